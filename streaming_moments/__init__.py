@@ -1,0 +1,31 @@
+"""Latent variable models by the method of moments, from mergeable integer statistics.
+
+The mathematics: numpy, scipy and numba only. `streaming_moments.storage` keeps the statistics,
+`streaming_moments.pipelines` gathers them with Dask.
+"""
+
+from streaming_moments.basis import Basis
+from streaming_moments.counts import CountBatch
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.rows import RowBlock
+from streaming_moments.statistics import MomentStatistics, merge_blocks
+from streaming_moments.svtd import fit, svtd
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Basis",
+    "CountBatch",
+    "LengthHistogram",
+    "MomentStatistics",
+    "RowBlock",
+    "StreamingMomentsError",
+    "TopicModel",
+    "Vocabulary",
+    "fit",
+    "merge_blocks",
+    "svtd",
+]

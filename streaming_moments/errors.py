@@ -1,0 +1,52 @@
+"""The error tree: every error of ours names the values and the remedy in one line."""
+
+from __future__ import annotations
+
+
+class StreamingMomentsError(Exception):
+    """Base of all errors a caller can mend; the command line exits with 2 on them."""
+
+
+class InvalidInput(StreamingMomentsError, ValueError):
+    """An argument, a document or a count is not what the function takes."""
+
+
+class ForeignStatistics(StreamingMomentsError):
+    """Two values were gathered on different vocabularies, bases or rows."""
+
+
+class BoundExceeded(StreamingMomentsError):
+    """An integer, or the memory, would pass its stated bound."""
+
+
+class NotIdentifiable(StreamingMomentsError):
+    """The statistics do not hold the number of topics asked for."""
+
+
+class ShardError(StreamingMomentsError):
+    """A shard cannot be read; `url` names it and `reason` says why, with the remedy.
+
+    Parameters
+    ----------
+    url : str
+        URL of the shard.
+    reason : str
+        What is wrong and what to do, without the URL.
+    """
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+        self.url = url
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.url}: {self.reason}"
+
+
+class StoreError(StreamingMomentsError):
+    """A store is absent, present where it must not be, damaged or of another format."""
+
+
+def short(fingerprint: str) -> str:
+    """The first 12 digits of a fingerprint, as messages show it."""
+    return fingerprint[:12] or "(none)"

@@ -1,0 +1,287 @@
+"""Numba kernels of the statistics: serial, without the interpreter lock, cached on disk.
+
+Each adds into arrays of its caller and has its NumPy line in the docstring, which a test holds it
+to. Rows are those of a `RowBlock`: words `first, first + step, ...`. No kernel is `parallel`:
+Dask runs them side by side in threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# Documents gathered at a time for one word: keeps both operands of the product in the L2 cache.
+_GATHER = 1024
+
+
+@njit(cache=True, nogil=True)
+def transpose(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    n_words: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
+
+    Returns `(n + 1,)` starts, and for each entry its document and count, documents rising.
+    """
+    starts = np.zeros(n_words + 1, dtype=np.int64)
+    for entry in range(words.size):
+        starts[words[entry] + 1] += 1
+    for word in range(n_words):
+        starts[word + 1] += starts[word]
+    free = starts[:-1].copy()
+    documents = np.empty(words.size, dtype=np.int32)
+    values = np.empty(words.size, dtype=np.int32)
+    for document in range(indptr.size - 1):
+        for entry in range(indptr[document], indptr[document + 1]):
+            place = free[words[entry]]
+            documents[place] = document
+            values[place] = counts[entry]
+            free[words[entry]] = place + 1
+    return starts, documents, values
+
+
+@njit(cache=True, nogil=True)
+def project(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    basis: NDArray[np.int8],
+    projections: NDArray[np.float64],
+) -> None:
+    """`projections += X[:, :core] @ basis`, (documents, s) float64, exact below 2^53."""
+    core, columns = basis.shape
+    for document in range(indptr.size - 1):
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            row = basis[words[entry]]
+            count = counts[entry]
+            for column in range(columns):
+                projections[document, column] += count * row[column]
+
+
+@njit(cache=True, nogil=True)
+def add_triples(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    projections: NDArray[np.float64],
+    long: NDArray[np.bool_],
+    triples: NDArray[np.int64],
+) -> None:
+    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, packed upper triangle.
+
+    Word-major: the y of the documents that hold word i are gathered, then one small matrix
+    product does the work, because `X' (y (x) y)` as a sparse product is bound by memory.
+    The caller makes sure that every partial sum stays below 2^53, so float64 is exact.
+    """
+    columns = projections.shape[1]
+    gathered = np.empty((_GATHER, columns))
+    weighted = np.empty((_GATHER, columns))
+    product = np.empty((columns, columns))
+    for row in range(triples.shape[0]):
+        word = first + row * step
+        target = triples[row]
+        entry = starts[word]
+        while entry < starts[word + 1]:
+            filled = 0
+            while entry < starts[word + 1] and filled < _GATHER:
+                document = documents[entry]
+                if not long[document]:
+                    for column in range(columns):
+                        value = projections[document, column]
+                        gathered[filled, column] = value
+                        weighted[filled, column] = value * values[entry]
+                    filled += 1
+                entry += 1
+            np.dot(gathered[:filled].T, weighted[:filled], product)
+            place = 0
+            for one in range(columns):
+                for two in range(one, columns):
+                    target[place] += np.int64(product[one, two])
+                    place += 1
+
+
+@njit(cache=True, nogil=True)
+def add_long_triples(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    projections: NDArray[np.float64],
+    long: NDArray[np.bool_],
+    triples: NDArray[np.int64],
+) -> None:
+    """As `add_triples`, for the long documents: int64 arithmetic, exact below 2^62."""
+    columns = projections.shape[1]
+    for row in range(triples.shape[0]):
+        word = first + row * step
+        for entry in range(starts[word], starts[word + 1]):
+            if not long[documents[entry]]:
+                continue
+            y = projections[documents[entry]]
+            place = 0
+            for one in range(columns):
+                scaled = np.int64(values[entry]) * np.int64(y[one])
+                for two in range(one, columns):
+                    triples[row, place] += scaled * np.int64(y[two])
+                    place += 1
+
+
+@njit(cache=True, nogil=True)
+def add_pairs(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+) -> None:
+    """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
+
+    One word's row of P at a time: 8 bytes x core stay in the cache while the documents that
+    hold the word stream by.
+    """
+    core = pairs.shape[1]
+    for row in range(pairs.shape[0]):
+        word = first + row * step
+        target = pairs[row]
+        total = np.int64(0)
+        for entry in range(starts[word], starts[word + 1]):
+            document = documents[entry]
+            count = np.int64(values[entry])
+            total += count
+            for other in range(indptr[document], indptr[document + 1]):
+                if words[other] >= core:
+                    break
+                target[words[other]] += count * counts[other]
+        if word < core:
+            target[word] -= total
+
+
+@njit(cache=True, nogil=True)
+def add_codocuments(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    codocuments: NDArray[np.int64],
+) -> None:
+    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
+    core = codocuments.shape[1]
+    for row in range(codocuments.shape[0]):
+        word = first + row * step
+        target = codocuments[row]
+        for entry in range(starts[word], starts[word + 1]):
+            document = documents[entry]
+            for other in range(indptr[document], indptr[document + 1]):
+                if words[other] >= core:
+                    break
+                target[words[other]] += 1
+
+
+@njit(cache=True, nogil=True)
+def diagonalize_jointly(
+    matrices: NDArray[np.float64],
+    rotation: NDArray[np.float64],
+    tolerance: float,
+    max_sweeps: int,
+) -> int:
+    """Jacobi rotations that make all symmetric matrices as diagonal as one rotation can.
+
+    `matrices` (m, k, k) become `rotation' M rotation`, `rotation` (k, k) is multiplied from the
+    right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,
+    "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17 (1996).
+    """
+    k = rotation.shape[0]
+    for sweep in range(max_sweeps):
+        largest = 0.0
+        for p in range(k - 1):
+            for q in range(p + 1, k):
+                on = 0.0
+                off = 0.0
+                for matrix in range(matrices.shape[0]):
+                    difference = matrices[matrix, p, p] - matrices[matrix, q, q]
+                    coupling = 2 * matrices[matrix, p, q]
+                    on += difference * difference - coupling * coupling
+                    off += 2 * difference * coupling
+                angle = 0.5 * np.arctan2(off, on + np.sqrt(on * on + off * off))
+                largest = max(largest, abs(angle))
+                if abs(angle) <= tolerance:
+                    continue
+                c = np.cos(angle)
+                s = np.sin(angle)
+                for matrix in range(matrices.shape[0]):
+                    for row in range(k):
+                        a = matrices[matrix, row, p]
+                        b = matrices[matrix, row, q]
+                        matrices[matrix, row, p] = c * a + s * b
+                        matrices[matrix, row, q] = c * b - s * a
+                    for column in range(k):
+                        a = matrices[matrix, p, column]
+                        b = matrices[matrix, q, column]
+                        matrices[matrix, p, column] = c * a + s * b
+                        matrices[matrix, q, column] = c * b - s * a
+                for row in range(k):
+                    a = rotation[row, p]
+                    b = rotation[row, q]
+                    rotation[row, p] = c * a + s * b
+                    rotation[row, q] = c * b - s * a
+        if largest <= tolerance:
+            return sweep + 1
+    return max_sweeps
+
+
+@njit(cache=True, nogil=True)
+def proportions(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    topics: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
+    iterations: int,
+    thetas: NDArray[np.float64],
+) -> None:
+    """`theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`, to 1e-8.
+
+    One document at a time: its few topics rows stay in the cache through all iterations.
+    """
+    k = topics.shape[1]
+    following = np.empty(k)
+    for document in range(indptr.size - 1):
+        theta = thetas[document]
+        theta[:] = weights
+        if indptr[document] == indptr[document + 1]:
+            continue
+        for _ in range(iterations):
+            total = alpha0
+            for j in range(k):
+                following[j] = alpha0 * weights[j]
+            for entry in range(indptr[document], indptr[document + 1]):
+                row = topics[words[entry]]
+                likelihood = 0.0
+                for j in range(k):
+                    likelihood += theta[j] * row[j]
+                share = counts[entry] / likelihood
+                total += counts[entry]
+                for j in range(k):
+                    following[j] += share * theta[j] * row[j]
+            change = 0.0
+            for j in range(k):
+                value = following[j] / total
+                change = max(change, abs(value - theta[j]))
+                theta[j] = value
+            if change < 1e-8:
+                break

@@ -1,0 +1,55 @@
+"""Symmetric matrices packed as their upper triangles, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def packed_size(order: int) -> int:
+    """Entries of the upper triangle of an (order, order) matrix.
+
+    Examples
+    --------
+    >>> packed_size(3)
+    6
+    """
+    return order * (order + 1) // 2
+
+
+def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(..., k, k) symmetric to (..., k (k + 1) / 2) upper triangles.
+
+    Examples
+    --------
+    >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    packed: NDArray[np.float64] = matrices[..., rows, columns]
+    return packed
+
+
+def unpack(packed: NDArray[np.float64], order: int) -> NDArray[np.float64]:
+    """(..., k (k + 1) / 2) upper triangles to (..., k, k) symmetric matrices.
+
+    Examples
+    --------
+    >>> unpack(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    rows, columns = np.triu_indices(order)
+    places = np.empty((order, order), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(rows.size)
+    full: NDArray[np.float64] = packed[..., places]
+    return full
+
+
+def frobenius_weights(order: int) -> NDArray[np.float64]:
+    """(k (k + 1) / 2,): 1 on the diagonal, sqrt 2 off it.
+
+    Packed matrices scaled by it have the inner products of the full matrices.
+    """
+    rows, columns = np.triu_indices(order)
+    return np.where(rows == columns, 1.0, np.sqrt(2.0))

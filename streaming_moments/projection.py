@@ -1,0 +1,97 @@
+"""ProjectedBatch: a batch of counts made ready for the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments import kernels
+from streaming_moments.basis import Basis
+from streaming_moments.counts import CountBatch
+from streaming_moments.errors import ForeignStatistics, short
+
+# Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
+_LARGEST_FLOAT_SUM = 2.0**52
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedBatch:
+    """A batch ready for the kernels: its entries by word as well, and `y = Q' x_core`.
+
+    Made once for a batch and used by each row block.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        Entries by document.
+    basis : Basis
+        Q.
+    starts : (n + 1,) int64
+        Where each word's entries begin.
+    documents, values : (entries,) int32
+        Document and count of the entries by word.
+    projections : (documents, s) float64
+        y, whole numbers.
+    long : (documents,) bool
+        Documents whose products could pass 2^53 and are summed in int64.
+    """
+
+    batch: CountBatch
+    basis: Basis
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    values: NDArray[np.int32]
+    projections: NDArray[np.float64]
+    long: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
+        """Project a batch.
+
+        Raises
+        ------
+        ForeignStatistics
+            Batch and basis belong to different vocabularies.
+        """
+        if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
+            raise ForeignStatistics(
+                f"the batch counts vocabulary {short(batch.vocabulary)} ({batch.n_words} words) "
+                f"but the basis {short(basis.fingerprint)} is of {short(basis.vocabulary)} "
+                f"({basis.n_words} words); count the documents with the basis's vocabulary"
+            )
+        starts, documents, values = kernels.transpose(
+            batch.indptr, batch.words, batch.counts, batch.n_words
+        )
+        projections = np.zeros((batch.documents, basis.columns))
+        kernels.project(batch.indptr, batch.words, batch.counts, basis.matrix, projections)
+        long = _long_documents(batch.lengths, projections)
+        return cls(batch, basis, starts, documents, values, projections, long)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.starts, self.documents, self.values, self.projections, self.long)
+        return self.batch.nbytes + sum(array.nbytes for array in arrays)
+
+
+def triple_bounds(
+    lengths: NDArray[np.int64], projections: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(documents,) float64: no entry of any T_i gains more than this from the document."""
+    if projections.size == 0:
+        return np.zeros(lengths.size)
+    peaks = np.maximum(projections.max(axis=1), -projections.min(axis=1))
+    bounds: NDArray[np.float64] = lengths * peaks * peaks
+    return bounds
+
+
+def _long_documents(
+    lengths: NDArray[np.int64], projections: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    bounds = triple_bounds(lengths, projections)
+    order = np.argsort(bounds, kind="stable")
+    long = np.zeros(bounds.size, dtype=np.bool_)
+    long[order] = np.cumsum(bounds[order]) >= _LARGEST_FLOAT_SUM
+    return long

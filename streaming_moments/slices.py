@@ -1,0 +1,153 @@
+"""Whitened slices of the third moment, for a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.packing import frobenius_weights, pack, packed_size, unpack
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.whitening import Whitening
+
+# Rows unpacked at a time: (rows, s, s) float64 of 64 columns are 8 MB.
+_ROWS = 256
+
+
+def whitened_slices(
+    statistics: MomentStatistics, whitening: Whitening
+) -> Iterator[NDArray[np.float64]]:
+    """Slices `H_i = W' M3_i W` of the model's third moment, for the rows of the block in order.
+
+    With `G = P + diag(word_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
+
+        C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 word_counts_i w_i w_i'
+
+    counts triples of distinct positions only (Theorem 1). For `alpha0 > 0` the Dirichlet
+    corrections of Theorem 3 follow, scaled so that `H_i = O diag(m_i) O'` with m_i the row of
+    the topic matrix.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+        One block of r rows.
+    whitening : Whitening
+        From the core moments of the same statistics.
+
+    Yields
+    ------
+    (rows, k (k + 1) / 2) float64
+        Packed upper triangles, at most 256 rows at a time.
+
+    Examples
+    --------
+    See `streaming_moments.svtd.fit`, which runs it over all rows.
+    """
+    k = whitening.n_topics
+    W, B = whitening.vectors, whitening.coefficients
+    C3 = statistics.length_histogram.C3
+    core_products = pack(W[:, :, None] * W[:, None, :])
+    for rows in _parts(statistics):
+        counts, v, w = _row_terms(statistics, whitening, rows)
+        sketch = unpack(statistics.triple_sketch[rows].astype(np.float64), B.shape[0])
+        slices = pack(np.matmul(B.T, sketch @ B))
+        slices -= statistics.pair_counts[rows] @ core_products
+        own = pack(w[:, :, None] * w[:, None, :])
+        cross = v[:, :, None] * w[:, None, :]
+        # G adds word_counts to the diagonal of P: one of the two own products is spent there
+        slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
+        slices /= C3
+        if whitening.alpha0:
+            slices = _dirichlet(slices, statistics, whitening, rows)
+        yield slices.reshape(-1, packed_size(k))
+
+
+def rotated_diagonals(
+    statistics: MomentStatistics, whitening: Whitening, rotation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+        One block of r rows.
+    whitening : Whitening
+        Of the same statistics.
+    rotation : (k, k) float64
+        O, orthogonal.
+
+    Returns
+    -------
+    (r, k) float64
+        Before clipping and normalising. Only the diagonals are computed, in the rotated frame,
+        which costs a k-th of the slices.
+    """
+    a0, C1 = whitening.alpha0, statistics.length_histogram.C1
+    C2, C3 = statistics.length_histogram.C2, statistics.length_histogram.C3
+    turned = replace(
+        whitening,
+        coefficients=whitening.coefficients @ rotation,
+        vectors=whitening.vectors @ rotation,
+    )
+    u = rotation.T @ whitening.first
+    second = np.einsum("aj,ab,bj->j", rotation, whitening.second, rotation)
+    # b' T_i b is linear in the packed T_i; off-diagonals count twice
+    B = turned.coefficients.T
+    sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
+    squares = turned.vectors**2
+    diagonals = np.empty((statistics.word_counts.size, whitening.n_topics))
+    for rows in _parts(statistics):
+        counts, v, w = _row_terms(statistics, turned, rows)
+        pairs = statistics.pair_counts[rows].astype(np.float64)
+        part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - pairs @ squares
+        part = (part - 2 * v * w + counts[:, None] * w**2) / C3
+        if a0:
+            M1 = counts[:, None] / C1
+            z = pairs @ turned.vectors / C2
+            part -= a0 / (a0 + 2) * (M1 * second + 2 * z * u)
+            part += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * M1 * u**2
+            part *= (a0 + 2) / 2
+        diagonals[rows] = part
+    return diagonals
+
+
+def _parts(statistics: MomentStatistics) -> Iterator[slice]:
+    rows = statistics.word_counts.size
+    for start in range(0, rows, _ROWS):
+        yield slice(start, min(start + _ROWS, rows))
+
+
+def _row_terms(
+    statistics: MomentStatistics, whitening: Whitening, rows: slice
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Word counts (r,), `v = G W` (r, k) and rows of W (r, k), zero outside the core."""
+    W = whitening.vectors
+    counts = statistics.word_counts[rows].astype(np.float64)
+    words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]
+    w = np.zeros((counts.size, W.shape[1]))
+    inside = words < W.shape[0]
+    w[inside] = W[words[inside]]
+    v = statistics.pair_counts[rows] @ W + counts[:, None] * w
+    return counts, v, w
+
+
+def _dirichlet(
+    slices: NDArray[np.float64],
+    statistics: MomentStatistics,
+    whitening: Whitening,
+    rows: slice,
+) -> NDArray[np.float64]:
+    """Theorem 3 on packed slices: the single-topic third moment becomes that of LDA."""
+    a0, u = whitening.alpha0, whitening.first
+    C1, C2 = statistics.length_histogram.C1, statistics.length_histogram.C2
+    M1 = statistics.word_counts[rows] / C1
+    z = statistics.pair_counts[rows] @ whitening.vectors / C2
+    crossed = z[:, :, None] * u[None, None, :]
+    mixed = M1[:, None] * pack(whitening.second) + pack(crossed + crossed.transpose(0, 2, 1))
+    mean = M1[:, None] * pack(np.outer(u, u))
+    corrected: NDArray[np.float64] = (
+        (a0 + 2) / 2 * (slices - a0 / (a0 + 2) * mixed + 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * mean)
+    )
+    return corrected

@@ -1,0 +1,368 @@
+"""MomentStatistics: the additive integer state from which every model is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments import kernels
+from streaming_moments.basis import Basis
+from streaming_moments.counts import CountBatch
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.projection import ProjectedBatch, triple_bounds
+from streaming_moments.rows import RowBlock
+
+# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
+LARGEST_TOTAL = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class MomentStatistics:
+    """Sufficient statistics of the first three moments for a block of rows, all int64.
+
+    A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
+    partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`:
+
+    Parameters
+    ----------
+    basis : Basis
+        Q, with the fingerprint of its vocabulary.
+    block : RowBlock
+        Which words' rows; r of them, r_core of them core words.
+    length_histogram : LengthHistogram
+        Documents by length, the same in each block of the same documents.
+    word_counts : (r,) int64
+        `sum x_i`, in tokens.
+    document_frequencies : (r,) int64
+        `sum [x_i > 0]`, in documents.
+    pair_counts : (r, core) int64
+        `P_ih = sum x_i x_h - [i = h] x_i`: ordered pairs of distinct positions.
+    triple_sketch : (r, s (s + 1) / 2) int64
+        `T_i = sum x_i y y'`, packed upper triangle.
+    codocuments : (r_core, core) int64 or None
+        `sum [x_i > 0][x_h > 0]`, in documents; None when not gathered.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]])
+    >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
+    >>> statistics = MomentStatistics.of(batch, basis)
+    >>> statistics.pair_counts
+    array([[2, 2, 0],
+           [2, 0, 1],
+           [0, 1, 0]])
+    >>> statistics + MomentStatistics.zero(basis) == statistics
+    True
+    """
+
+    basis: Basis
+    block: RowBlock
+    length_histogram: LengthHistogram
+    word_counts: NDArray[np.int64]
+    document_frequencies: NDArray[np.int64]
+    pair_counts: NDArray[np.int64]
+    triple_sketch: NDArray[np.int64]
+    codocuments: NDArray[np.int64] | None
+
+    def __post_init__(self) -> None:
+        shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or array.dtype != np.int64:
+                raise InvalidInput(
+                    f"{name} must be {shape} of int64, got {array.shape} of {array.dtype}"
+                )
+            array.setflags(write=False)
+
+    @classmethod
+    def zero(
+        cls, basis: Basis, block: RowBlock = RowBlock(), codocuments: bool = True
+    ) -> MomentStatistics:
+        """The statistics of no documents: the identity of `+`."""
+        arrays = {
+            name: np.zeros(shape, dtype=np.int64)
+            for name, shape in statistic_shapes(basis, block, codocuments).items()
+        }
+        return cls(
+            basis,
+            block,
+            LengthHistogram.zero(),
+            arrays["word_counts"],
+            arrays["document_frequencies"],
+            arrays["pair_counts"],
+            arrays["triple_sketch"],
+            arrays.get("codocuments"),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        batch: CountBatch,
+        basis: Basis,
+        block: RowBlock = RowBlock(),
+        codocuments: bool = True,
+    ) -> MomentStatistics:
+        """The statistics of a batch of documents.
+
+        Parameters
+        ----------
+        batch : CountBatch
+            (documents, n) counts on the basis's vocabulary.
+        basis : Basis
+            Q.
+        block : RowBlock, optional
+            Rows to gather; all by default.
+        codocuments : bool, optional
+            Whether to gather co-document counts, from which coherence follows.
+
+        Raises
+        ------
+        ForeignStatistics
+            Batch and basis belong to different vocabularies.
+        BoundExceeded
+            A sum would pass 2^62: shorter passages, or another store for the later documents.
+        """
+        return cls.of_projected([ProjectedBatch.of(batch, basis)], basis, block, codocuments)
+
+    @classmethod
+    def of_projected(
+        cls,
+        batches: Iterable[ProjectedBatch],
+        basis: Basis,
+        block: RowBlock = RowBlock(),
+        codocuments: bool = True,
+    ) -> MomentStatistics:
+        """The statistics of several batches; holds one block's arrays however many there are."""
+        shapes = statistic_shapes(basis, block, codocuments)
+        word_counts = np.zeros(shapes["word_counts"], dtype=np.int64)
+        document_frequencies = np.zeros(shapes["document_frequencies"], dtype=np.int64)
+        pair_counts = np.zeros(shapes["pair_counts"], dtype=np.int64)
+        triple_sketch = np.zeros(shapes["triple_sketch"], dtype=np.int64)
+        together = np.zeros(shapes["codocuments"], dtype=np.int64) if codocuments else None
+        histogram = LengthHistogram.zero()
+        first, step = block.index, block.step
+        bound = 0.0
+        for projected in batches:
+            if projected.basis != basis:
+                raise ForeignStatistics(_foreign("basis", projected.basis, basis))
+            batch = projected.batch
+            bound += float(triple_bounds(batch.lengths, projected.projections).sum())
+            _refuse_overflow(bound)
+            histogram = histogram + LengthHistogram.of(batch.lengths)
+            by_word = (projected.starts, projected.documents, projected.values)
+            sums = np.concatenate([[0], np.cumsum(projected.values, dtype=np.int64)])
+            word_counts += np.diff(sums[projected.starts])[block.rows]
+            document_frequencies += np.diff(projected.starts)[block.rows]
+            kernels.add_pairs(
+                first, step, *by_word, batch.indptr, batch.words, batch.counts, pair_counts
+            )
+            sketch = (projected.projections, projected.long, triple_sketch)
+            kernels.add_triples(first, step, *by_word, *sketch)
+            if projected.long.any():
+                kernels.add_long_triples(first, step, *by_word, *sketch)
+            if together is not None:
+                kernels.add_codocuments(
+                    first,
+                    step,
+                    projected.starts,
+                    projected.documents,
+                    batch.indptr,
+                    batch.words,
+                    together,
+                )
+        return cls(
+            basis,
+            block,
+            histogram,
+            word_counts,
+            document_frequencies,
+            pair_counts,
+            triple_sketch,
+            together,
+        )
+
+    def __add__(self, other: MomentStatistics) -> MomentStatistics:
+        self._require_same(other)
+        _refuse_overflow(float(self._largest) + float(other._largest))
+        return self._with(self.length_histogram + other.length_histogram, other, np.add)
+
+    def __sub__(self, other: MomentStatistics) -> MomentStatistics:
+        self._require_same(other)
+        left = self._with(self.length_histogram - other.length_histogram, other, np.subtract)
+        left.require_non_negative()
+        return left
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MomentStatistics):
+            return NotImplemented
+        if (self.basis, self.block) != (other.basis, other.block):
+            return False
+        if self.length_histogram != other.length_histogram:
+            return False
+        if (self.codocuments is None) != (other.codocuments is None):
+            return False
+        mine, theirs = self.arrays(), other.arrays()
+        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self.length_histogram.n_documents
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the int64 arrays."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """The row arrays by name, `codocuments` only where gathered."""
+        names = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        return {name: getattr(self, name) for name in names}
+
+    def require_non_negative(self) -> None:
+        """Refuse a state in which something was counted less than zero times.
+
+        Raises
+        ------
+        InvalidInput
+            Names the arrays; the documents subtracted were never added.
+        """
+        negative = [
+            f"{name} ({int((array < 0).sum())} counts below zero)"
+            for name, array in self.arrays().items()
+            if name != "triple_sketch" and array.size and array.min() < 0
+        ]
+        if self._diagonal.size and self._diagonal.min() < 0:
+            negative.append("triple_sketch (squares below zero)")
+        if negative:
+            raise InvalidInput(
+                f"documents were taken away that were never added: {', '.join(negative)}; "
+                "subtract only what was added"
+            )
+
+    @property
+    def _diagonal(self) -> NDArray[np.int64]:
+        """(r, s) int64, the diagonals of T_i: sums of squares."""
+        columns = self.basis.columns
+        places = np.cumsum([0, *range(columns, 1, -1)])
+        diagonal: NDArray[np.int64] = self.triple_sketch[:, places]
+        return diagonal
+
+    @cached_property
+    def _largest(self) -> int:
+        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch, and C2 bounds the pairs
+        diagonal = self._diagonal
+        squares = int(diagonal.max()) if diagonal.size else 0
+        return max(squares, self.length_histogram.C2)
+
+    def _require_same(self, other: MomentStatistics) -> None:
+        if self.basis != other.basis:
+            raise ForeignStatistics(_foreign("basis", self.basis, other.basis))
+        if self.block != other.block:
+            raise ForeignStatistics(
+                f"rows {self.block} and rows {other.block} cannot be combined; "
+                "add statistics of the same rows"
+            )
+        if (self.codocuments is None) != (other.codocuments is None):
+            raise ForeignStatistics(
+                "one of the statistics has co-document counts and the other has not; "
+                "gather both with codocuments=True or both without"
+            )
+
+    def _with(
+        self, histogram: LengthHistogram, other: MomentStatistics, combine: np.ufunc
+    ) -> MomentStatistics:
+        theirs = other.arrays()
+        arrays = {name: combine(mine, theirs[name]) for name, mine in self.arrays().items()}
+        return replace(self, length_histogram=histogram, **arrays)
+
+
+def statistic_shapes(
+    basis: Basis, block: RowBlock, codocuments: bool
+) -> dict[str, tuple[int, ...]]:
+    """Shape of each int64 row array of `MomentStatistics`, by name.
+
+    Examples
+    --------
+    >>> statistic_shapes(Basis(np.eye(4, 2, dtype=np.int8), 6), RowBlock(1, 2), True)["pair_counts"]
+    (3, 4)
+    """
+    rows = block.size(basis.n_words)
+    shapes: dict[str, tuple[int, ...]] = {
+        "word_counts": (rows,),
+        "document_frequencies": (rows,),
+        "pair_counts": (rows, basis.core),
+        "triple_sketch": (rows, basis.packed),
+    }
+    if codocuments:
+        shapes["codocuments"] = (block.size(basis.core), basis.core)
+    return shapes
+
+
+def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
+    """All rows from the blocks `0..step-1` of the same documents.
+
+    Raises
+    ------
+    ForeignStatistics
+        Blocks that are missing, of different documents or of different bases.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]])
+    >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
+    >>> halves = [MomentStatistics.of(batch, basis, RowBlock(i, 2)) for i in range(2)]
+    >>> merge_blocks(halves) == MomentStatistics.of(batch, basis)
+    True
+    """
+    ordered = sorted(blocks, key=lambda part: part.block.index)
+    step = ordered[0].block.step if ordered else 0
+    if not ordered or [part.block for part in ordered] != [RowBlock(i, step) for i in range(step)]:
+        raise ForeignStatistics(
+            f"row blocks {[(part.block.index, part.block.step) for part in ordered]} "
+            "do not make up all rows; give each block of one division once"
+        )
+    head = ordered[0]
+    for part in ordered[1:]:
+        if part.basis != head.basis:
+            raise ForeignStatistics(_foreign("basis", head.basis, part.basis))
+        if part.length_histogram != head.length_histogram:
+            raise ForeignStatistics("the row blocks are of different documents")
+    shapes = statistic_shapes(head.basis, RowBlock(), head.codocuments is not None)
+    arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}
+    for part in ordered:
+        for name, array in part.arrays().items():
+            arrays[name][part.block.rows] = array
+    return MomentStatistics(
+        head.basis,
+        RowBlock(),
+        head.length_histogram,
+        arrays["word_counts"],
+        arrays["document_frequencies"],
+        arrays["pair_counts"],
+        arrays["triple_sketch"],
+        arrays.get("codocuments"),
+    )
+
+
+def _refuse_overflow(bound: float) -> None:
+    if bound >= LARGEST_TOTAL:
+        raise BoundExceeded(
+            f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
+            "cut the documents into shorter passages (--passage-words), or open another store"
+        )
+
+
+def _foreign(what: str, one: Basis, other: Basis) -> str:
+    return (
+        f"{what} {short(one.fingerprint)} (vocabulary {short(one.vocabulary)}) and {what} "
+        f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "
+        "only statistics of one basis can be combined"
+    )

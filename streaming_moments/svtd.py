@@ -1,0 +1,281 @@
+"""SVTD: singular value based tensor decomposition, on given moments and on statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.packing import pack, packed_size
+from streaming_moments.rotation import (
+    GapCandidate,
+    by_feature_gap,
+    by_joint_diagonalization,
+    slice_gram,
+)
+from streaming_moments.slices import rotated_diagonals, whitened_slices
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.whitening import CoreMoments, Whitening, require_topics, whiten
+
+Rotation = Literal["joint", "feature"]
+
+
+@dataclass(frozen=True, eq=False)
+class RotationEvidence:
+    """What the slices of some rows say about the rotation: adds up over row blocks.
+
+    Parameters
+    ----------
+    n_topics : int
+        k.
+    gram : (k (k + 1) / 2, k (k + 1) / 2) float64 or None
+        Gram matrix of the slices, for "joint".
+    candidate : GapCandidate or None
+        Slice of the widest gap, for "feature".
+    """
+
+    n_topics: int
+    gram: NDArray[np.float64] | None
+    candidate: GapCandidate | None
+
+    @classmethod
+    def zero(cls, n_topics: int, rotation: Rotation) -> RotationEvidence:
+        """No slices seen; `rotation` chooses what is gathered."""
+        if rotation == "joint":
+            size = packed_size(n_topics)
+            return cls(n_topics, np.zeros((size, size)), None)
+        if rotation == "feature":
+            return cls(n_topics, None, GapCandidate.zero(n_topics))
+        raise InvalidInput(f'rotation is "{rotation}"; choose "joint" or "feature"')
+
+    @classmethod
+    def of(
+        cls, statistics: MomentStatistics, whitening: Whitening, rotation: Rotation
+    ) -> RotationEvidence:
+        """Evidence of a block of rows."""
+        evidence = cls.zero(whitening.n_topics, rotation)
+        for slices in whitened_slices(statistics, whitening):
+            evidence = evidence._seen(slices)
+        return evidence
+
+    def __add__(self, other: RotationEvidence) -> RotationEvidence:
+        gram = None if self.gram is None or other.gram is None else self.gram + other.gram
+        candidate = (
+            None
+            if self.candidate is None or other.candidate is None
+            else self.candidate + other.candidate
+        )
+        return RotationEvidence(self.n_topics, gram, candidate)
+
+    def _seen(self, slices: NDArray[np.float64]) -> RotationEvidence:
+        k = self.n_topics
+        gram = None if self.gram is None else slice_gram(slices, k)
+        candidate = None if self.candidate is None else GapCandidate.of(slices, k)
+        return self + RotationEvidence(k, gram, candidate)
+
+    def rotation(self) -> NDArray[np.float64]:
+        """(k, k) O, by joint diagonalisation or by the widest gap."""
+        if self.gram is not None:
+            return by_joint_diagonalization(self.gram, self.n_topics)
+        return by_feature_gap([] if self.candidate is None else [self.candidate])
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """Topics and weights in canonical order.
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        Columns clipped at 0 and on the simplex, by falling weight.
+    weights : (k,) float64
+        Non-negative, sum to 1.
+    raw : (n, k) float64
+        The columns before clipping, same order, signed to a positive sum.
+    """
+
+    topics: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    raw: NDArray[np.float64]
+
+
+def fit(
+    statistics: MomentStatistics,
+    n_topics: int,
+    alpha0: float = 0.0,
+    rotation: Rotation = "joint",
+) -> TopicModel:
+    """Topics from the statistics alone: the serial refit.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+        All rows.
+    n_topics : int
+        k, from 1 to the columns of the basis.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0 fits the single-topic model.
+    rotation : {"joint", "feature"}
+        Joint diagonalisation of all slices, or the paper's Remark 7.
+
+    Raises
+    ------
+    NotIdentifiable
+        Fewer than k columns or positive eigenvalues.
+    InvalidInput
+        Statistics of a part of the rows, or an argument out of range.
+
+    Examples
+    --------
+    >>> from streaming_moments.basis import Basis
+    >>> from streaming_moments.counts import CountBatch
+    >>> batch = CountBatch.from_csr([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9)
+    >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
+    >>> fit(statistics, n_topics=2).topics.round(2)
+    array([[0.5, 0. ],
+           [0.5, 0. ],
+           [0. , 0.5],
+           [0. , 0.5]])
+    """
+    if statistics.block.step != 1:
+        raise InvalidInput(
+            f"the statistics hold row block {statistics.block.index} of {statistics.block.step}; "
+            "merge all blocks first"
+        )
+    core = statistics.basis.core
+    moments = CoreMoments(
+        statistics.pair_counts[:core],
+        statistics.word_counts[:core],
+        statistics.length_histogram,
+    )
+    whitening = whiten(moments, statistics.basis, n_topics, alpha0)
+    O = RotationEvidence.of(statistics, whitening, rotation).rotation()
+    rows = rotated_diagonals(statistics, whitening, O)
+    return finish(rows, statistics.word_counts, statistics, whitening, rotation)
+
+
+def finish(
+    rows: NDArray[np.float64],
+    word_counts: NDArray[np.int64],
+    statistics: MomentStatistics,
+    whitening: Whitening,
+    rotation: Rotation,
+) -> TopicModel:
+    """The model from all (n, k) rows; `statistics` may be any one block of the same documents."""
+    histogram = statistics.length_histogram
+    M1 = word_counts / histogram.C1
+    recovered = recover(rows, M1)
+    return TopicModel(
+        topics=recovered.topics,
+        weights=recovered.weights,
+        alpha0=whitening.alpha0,
+        raw_topics=recovered.raw,
+        word_probabilities=M1,
+        spectrum=whitening.spectrum.copy(),
+        exact_spectrum=whitening.exact_spectrum.copy(),
+        rotation=rotation,
+        documents=histogram.n_documents,
+        vocabulary=statistics.basis.vocabulary,
+        basis=statistics.basis.fingerprint,
+    )
+
+
+def svtd(
+    M1: NDArray[np.float64],
+    M2: NDArray[np.float64],
+    M3: NDArray[np.float64],
+    k: int,
+    rotation: Rotation = "joint",
+) -> Recovered:
+    """Decompose given moments of any latent variable model (Ruffini et al. 2018, Algorithm 1).
+
+    The moments are `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`, `M3 = sum_j w_j m_j^(x)3`
+    with linearly independent columns m_j; for other models than the single-topic one the
+    caller brings them to this form first.
+
+    Parameters
+    ----------
+    M1 : (n,) float64
+        First moment.
+    M2 : (n, n) float64
+        Second moment, symmetric.
+    M3 : (n, n, n) float64
+        Third moment, symmetric.
+    k : int
+        Number of latent states.
+    rotation : {"joint", "feature"}
+        As in `fit`.
+
+    Returns
+    -------
+    Recovered
+        Columns of `raw` are the m_j; `topics` are for columns that are distributions.
+
+    Raises
+    ------
+    NotIdentifiable
+        M2 has fewer than k positive eigenvalues.
+    InvalidInput
+        Shapes that do not fit.
+
+    Examples
+    --------
+    >>> M, w = np.array([[0.7, 0.1], [0.2, 0.2], [0.1, 0.7]]), np.array([0.6, 0.4])
+    >>> moments = M @ w, (M * w) @ M.T, np.einsum("ij,kj,lj,j->ikl", M, M, M, w)
+    >>> np.allclose(svtd(*moments, k=2).topics, M)
+    True
+    """
+    n = M1.size
+    if M1.shape != (n,) or M2.shape != (n, n) or M3.shape != (n, n, n):
+        raise InvalidInput(
+            f"moments of shapes {M1.shape}, {M2.shape}, {M3.shape}; they must be (n,), (n, n), "
+            "(n, n, n)"
+        )
+    require_topics(k, 0.0)
+    values, vectors = np.linalg.eigh((M2 + M2.T) / 2)
+    order = np.argsort(-values)[:k]
+    positive = int((values > values.max() * n * np.finfo(float).eps).sum())
+    if positive < k:
+        raise NotIdentifiable(
+            f"{k} latent states asked for but M2 has {positive} positive eigenvalues; "
+            f"ask for at most {positive}"
+        )
+    W = vectors[:, order] / np.sqrt(values[order])
+    slices = pack(W.T @ M3 @ W)
+    O = RotationEvidence.zero(k, rotation)._seen(slices).rotation()
+    rows = np.einsum("aj,iab,bj->ij", W @ O, M3, W @ O, optimize=True)
+    return recover(rows, M1)
+
+
+def recover(rows: NDArray[np.float64], M1: NDArray[np.float64]) -> Recovered:
+    """Topics and weights from the (n, k) rows: sign, clip, normalise, then `M1 = M omega`.
+
+    Raises
+    ------
+    NotIdentifiable
+        A column has no positive entry, so it is no distribution.
+    """
+    sums = rows.sum(axis=0)
+    raw = rows * np.where(sums < 0, -1.0, 1.0)
+    clipped = np.clip(raw, 0.0, None)
+    totals = clipped.sum(axis=0)
+    if not (totals > 0).all():
+        raise NotIdentifiable(
+            f"{int((~(totals > 0)).sum())} of {totals.size} topics have no positive entry; "
+            "ask for fewer topics or add documents"
+        )
+    topics = clipped / totals
+    # the same least squares on k rows: n may be large
+    orthonormal, triangle = np.linalg.qr(topics)
+    weights = nnls(triangle, orthonormal.T @ M1)[0]
+    weights = weights / weights.sum()
+    # equal weights differ by rounding: the topic of the earlier top word goes first
+    order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
+    return Recovered(
+        np.ascontiguousarray(topics[:, order]), weights[order], np.ascontiguousarray(raw[:, order])
+    )

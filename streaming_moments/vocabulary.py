@@ -1,0 +1,161 @@
+"""Vocabulary: terms by falling frequency, of which a prefix is the core."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streaming_moments.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words `0..n-1` by falling frequency; words `0..core-1` are the core.
+
+    Parameters
+    ----------
+    terms : tuple of str
+        The n terms, all different, the most frequent first.
+    core : int
+        Number of core words, `1 <= core <= n`. Only core words have a row in the basis.
+    policy : str, optional
+        Fingerprint of the token policy that made the terms; part of this fingerprint.
+    token_ids : tuple of int, optional
+        The ids by which shards of token ids name the n words; None for corpora of text.
+
+    Raises
+    ------
+    InvalidInput
+        Terms that repeat, a core outside `1..n`, or token ids that do not fit the terms.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=2)
+    >>> vocabulary.n_words, vocabulary.index["sea"]
+    (3, 1)
+    """
+
+    terms: tuple[str, ...]
+    core: int
+    policy: str = ""
+    token_ids: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.core <= len(self.terms):
+            raise InvalidInput(
+                f"core is {self.core} but the vocabulary has {len(self.terms)} terms; "
+                f"choose a core of 1 to {len(self.terms)}"
+            )
+        if len(set(self.terms)) != len(self.terms):
+            raise InvalidInput("the vocabulary repeats a term; give each term once")
+        if self.token_ids is not None and len(set(self.token_ids)) != len(self.terms):
+            raise InvalidInput(
+                f"{len(self.terms)} terms need as many different token ids, "
+                f"got {len(set(self.token_ids))}"
+            )
+
+    @property
+    def n_words(self) -> int:
+        """Number of words n."""
+        return len(self.terms)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Row of each term."""
+        return {term: row for row, term in enumerate(self.terms)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (64 hexadecimal digits) of terms, core, policy and token ids."""
+        content = json.dumps(
+            [self.terms, self.core, self.policy, self.token_ids], ensure_ascii=True
+        )
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class TermFrequencies:
+    """Terms of a sample with their frequencies, in no particular order.
+
+    Parameters
+    ----------
+    terms : sequence of str
+        The m terms seen in the sample.
+    word_counts : (m,) int64
+        Occurrences of each term, in tokens.
+    document_frequencies : (m,) int64
+        Documents that hold each term.
+    documents : int
+        Documents in the sample.
+    """
+
+    terms: Sequence[str]
+    word_counts: NDArray[np.int64]
+    document_frequencies: NDArray[np.int64]
+    documents: int
+
+
+def select_terms(
+    frequencies: TermFrequencies,
+    size: int,
+    min_documents: int = 5,
+    max_document_fraction: float = 0.5,
+) -> NDArray[np.int64]:
+    """Positions of the terms a vocabulary takes, by falling frequency, ties by term.
+
+    Parameters
+    ----------
+    frequencies : TermFrequencies
+        What the pilot sample held.
+    size : int
+        At most so many terms.
+    min_documents : int
+        A term must occur in at least so many documents of the sample.
+    max_document_fraction : float
+        A term may occur in at most this share of the documents, in (0, 1].
+
+    Returns
+    -------
+    (n,) int64
+        Positions into `frequencies.terms`, `1 <= n <= size`.
+
+    Raises
+    ------
+    InvalidInput
+        An option out of range, or no term left: says how many each condition refused.
+
+    Examples
+    --------
+    >>> sample = TermFrequencies(["of", "sea", "law"], np.array([9, 4, 4]), np.array([4, 2, 2]), 4)
+    >>> [sample.terms[i] for i in select_terms(sample, 10, min_documents=2)]
+    ['law', 'sea']
+    """
+    if size < 1:
+        raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
+    if not 0 < max_document_fraction <= 1:
+        raise InvalidInput(
+            f"max document fraction is {max_document_fraction}; it must be above 0 and at most 1"
+        )
+    rare = frequencies.document_frequencies < min_documents
+    common = frequencies.document_frequencies > max_document_fraction * frequencies.documents
+    kept = np.flatnonzero(~(rare | common))
+    if kept.size == 0:
+        raise InvalidInput(
+            f"no term is left for the vocabulary: of {len(frequencies.terms)} terms in "
+            f"{frequencies.documents} documents, {int(rare.sum())} occur in fewer than "
+            f"{min_documents} documents and {int(common.sum())} in more than "
+            f"{max_document_fraction:.0%} of them; lower the minimum, raise the fraction, "
+            "or give a larger pilot"
+        )
+    return np.array(_by_falling_frequency(frequencies, kept)[:size], dtype=np.int64)
+
+
+def _by_falling_frequency(frequencies: TermFrequencies, kept: ArrayLike) -> list[int]:
+    counts, terms = frequencies.word_counts, frequencies.terms
+    return sorted(np.asarray(kept).tolist(), key=lambda i: (-int(counts[i]), terms[i]))

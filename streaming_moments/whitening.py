@@ -1,0 +1,181 @@
+"""Whitening: the linear map under which the model's second moment is the identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
+
+from streaming_moments.basis import Basis
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.lengths import LengthHistogram
+
+
+@dataclass(frozen=True, eq=False)
+class CoreMoments:
+    """First and second moments inside the core: all that whitening needs.
+
+    Parameters
+    ----------
+    pair_counts : (core, core) int64
+        P inside the core.
+    word_counts : (core,) int64
+        Counts of the core words, in tokens.
+    length_histogram : LengthHistogram
+        For C1 and C2.
+    """
+
+    pair_counts: NDArray[np.int64]
+    word_counts: NDArray[np.int64]
+    length_histogram: LengthHistogram
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """`W = Q B` with `W' A W = I`, A being the model's second moment inside the core.
+
+    Parameters
+    ----------
+    coefficients : (s, k) float64
+        B.
+    vectors : (core, k) float64
+        W.
+    spectrum : (k,) float64
+        Eigenvalues L of A seen through the basis, falling.
+    exact_spectrum : (k,) float64
+        The k largest eigenvalues of A itself, falling.
+    first : (k,) float64
+        `u = W' M1`.
+    second : (k, k) float64
+        `S = W' M2 W`.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0 is the single-topic model.
+    """
+
+    coefficients: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    exact_spectrum: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    alpha0: float
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.spectrum.size)
+
+    @property
+    def captured(self) -> float:
+        """`min L_j / lambda_j`: near 1 the basis sees all topics, near 0 it misses one."""
+        return float((self.spectrum / self.exact_spectrum).min())
+
+
+def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) -> Whitening:
+    """Whiten the second moment `A = P / C2 - a0 / (a0 + 1) M1 M1'` on the basis.
+
+    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
+    Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
+
+    Parameters
+    ----------
+    core : CoreMoments
+        Moments inside the core.
+    basis : Basis
+        Q, (core, s).
+    n_topics : int
+        k, at most s.
+    alpha0 : float
+        Sum of the Dirichlet parameters, >= 0.
+
+    Raises
+    ------
+    NotIdentifiable
+        More topics than columns of the basis, or than positive eigenvalues: says how many
+        there are.
+    InvalidInput
+        alpha0 below zero or not finite, or fewer than one topic.
+
+    Examples
+    --------
+    >>> P = np.array([[20, 4, 0], [4, 20, 0], [0, 0, 12]])
+    >>> core = CoreMoments(P, np.array([12, 12, 6]), LengthHistogram.of([3] * 10))
+    >>> whitening = whiten(core, Basis(np.eye(3, dtype=np.int8), 3), n_topics=2)
+    >>> np.allclose(whitening.vectors.T @ (P / 60) @ whitening.vectors, np.eye(2))
+    True
+    """
+    require_topics(n_topics, alpha0)
+    if n_topics > basis.columns:
+        raise NotIdentifiable(
+            f"{n_topics} topics asked for but the basis has {basis.columns} columns; "
+            f"ask for at most {basis.columns}, or create a store with a larger --max-topics"
+        )
+    C1, C2 = core.length_histogram.C1, core.length_histogram.C2
+    if not C2 or not core.length_histogram.C3:
+        raise NotIdentifiable(
+            f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
+            "together; add documents"
+        )
+    M1 = core.word_counts / C1
+    M2 = core.pair_counts / C2
+    ratio = alpha0 / (alpha0 + 1)
+    orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
+    mean = orthonormal.T @ M1
+    projected_pairs = orthonormal.T @ (M2 @ orthonormal)
+    projected = projected_pairs - ratio * np.outer(mean, mean)
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    order = np.argsort(-values)[:n_topics]
+    spectrum, vectors = values[order], vectors[:, order]
+    # below rounding of the largest eigenvalue a direction is noise, not a topic
+    positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
+    if positive < n_topics:
+        raise NotIdentifiable(
+            f"{n_topics} topics asked for but the second moment has {max(positive, 0)} positive "
+            f"eigenvalues (alpha0 {alpha0:g}); ask for at most {max(positive, 0)} topics, "
+            "lower alpha0, or add documents"
+        )
+    scaled = vectors / np.sqrt(spectrum)
+    coefficients = scipy.linalg.solve_triangular(triangle, scaled)
+    W = basis.matrix @ coefficients
+    return Whitening(
+        coefficients,
+        W,
+        spectrum,
+        _leading_eigenvalues(M2, M1, ratio, n_topics, orthonormal @ vectors),
+        scaled.T @ mean,
+        scaled.T @ projected_pairs @ scaled,
+        float(alpha0),
+    )
+
+
+def require_topics(n_topics: int, alpha0: float) -> None:
+    """Refuse a number of topics below 1 or an alpha0 that is negative or not finite."""
+    if n_topics < 1:
+        raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")
+    if not np.isfinite(alpha0) or alpha0 < 0:
+        raise InvalidInput(f"alpha0 is {alpha0}; it must be a finite number >= 0")
+
+
+def _leading_eigenvalues(
+    M2: NDArray[np.float64],
+    M1: NDArray[np.float64],
+    ratio: float,
+    number: int,
+    guess: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, falling."""
+    core = M1.size
+    if core <= 256 or number * 4 >= core:
+        A = M2 - ratio * np.outer(M1, M1)
+        return np.linalg.eigvalsh(A)[::-1][:number].copy()
+    operator = scipy.sparse.linalg.LinearOperator(
+        (core, core),
+        matvec=lambda v: M2 @ v.ravel() - ratio * M1 * (M1 @ v.ravel()),
+        dtype=np.float64,
+    )
+    start = guess.sum(axis=1)
+    values = eigsh(operator, k=number, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    return np.sort(np.asarray(values, dtype=np.float64))[::-1].copy()

@@ -1,0 +1,46 @@
+"""The laws of every mergeable statistic, checked for any type that has `zero`, `of`, `+`, `-`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def check_laws(
+    zero: Any,
+    of: Callable[[Any], Any],
+    join: Callable[[Sequence[Any]], Any],
+    parts: Sequence[Any],
+    order: Sequence[int],
+) -> None:
+    """Check every law on samples cut into `parts`, taken also in another `order`.
+
+    `of` maps a sample to its statistic, `join` concatenates samples. Equality is bit for bit.
+    """
+    whole = of(join(parts))
+    each = [of(part) for part in parts]
+    before = [copy.deepcopy(statistic) for statistic in each]
+
+    assert zero + whole == whole, "zero is the identity on the left"
+    assert whole + zero == whole, "zero is the identity on the right"
+    assert functools.reduce(operator.add, each, zero) == whole, "any partition gives the whole"
+    assert functools.reduce(operator.add, [each[i] for i in order]) == whole, "any order too"
+    assert of(join([parts[i] for i in order])) == whole, "the order of the sample does not matter"
+    if len(each) > 2:
+        assert (each[0] + each[1]) + each[2] == each[0] + (each[1] + each[2]), "associative"
+    assert each[0] + each[-1] == each[-1] + each[0], "commutative"
+    for one, rest in zip(each, _leave_one_out(each, zero), strict=True):
+        assert whole - one == rest, "subtraction undoes addition"
+        assert (rest + one) - one == rest
+    assert whole - whole == zero, "nothing is left of the whole"
+    assert each == before, "the inputs are unchanged"
+
+
+def _leave_one_out(each: Sequence[Any], zero: Any) -> list[Any]:
+    return [
+        functools.reduce(operator.add, [s for j, s in enumerate(each) if j != i], zero)
+        for i in range(len(each))
+    ]

@@ -1,0 +1,97 @@
+"""Each kernel against its NumPy line."""
+
+import numpy as np
+import pytest
+
+from streaming_moments import Basis, CountBatch, RowBlock, kernels
+from streaming_moments.packing import pack
+from streaming_moments.projection import ProjectedBatch
+
+
+@pytest.fixture(params=[(1, 5, 4, 2), (40, 30, 20, 3), (3000, 12, 12, 6)])
+def projected(request):
+    documents, n_words, core, columns = request.param
+    rng = np.random.default_rng(documents)
+    counts = rng.poisson(rng.gamma(0.3, 2.0, size=(documents, n_words)))
+    Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
+    return ProjectedBatch.of(CountBatch.from_csr(counts), Basis(Q, n_words))
+
+
+BLOCKS = [RowBlock(), RowBlock(0, 3), RowBlock(2, 3)]
+
+
+def test_transpose(projected):
+    batch = projected.batch
+    expected = batch.to_csr().tocsc()
+    assert np.array_equal(projected.starts, expected.indptr)
+    assert np.array_equal(projected.documents, expected.indices)
+    assert np.array_equal(projected.values, expected.data)
+
+
+def test_project(projected):
+    X = projected.batch.to_csr().toarray()
+    expected = X[:, : projected.basis.core] @ projected.basis.matrix.astype(np.int64)
+    assert np.array_equal(projected.projections, expected)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("long", ["none", "some", "all"])
+def test_triples(projected, block, long):
+    X = projected.batch.to_csr().toarray()
+    y = projected.projections.astype(np.int64)
+    chosen = {"none": 0, "some": 3, "all": 1}[long]
+    flags = np.zeros(len(X), dtype=bool)
+    if chosen:
+        flags[::chosen] = True
+    expected = pack(np.einsum("di,da,db->iab", X, y, y))[block.rows]
+    found = np.zeros(expected.shape, dtype=np.int64)
+    arguments = (block.index, block.step, projected.starts, projected.documents, projected.values)
+    kernels.add_triples(*arguments, projected.projections, flags, found)
+    kernels.add_long_triples(*arguments, projected.projections, flags, found)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_pairs_and_codocuments(projected, block):
+    batch, core = projected.batch, projected.basis.core
+    X = batch.to_csr().toarray()
+    pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
+    together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
+    found, co = np.zeros_like(pairs), np.zeros_like(together)
+    by_word = (block.index, block.step, projected.starts, projected.documents)
+    kernels.add_pairs(*by_word, projected.values, batch.indptr, batch.words, batch.counts, found)
+    kernels.add_codocuments(*by_word, batch.indptr, batch.words, co)
+    assert np.array_equal(found, pairs)
+    assert np.array_equal(co, together)
+
+
+def test_joint_diagonalisation_finds_the_common_eigenvectors():
+    rng = np.random.default_rng(0)
+    O = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    values = rng.standard_normal((9, 6))
+    matrices = np.einsum("ij,mj,kj->mik", O, values, O)
+    rotation = np.eye(6)
+    sweeps = kernels.diagonalize_jointly(matrices, rotation, 1e-12, 100)
+    assert sweeps < 20
+    np.testing.assert_allclose(np.abs(rotation.T @ O).max(axis=0), 1.0, atol=1e-10)
+    off = matrices - np.einsum("mii,ij->mij", matrices, np.eye(6))
+    assert np.abs(off).max() < 1e-9
+
+
+def test_proportions_maximise_the_posterior():
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.ones(8), size=3).T
+    weights = np.array([0.5, 0.3, 0.2])
+    counts = rng.poisson(2.0, size=(5, 8))
+    batch = CountBatch.from_csr(counts)
+    found = np.empty((5, 3))
+    kernels.proportions(batch.indptr, batch.words, batch.counts, topics, weights, 1.5, 2000, found)
+
+    def objective(theta):
+        return (counts * np.log(theta @ topics.T)).sum(axis=1) + np.log(theta) @ (1.5 * weights)
+
+    best = objective(found)
+    for _ in range(200):
+        step = found + 0.01 * rng.standard_normal(found.shape) * found
+        step /= step.sum(axis=1, keepdims=True)
+        assert (objective(step) <= best + 1e-9).all()
