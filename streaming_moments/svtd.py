@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
+from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.lengths import LengthHistogram
 from streaming_moments.packing import pack, packed_size
 from streaming_moments.rotation import (
     GapCandidate,
@@ -58,10 +59,24 @@ class RotationEvidence:
         cls, statistics: MomentStatistics, whitening: Whitening, rotation: Rotation
     ) -> RotationEvidence:
         """Evidence of a block of rows."""
-        evidence = cls.zero(whitening.n_topics, rotation)
+        k = whitening.n_topics
+        zero = cls.zero(k, rotation)
+        gram, candidate = zero.gram, zero.candidate
         for slices in whitened_slices(statistics, whitening):
-            evidence = evidence._seen(slices)
-        return evidence
+            if gram is not None:
+                gram += slice_gram(slices, k)
+            if candidate is not None:
+                candidate = candidate + GapCandidate.of(slices, k)
+        return cls(k, gram, candidate)
+
+    @classmethod
+    def of_slices(
+        cls, slices: NDArray[np.float64], n_topics: int, rotation: Rotation
+    ) -> RotationEvidence:
+        """Evidence of (rows, k (k + 1) / 2) packed slices."""
+        if rotation == "joint":
+            return cls(n_topics, slice_gram(slices, n_topics), None)
+        return cls.zero(n_topics, rotation) + cls(n_topics, None, GapCandidate.of(slices, n_topics))
 
     def __add__(self, other: RotationEvidence) -> RotationEvidence:
         gram = None if self.gram is None or other.gram is None else self.gram + other.gram
@@ -71,12 +86,6 @@ class RotationEvidence:
             else self.candidate + other.candidate
         )
         return RotationEvidence(self.n_topics, gram, candidate)
-
-    def _seen(self, slices: NDArray[np.float64]) -> RotationEvidence:
-        k = self.n_topics
-        gram = None if self.gram is None else slice_gram(slices, k)
-        candidate = None if self.candidate is None else GapCandidate.of(slices, k)
-        return self + RotationEvidence(k, gram, candidate)
 
     def rotation(self) -> NDArray[np.float64]:
         """(k, k) O, by joint diagonalisation or by the widest gap."""
@@ -156,20 +165,29 @@ def fit(
     whitening = whiten(moments, statistics.basis, n_topics, alpha0)
     O = RotationEvidence.of(statistics, whitening, rotation).rotation()
     rows = rotated_diagonals(statistics, whitening, O)
-    return finish(rows, statistics.word_counts, statistics, whitening, rotation)
+    return finish(
+        rows,
+        O,
+        statistics.word_counts,
+        statistics.length_histogram,
+        statistics.basis,
+        whitening,
+        rotation,
+    )
 
 
 def finish(
     rows: NDArray[np.float64],
+    O: NDArray[np.float64],
     word_counts: NDArray[np.int64],
-    statistics: MomentStatistics,
+    histogram: LengthHistogram,
+    basis: Basis,
     whitening: Whitening,
     rotation: Rotation,
 ) -> TopicModel:
-    """The model from all (n, k) rows; `statistics` may be any one block of the same documents."""
-    histogram = statistics.length_histogram
+    """The model from all (n, k) rows, the rotation O and (n,) word counts: a refit's last step."""
     M1 = word_counts / histogram.C1
-    recovered = recover(rows, M1)
+    recovered = recover(rows, (O.T @ whitening.first) ** 2)
     return TopicModel(
         topics=recovered.topics,
         weights=recovered.weights,
@@ -180,8 +198,8 @@ def finish(
         exact_spectrum=whitening.exact_spectrum.copy(),
         rotation=rotation,
         documents=histogram.n_documents,
-        vocabulary=statistics.basis.vocabulary,
-        basis=statistics.basis.fingerprint,
+        vocabulary=basis.vocabulary,
+        basis=basis.fingerprint,
     )
 
 
@@ -247,13 +265,24 @@ def svtd(
         )
     W = vectors[:, order] / np.sqrt(values[order])
     slices = pack(W.T @ M3 @ W)
-    O = RotationEvidence.zero(k, rotation)._seen(slices).rotation()
+    O = RotationEvidence.of_slices(slices, k, rotation).rotation()
     rows = np.einsum("aj,iab,bj->ij", W @ O, M3, W @ O, optimize=True)
-    return recover(rows, M1)
+    return recover(rows, (O.T @ (W.T @ M1)) ** 2)
 
 
-def recover(rows: NDArray[np.float64], M1: NDArray[np.float64]) -> Recovered:
-    """Topics and weights from the (n, k) rows: sign, clip, normalise, then `M1 = M omega`.
+def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered:
+    """Topics and weights in canonical order: sign, clip, normalise.
+
+    Whitened, topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights at once:
+    `omega_j = (o_j . u)^2 / (a0 + 1)`. Non-negative least squares on `M1 = M omega` errs as much
+    (measured) but gives the weight 0 to small topics, which inference then never uses.
+
+    Parameters
+    ----------
+    rows : (n, k) float64
+        Columns are the topics, up to sign.
+    shares : (k,) float64
+        `(o_j . u)^2`: the weights up to a factor.
 
     Raises
     ------
@@ -270,10 +299,7 @@ def recover(rows: NDArray[np.float64], M1: NDArray[np.float64]) -> Recovered:
             "ask for fewer topics or add documents"
         )
     topics = clipped / totals
-    # the same least squares on k rows: n may be large
-    orthonormal, triangle = np.linalg.qr(topics)
-    weights = nnls(triangle, orthonormal.T @ M1)[0]
-    weights = weights / weights.sum()
+    weights = shares / shares.sum()
     # equal weights differ by rounding: the topic of the earlier top word goes first
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(

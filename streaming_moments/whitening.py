@@ -170,12 +170,13 @@ def _leading_eigenvalues(
     core = M1.size
     if core <= 256 or number * 4 >= core:
         A = M2 - ratio * np.outer(M1, M1)
-        return np.linalg.eigvalsh(A)[::-1][:number].copy()
+        values = np.asarray(np.linalg.eigvalsh(A), dtype=np.float64)
+        return values[::-1][:number].copy()
     operator = scipy.sparse.linalg.LinearOperator(
         (core, core),
         matvec=lambda v: M2 @ v.ravel() - ratio * M1 * (M1 @ v.ravel()),
         dtype=np.float64,
     )
     start = guess.sum(axis=1)
-    values = eigsh(operator, k=number, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
-    return np.sort(np.asarray(values, dtype=np.float64))[::-1].copy()
+    found = eigsh(operator, k=number, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)
+    return np.sort(np.asarray(found, dtype=np.float64))[::-1].copy()
