@@ -1,0 +1,1 @@
+"""Storage of corpora and statistics: Zarr, fsspec and Arrow."""

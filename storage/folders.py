@@ -1,0 +1,291 @@
+"""Folder: named files under a URL, each read and written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+from fsspec.implementations.memory import MemoryFile
+
+from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.storage.filesystems import one_line, open_file_system
+
+# Object stores whose fsspec clients honour mode="create" by a conditional put.
+_CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
+_LOCAL = frozenset({"file", "local"})
+_PARTIAL = ".partial"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files under a URL; opened anew wherever it is unpickled. Make one with `at`.
+
+    Parameters
+    ----------
+    url : str
+        Where the files are; an absolute path when local.
+    storage_options : mapping, optional
+        Options of the file system; never shown, never written.
+
+    Examples
+    --------
+    >>> folder = Folder.at("memory://folders")
+    >>> folder.write("a.txt", b"sea")
+    >>> folder.read("a.txt"), folder.find("b.txt")
+    (b'sea', None)
+    """
+
+    url: str
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
+        """Folder at a URL; a local path is made absolute, so that it means the same everywhere.
+
+        Raises
+        ------
+        StoreError
+            A password in the URL, or a protocol that is not known or not installed.
+        """
+        if "://" in url and urlsplit(url).password is not None:
+            raise StoreError("the URL holds a password; give credentials in the storage options")
+        folder = cls(url.rstrip("/") or url, storage_options)
+        return cls(folder._path, storage_options) if folder.is_local else folder
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"url": self.url, "storage_options": self.storage_options}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on this machine's disks."""
+        return not self._protocols.isdisjoint(_LOCAL)
+
+    @property
+    def creates_exclusively(self) -> bool:
+        """Whether of two writers that create the same file one is refused, whatever happens."""
+        return not self._protocols.isdisjoint(_LOCAL | _CONDITIONAL | {"memory"})
+
+    def find(self, name: str) -> bytes | None:
+        """Content of a file; None where there is none.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be read for another reason: says which.
+        """
+        with self._errors("read", name):
+            try:
+                content: bytes = self._file_system.cat_file(self._place(name))
+            except FileNotFoundError:
+                return None
+            return content
+
+    def read(self, name: str) -> bytes:
+        """Content of a file.
+
+        Raises
+        ------
+        StoreError
+            The file is missing or cannot be read.
+        """
+        return self.read_all([name])[0]
+
+    def read_all(self, names: Sequence[str], limits: Sequence[int] | None = None) -> list[bytes]:
+        """Contents of some files, fetched at the same time where the storage can.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The files.
+        limits : sequence of int, optional
+            Of each file no more bytes are read; with them object stores answer in one request.
+
+        Raises
+        ------
+        StoreError
+            A file is missing or cannot be read: names the first.
+        """
+        contents = []
+        for name, content in zip(names, self.find_all(names, limits), strict=True):
+            if content is None:
+                raise StoreError(f"{self.url}/{name} is missing; restore it from a copy")
+            contents.append(content)
+        return contents
+
+    def find_all(
+        self, names: Sequence[str], limits: Sequence[int] | None = None
+    ) -> list[bytes | None]:
+        """Contents of some files as `read_all`, None for those that do not exist."""
+        starts = [0] * len(names) if limits else None
+        places = [self._place(name) for name in names]
+        contents: list[bytes | None] = []
+        with self._errors("read", f"{len(names)} files"):
+            found = self._file_system.cat_ranges(places, starts, limits, on_error="return")
+        for name, content in zip(names, found, strict=True):
+            missing = isinstance(content, FileNotFoundError)
+            with self._errors("read", name):
+                if isinstance(content, BaseException) and not missing:
+                    raise content
+            contents.append(None if missing else content)
+        return contents
+
+    def names(self, name: str) -> list[str]:
+        """Names of the files and folders directly in a folder; none where there is no folder."""
+        with self._errors("list", name):
+            try:
+                found = self._file_system.ls(self._place(name), detail=False)
+            except FileNotFoundError:
+                return []
+        return sorted(PurePosixPath(place).name for place in found)
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """Bytes of every file in a folder and below, by its path in the folder.
+
+        Files a killed writer left half written are no part of it.
+        """
+        with self._errors("list", name):
+            root = self._place(name)
+            found = self._file_system.find(root, detail=True)
+        start = len(self._file_system._strip_protocol(root)) + 1
+        return {
+            place[start:]: int(info["size"])
+            for place, info in sorted(found.items())
+            if not place.endswith(_PARTIAL)
+        }
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file; an error on the way there is an error, not a no."""
+        with self._errors("look for", name):
+            try:
+                self._file_system.info(self._place(name))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole: it is seen with all of its content or not at all.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written: says why.
+        """
+        with self._errors("write", name):
+            if self.is_local:
+                with _written_aside(self._place(name), content) as aside:
+                    os.replace(aside, self._place(name))
+            else:
+                self._file_system.pipe_file(self._place(name), content)
+
+    def create(self, name: str, content: bytes) -> None:
+        """Write a file whole unless it exists; of several writers one succeeds.
+
+        Raises
+        ------
+        FileExistsError
+            There is such a file; after a lost reply it may be the one just written.
+        Exception
+            Whatever the storage raises; the file may be written all the same.
+        """
+        place, fs = self._place(name), self._file_system
+        if self.is_local:
+            # An exclusive open is torn by a kill and fsspec's is not exclusive; a link is neither.
+            with _written_aside(place, content) as aside:
+                os.link(aside, place)
+            _sync_folder(os.path.dirname(place))
+        elif "memory" in self._protocols:
+            mine = MemoryFile(fs, place, content)
+            if fs.store.setdefault(place, mine) is not mine:  # one atomic step
+                raise FileExistsError(place)
+        elif self.creates_exclusively:
+            fs.pipe_file(place, content, mode="create")
+        else:
+            if self.exists(name):
+                raise FileExistsError(place)
+            aside = f"{place}.{uuid.uuid4().hex}{_PARTIAL}"
+            fs.pipe_file(aside, content)
+            fs.mv(aside, place)
+
+    def sync(self, name: str) -> None:
+        """Make the folders in and above a folder outlast a power cut; only local disks need it."""
+        if not self.is_local:
+            return
+        with self._errors("sync", name):
+            for folder, _, _ in os.walk(self._place(name)):
+                _sync_folder(folder)
+            above = PurePosixPath(self._place(name)).parents
+            for parent in above[: len(above) - len(PurePosixPath(self._path).parents) + 1]:
+                _sync_folder(str(parent))
+
+    def explain(self, error: BaseException) -> str:
+        """An error's kind and first line, without the values of the storage options."""
+        text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
+        return f"{type(error).__name__}: {text}"
+
+    @cached_property
+    def _opened(self) -> tuple[fsspec.AbstractFileSystem, str]:
+        try:
+            return open_file_system(self.url, self.storage_options)
+        except ShardError as error:
+            raise StoreError(str(error)) from error
+
+    @property
+    def _file_system(self) -> fsspec.AbstractFileSystem:
+        return self._opened[0]
+
+    @property
+    def _path(self) -> str:
+        return self._opened[1]
+
+    @property
+    def _protocols(self) -> frozenset[str]:
+        protocol = self._file_system.protocol
+        return frozenset([protocol] if isinstance(protocol, str) else protocol)
+
+    def _place(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}" if name else self._path
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(
+                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
+                "check the URL, the permissions and the connection, then run it again"
+            ) from error
+
+
+@contextlib.contextmanager
+def _written_aside(place: str, content: bytes) -> Iterator[str]:
+    """Path of a synced file with the content, in the same folder, gone afterwards."""
+    folder, name = os.path.split(place)
+    os.makedirs(folder, exist_ok=True)
+    aside = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{_PARTIAL}")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield aside
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,198 @@
+"""Ledger: which shards are counted in a version, so that none is counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.layout import SHARDS, segment_folder
+from streaming_moments.storage.manifests import require_file, segment_manifests
+from streaming_moments.storage.versions import SegmentReference
+
+_SCHEMA = pa.schema(
+    [
+        ("url", pa.string()),
+        ("size", pa.int64()),
+        ("fingerprint", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("outside", pa.int64()),
+    ]
+)
+_SHOWN = 5
+
+
+class ShardsAlreadyCounted(StoreError):
+    """Some shards of a segment are counted already; `urls` names them.
+
+    Parameters
+    ----------
+    urls : tuple of str
+        The shards.
+    """
+
+    def __init__(self, urls: tuple[str, ...]) -> None:
+        super().__init__(urls)
+        self.urls = urls
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.urls[:_SHOWN])
+        more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
+        return (
+            f"{len(self.urls)} shards are counted already: {shown}{more}; "
+            "gather the statistics again without them"
+        )
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """A shard that was counted.
+
+    Parameters
+    ----------
+    url : str
+        Where it was read.
+    size : int
+        In bytes, as stored.
+    fingerprint : str
+        Of its content: "etag:..." or "sha256:...".
+    documents : int
+        Documents it added to the statistics; passages, if documents are cut.
+    tokens : int
+        Vocabulary tokens it added.
+    outside : int
+        Tokens outside the vocabulary, which were not counted.
+
+    Raises
+    ------
+    InvalidInput
+        A fingerprint of another kind, a negative number or a password in the URL.
+    """
+
+    url: str
+    size: int
+    fingerprint: str
+    documents: int
+    tokens: int
+    outside: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.fingerprint.startswith(("etag:", "sha256:")):
+            raise InvalidInput(f"shard {self.url}: fingerprint {self.fingerprint!r}; give etag:...")
+        if min(self.size, self.documents, self.tokens, self.outside) < 0:
+            raise InvalidInput(f"shard {self.url} has a negative size or count; give at least 0")
+        if "://" in self.url and urlsplit(self.url).password is not None:
+            raise InvalidInput("a shard's URL holds a password; give it in the storage options")
+
+
+def table_of(records: Iterable[ShardRecord]) -> pa.Table:
+    """Arrow table of records."""
+    return pa.Table.from_pylist([vars(record) for record in records], schema=_SCHEMA)
+
+
+def table_to_parquet(table: pa.Table) -> bytes:
+    """Parquet file of a table of records."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def table_from_parquet(content: bytes, where: str) -> pa.Table:
+    """Table of the records in a Parquet file.
+
+    Raises
+    ------
+    StoreError
+        The file is no such table.
+    """
+    try:
+        return pq.read_table(pa.BufferReader(content)).select(_SCHEMA.names).cast(_SCHEMA)
+    except (pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The shards of a version.
+
+    Parameters
+    ----------
+    tables : mapping
+        Arrow table of the records of each segment, by the segment's id.
+
+    Examples
+    --------
+    >>> record = ShardRecord("s3://corpus/1.txt", 10, "etag:d41d", documents=2, tokens=7)
+    >>> ledger = Ledger({"0a": table_of([record])})
+    >>> len(ledger), ledger.find("s3://corpus/1.txt").documents, ledger.find("2.txt")
+    (1, 2, None)
+    """
+
+    tables: Mapping[str, pa.Table]
+
+    def __len__(self) -> int:
+        return sum(table.num_rows for table in self.tables.values())
+
+    def __iter__(self) -> Iterator[ShardRecord]:
+        return (ShardRecord(**row) for row in self._table.to_pylist())
+
+    def find(self, url: str) -> ShardRecord | None:
+        """Record of a shard; None if it is not counted."""
+        place = self._places.get(url)
+        if place is None:
+            return None
+        return ShardRecord(**{name: self._table[name][place].as_py() for name in _SCHEMA.names})
+
+    def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
+        """Those of some URLs that are counted already, in their order."""
+        # searched for among the counted, not the other way round: those are few, these many
+        given = pa.array(urls, pa.string())
+        counted = self._table["url"]
+        found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
+        return tuple(url for url in urls if url in found)
+
+    def repeated(self) -> tuple[str, ...]:
+        """URLs that are counted more than once; there must be none."""
+        counts = self._table["url"].combine_chunks().value_counts()
+        twice = pc.greater(counts.field("counts"), 1)
+        return tuple(counts.field("values").filter(twice).to_pylist())
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        tables = list(self.tables.values())
+        return pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+
+
+def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: Ledger) -> Ledger:
+    """Ledger of some segments; reads only those that are not known.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    missing = [reference for reference in references if reference.id not in known.tables]
+    manifests = segment_manifests(folder, missing)
+    names = [f"{segment_folder(reference.id)}/{SHARDS}" for reference in missing]
+    found = folder.read_all(names)
+    tables = dict(known.tables)
+    for reference, manifest, name, content in zip(missing, manifests, names, found, strict=True):
+        where = f"{folder.url}/{name}"
+        if SHARDS not in manifest.files:
+            raise StoreError(f"{where} is in no manifest; restore the segment from a copy")
+        require_file(where, content, manifest.files[SHARDS])
+        tables[reference.id] = table_from_parquet(content, where)
+    return Ledger({reference.id: tables[reference.id] for reference in references})

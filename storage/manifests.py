@@ -1,0 +1,221 @@
+"""Manifests: which files there are, with their sizes and hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.layout import segment_folder
+from streaming_moments.storage.sealed import unseal
+from streaming_moments.storage.versions import SegmentReference
+
+MANIFEST = "manifest.json"
+_AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each
+_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One file as it was written.
+
+    Parameters
+    ----------
+    path : str
+        Within the folder of the manifest.
+    size : int
+        In bytes.
+    sha256 : str
+        64 hexadecimal digits.
+    largest : int
+        Largest magnitude of a number in it, where sums of it are to stay below a bound.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    largest: int = 0
+
+    @classmethod
+    def of(cls, path: str, content: bytes, largest: int = 0) -> FileRecord:
+        """Record of a file from the bytes that are written to it."""
+        return cls(path, len(content), hashlib.sha256(content).hexdigest(), largest)
+
+
+@dataclass(frozen=True)
+class SegmentManifest:
+    """What a segment's manifest says.
+
+    Parameters
+    ----------
+    files : mapping
+        Record of every file by path.
+    documents, tokens, shards : int
+        What was counted.
+    basis, vocabulary : str
+        Fingerprints.
+    """
+
+    files: Mapping[str, FileRecord]
+    documents: int
+    tokens: int
+    shards: int
+    basis: str
+    vocabulary: str
+
+
+def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
+    """Path to size and hash, in order of the paths."""
+    ordered = sorted(files, key=lambda file: file.path)
+    return {file.path: [file.size, file.sha256] for file in ordered}
+
+
+def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
+    """Records by path.
+
+    Raises
+    ------
+    StoreError
+        Another shape, or a path that leaves the folder.
+    """
+    if not isinstance(content, dict):
+        raise StoreError(f"{where} lists no files; restore it from a copy")
+    records = {}
+    for path, entry in content.items():
+        if not _PATH.fullmatch(path) or len(path) > 500:
+            raise StoreError(f"{where} names {path[:100]!r}, which leaves its folder; not read")
+        match entry:
+            case [int(size), str(digest)] if size >= 0 and _DIGEST.fullmatch(digest):
+                records[path] = FileRecord(path, size, digest)
+            case _:
+                raise StoreError(f"{where} gives {path} no size and SHA-256; restore it")
+    return records
+
+
+def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Manifests of some folders, if they are those that were committed.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    digests : mapping
+        SHA-256 of the manifest by the name of its folder.
+
+    Raises
+    ------
+    StoreError
+        A manifest is missing, damaged or another one.
+    """
+    contents = []
+    found = folder.read_all([f"{name}/{MANIFEST}" for name in digests])
+    for (name, digest), data in zip(digests.items(), found, strict=True):
+        where = f"{folder.url}/{name}/{MANIFEST}"
+        content = unseal(data, where)
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise StoreError(f"{where} is not the manifest that was committed; restore it")
+        contents.append(content)
+    return contents
+
+
+def segment_manifests(
+    folder: Folder, references: Sequence[SegmentReference]
+) -> list[SegmentManifest]:
+    """Manifests of segments.
+
+    Raises
+    ------
+    StoreError
+        One is missing, damaged, another one, or names a file outside the segment.
+    """
+    names = {segment_folder(reference.id): reference.manifest for reference in references}
+    contents = read_manifests(folder, names)
+    return [
+        _segment_manifest(content, f"{folder.url}/{name}/{MANIFEST}")
+        for name, content in zip(names, contents, strict=True)
+    ]
+
+
+def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest:
+    try:
+        return SegmentManifest(
+            files_from_json(content["files"], where),
+            int(content["documents"]),
+            int(content["tokens"]),
+            int(content["shards"]),
+            str(content["basis"]),
+            str(content["vocabulary"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{where} lacks an entry ({error!r}); restore it from a copy") from error
+
+
+def read_files(
+    folder: Folder, name: str, files: Mapping[str, FileRecord], paths: Iterable[str]
+) -> dict[str, bytes]:
+    """Contents of files in the folder `name`, each of the size and hash of its record.
+
+    Raises
+    ------
+    StoreError
+        A file without a record, missing, cut off, swapped or damaged: names it.
+    """
+    wanted = list(paths)
+    for path in wanted:
+        if path not in files:
+            raise StoreError(f"{folder.url}/{name}/{MANIFEST} has no file {path}; restore it")
+    contents = folder.read_all([f"{name}/{path}" for path in wanted], _limits(files, wanted))
+    for path, content in zip(wanted, contents, strict=True):
+        require_file(f"{folder.url}/{name}/{path}", content, files[path])
+    return dict(zip(wanted, contents, strict=True))
+
+
+def require_file(where: str, content: bytes, record: FileRecord) -> None:
+    """Refuse a file that is not of the size and hash of its record.
+
+    Raises
+    ------
+    StoreError
+        Says what is wrong with the file.
+    """
+    problem = damage(where, content, record)
+    if problem:
+        raise StoreError(f"{problem}; restore it from a copy")
+
+
+def damage(where: str, content: bytes, record: FileRecord) -> str:
+    """What is wrong with a file's content; empty if nothing is."""
+    if len(content) != record.size:
+        return f"{where} does not have {record.size} bytes"
+    if hashlib.sha256(content).hexdigest() != record.sha256:
+        return f"{where} is damaged (its SHA-256 is not the recorded one)"
+    return ""
+
+
+def problems_with_files(
+    folder: Folder, name: str, files: Mapping[str, FileRecord]
+) -> Iterator[str]:
+    """Each file of the folder `name` that is missing, damaged or in no manifest."""
+    found = folder.sizes(name)
+    for path in sorted(found.keys() - files.keys() - {MANIFEST}):
+        yield f"{folder.url}/{name}/{path} is in no manifest"
+    paths = list(files)
+    for start in range(0, len(paths), _AT_ONCE):
+        batch = paths[start : start + _AT_ONCE]
+        contents = folder.find_all([f"{name}/{path}" for path in batch], _limits(files, batch))
+        for path, content in zip(batch, contents, strict=True):
+            where = f"{folder.url}/{name}/{path}"
+            missing = f"{where} is missing"
+            problem = missing if content is None else damage(where, content, files[path])
+            if problem:
+                yield problem
+
+
+def _limits(files: Mapping[str, FileRecord], paths: Iterable[str]) -> list[int]:
+    # one byte more than there should be, so that a file that grew is found out
+    return [files[path].size + 1 for path in paths]

@@ -1,0 +1,105 @@
+"""Models: fitted topic models kept in a store, immutable."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from datetime import UTC, datetime
+
+import numpy as np
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.arrays import (
+    ArraySpec,
+    array_in,
+    decode,
+    encode_chunks,
+    encode_metadata,
+)
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.layout import model_folder
+from streaming_moments.storage.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    files_to_json,
+    read_files,
+    read_manifests,
+)
+from streaming_moments.storage.sealed import seal
+from streaming_moments.storage.versions import ModelReference
+from streaming_moments.topic_model import TopicModel
+
+
+def write_model(folder: Folder, name: str, model: TopicModel, version: int) -> ModelReference:
+    """Write a model; it counts once a commit names it.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    name : str
+        Of the model.
+    model : TopicModel
+        Its arrays become Zarr arrays of one chunk, its scalars attributes of the group.
+    version : int
+        The version whose statistics it was fitted on.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be written.
+    """
+    identity = uuid.uuid4().hex
+    arrays = model.arrays()
+    specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
+    files = {**encode_metadata(specs, model.attributes()), **encode_chunks(specs, arrays)}
+    place = model_folder(name, identity)
+    for path, content in files.items():
+        folder.write(f"{place}/{path}", content)
+    manifest = seal(
+        {
+            "name": name,
+            "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "version": version,
+            "files": files_to_json(FileRecord.of(*file) for file in files.items()),
+        }
+    )
+    folder.write(f"{place}/{MANIFEST}", manifest)
+    folder.sync(place)
+    return ModelReference(identity, hashlib.sha256(manifest).hexdigest(), version)
+
+
+def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:
+    """Records of a model's files by path.
+
+    Raises
+    ------
+    StoreError
+        The manifest is missing, damaged, or names a file outside the model.
+    """
+    place = model_folder(name, reference.id)
+    [content] = read_manifests(folder, {place: reference.manifest})
+    return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")
+
+
+def read_model(folder: Folder, name: str, reference: ModelReference) -> TopicModel:
+    """Read a model.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    place = model_folder(name, reference.id)
+    where = f"{folder.url}/{place}"
+    files = model_files(folder, name, reference)
+    group = decode(read_files(folder, place, files, files), where)
+    try:
+        arrays = {
+            key: np.asarray(array_in(group, key, where)[...], dtype=np.float64)
+            for key in group.array_keys()
+        }
+    except (ValueError, RuntimeError) as error:
+        raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
+    return TopicModel.from_parts(arrays, dict(group.attrs))

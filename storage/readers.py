@@ -1,0 +1,214 @@
+"""Readers: shard to count batches over a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.counts import CountBatch
+from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
+from streaming_moments.storage.documents import (
+    DEFAULT_LIMITS,
+    IdChunk,
+    ReadLimits,
+    read_ids,
+    read_texts,
+)
+from streaming_moments.storage.shards import Shard, ShardFormat, files_of
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.vocabulary import Vocabulary
+
+_Chunk = TypeVar("_Chunk")
+
+
+@dataclass(frozen=True, eq=False)
+class ReadBatch:
+    """Counts of some consecutive passages of a shard.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (passages, n) counts over the vocabulary.
+    outside : int
+        Tokens of these passages that are not in the vocabulary.
+    """
+
+    batch: CountBatch
+    outside: int
+
+
+def read_shard(
+    shard: Shard,
+    form: ShardFormat,
+    vocabulary: Vocabulary,
+    policy: TokenPolicy | None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    first_batch: int = 0,
+) -> Iterator[ReadBatch]:
+    r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
+
+    Parameters
+    ----------
+    shard : Shard
+        As `list_shards` gives it.
+    form : ShardFormat
+        How documents lie in it.
+    vocabulary : Vocabulary
+        The n words to count.
+    policy : TokenPolicy or None
+        The policy that made the vocabulary; None for shards of token ids.
+    limits : ReadLimits
+        Bounds on a document and a batch.
+    storage_options : mapping, optional
+        Options of the fsspec file system.
+    first_batch : int
+        Batches to pass over uncounted, as the same limits cut them.
+
+    Returns
+    -------
+    iterator of ReadBatch
+        At least one batch, or an error; a batch counts only once the iteration came to its end,
+        as only then the shard is known not to have changed meanwhile.
+
+    Raises
+    ------
+    InvalidInput
+        A policy for token ids, or none for texts.
+    ForeignStatistics
+        A policy that did not make the vocabulary.
+    ShardError
+        Texts for a vocabulary of ids or the reverse, a shard that cannot be read, or one that
+        changed: list it again.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> from streaming_moments.storage.shards import list_shards
+    >>> fsspec.filesystem("memory").pipe("/counted/a.txt", b"sea and law\nlaw")
+    >>> policy = TokenPolicy(stop_words=("and",))
+    >>> vocabulary = Vocabulary(("law",), core=1, policy=policy.fingerprint)
+    >>> [shard] = list_shards(["memory://counted/a.txt"])
+    >>> for read in read_shard(shard, ShardFormat(), vocabulary, policy):
+    ...     print(read.batch.to_csr().toarray().tolist(), read.outside)
+    [[1], [1]] 1
+    """
+    if form.holds_ids(shard.url):
+        if vocabulary.token_ids is None:
+            raise ShardError(
+                shard.url,
+                "holds token ids but the vocabulary is of terms; give shards of texts, "
+                "or create a store from shards of ids",
+            )
+        refuse_policy(policy)
+        ids = read_ids(shard, form, limits, storage_options)
+        known_ids = np.array(vocabulary.token_ids, dtype=np.int64)
+        rows = np.argsort(known_ids)
+        chunks = islice(ids, first_batch, None)
+        counted = (_count_ids(chunk, vocabulary, known_ids, rows) for chunk in chunks)
+        return steadily(counted, shard, storage_options)
+    if vocabulary.token_ids is not None:
+        raise ShardError(
+            shard.url,
+            "holds texts but the vocabulary is of token ids; give shards of ids "
+            "(LDA-C, or Parquet with --ids-column), or create a store from texts",
+        )
+    made = required_policy(policy)
+    if vocabulary.policy != made.fingerprint:
+        raise ForeignStatistics(
+            f"the vocabulary was made by token policy {vocabulary.policy[:12] or '(none)'}, "
+            f"not {made.fingerprint[:12]}; read with the policy the store keeps"
+        )
+    texts = islice(read_texts(shard, form, limits, storage_options), first_batch, None)
+    counted = (count_texts(chunk, vocabulary, made) for chunk in texts)
+    return steadily(counted, shard, storage_options)
+
+
+def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy) -> ReadBatch:
+    """Count texts, cut into passages, over a vocabulary.
+
+    Examples
+    --------
+    >>> policy = TokenPolicy(passage_words=2)
+    >>> read = count_texts(["sea law law", ""], Vocabulary(("law", "sea"), core=1), policy)
+    >>> read.batch.to_csr().toarray().tolist(), read.outside
+    ([[1, 1], [1, 0], [0, 0]], 0)
+    """
+    lengths: list[int] = []
+
+    def passages() -> Iterator[list[str]]:
+        for passage in chain.from_iterable(map(policy.passages, texts)):
+            lengths.append(len(passage))
+            yield passage
+
+    # Lazily, so that the tokens of one text only are held as strings.
+    looked_up = map(vocabulary.index.get, chain.from_iterable(passages()), repeat(-1))
+    rows = np.fromiter(looked_up, dtype=np.int64)
+    offsets = np.cumsum([0, *lengths])
+    batch = counted_batch(offsets, rows, None, vocabulary.n_words, vocabulary.fingerprint)
+    return ReadBatch(batch, int(np.count_nonzero(rows < 0)))
+
+
+def refuse_policy(policy: TokenPolicy | None) -> None:
+    if policy is not None:
+        raise InvalidInput("token ids are counted as they are; leave out the token policy")
+
+
+def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
+    if policy is None:
+        raise InvalidInput("texts need a token policy; give the one that made the vocabulary")
+    return policy
+
+
+def steadily(
+    chunks: Iterator[_Chunk], shard: Shard, storage_options: Mapping[str, object] | None
+) -> Iterator[_Chunk]:
+    before = files_of(shard, storage_options)
+    size = sum(state.size for state in before)
+    replaced = shard.etag is not None and before[0].etag != shard.etag
+    if size != shard.size or replaced:
+        raise ShardError(
+            shard.url,
+            f"changed since it was listed ({shard.size} bytes then, {size} now); list it again",
+        )
+    yield from chunks
+    if files_of(shard, storage_options) != before:
+        raise ShardError(shard.url, "changed while it was read; list and read it again")
+
+
+def _count_ids(
+    chunk: IdChunk, vocabulary: Vocabulary, known_ids: NDArray[np.int64], rows: NDArray[np.int64]
+) -> ReadBatch:
+    # `rows` sorts the known ids; an id above all of them is compared with the last.
+    places = np.minimum(np.searchsorted(known_ids, chunk.ids, sorter=rows), rows.size - 1)
+    found = rows[places]
+    known = known_ids[found] == chunk.ids
+    columns = np.where(known, found, -1)
+    counts = np.ones_like(chunk.ids) if chunk.counts is None else chunk.counts
+    fingerprint = vocabulary.fingerprint
+    batch = counted_batch(chunk.offsets, columns, counts, vocabulary.n_words, fingerprint)
+    return ReadBatch(batch, int(counts[~known].sum()))
+
+
+def counted_batch(
+    offsets: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    counts: NDArray[np.integer[Any]] | None,
+    n_words: int,
+    vocabulary: str = "",
+) -> CountBatch:
+    # Entries of column -1 are words outside.
+    documents = offsets.size - 1
+    known = columns >= 0
+    return CountBatch.from_entries(
+        np.repeat(np.arange(documents), np.diff(offsets))[known],
+        columns[known],
+        None if counts is None else counts[known],
+        (documents, n_words),
+        vocabulary,
+    )

@@ -1,0 +1,52 @@
+"""Sealed JSON: a JSON object that begins with the SHA-256 of the rest of its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from streaming_moments.errors import StoreError
+
+_HEAD = b'{"sha256": "'
+_NECK = b'",\n'
+_BODY = len(_HEAD) + 64 + len(_NECK)
+
+
+def seal(content: Mapping[str, Any]) -> bytes:
+    """JSON of an object with at least one key, sealed.
+
+    Examples
+    --------
+    >>> unseal(seal({"version": 3}), "commit 3")
+    {'version': 3}
+    """
+    body = json.dumps(content, allow_nan=False).encode()[1:]
+    return _HEAD + hashlib.sha256(body).hexdigest().encode() + _NECK + body
+
+
+def unseal(data: bytes, where: str) -> dict[str, Any]:
+    """Object that was sealed, without the seal.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    where : str
+        What to call the file in the error.
+
+    Raises
+    ------
+    StoreError
+        A single bit is not as it was written.
+    """
+    body = data[_BODY:]
+    if data[:_BODY] != _HEAD + hashlib.sha256(body).hexdigest().encode() + _NECK:
+        raise StoreError(
+            f"{where} is damaged (its {len(data)} bytes do not have the SHA-256 they begin with); "
+            "restore it from a copy"
+        )
+    content: dict[str, Any] = json.loads(data)
+    del content["sha256"]
+    return content

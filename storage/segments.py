@@ -1,0 +1,223 @@
+"""Segments: immutable statistics of some shards, written by many workers, read by row block."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError, short
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.arrays import (
+    ArraySpec,
+    encode_chunks,
+    encode_metadata,
+    magnitude,
+)
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.layout import HISTOGRAM, SHARDS, SegmentLayout, segment_folder
+from streaming_moments.storage.ledger import (
+    ShardRecord,
+    table_of,
+    table_to_parquet,
+)
+from streaming_moments.storage.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_to_json,
+)
+from streaming_moments.storage.sealed import seal
+from streaming_moments.storage.versions import SegmentReference
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A sealed segment: it counts once a commit names it.
+
+    Parameters
+    ----------
+    reference : SegmentReference
+        What a commit says of it.
+    basis : str
+        Fingerprint of the basis its statistics were gathered with.
+    shards : tuple of ShardRecord
+        The shards counted in it.
+    """
+
+    reference: SegmentReference
+    basis: str
+    shards: tuple[ShardRecord, ...]
+
+
+@dataclass(frozen=True)
+class SegmentWriter:
+    """Writes one segment: the row blocks from any worker, then the seal from the coordinator.
+
+    Workers that write different blocks share no file; a block that is written again is replaced.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    id : str
+        The segment's 32 hexadecimal digits.
+    layout : SegmentLayout
+        How the statistics are cut.
+    """
+
+    folder: Folder
+    id: str
+    layout: SegmentLayout
+
+    def write_block(self, statistics: MomentStatistics) -> tuple[FileRecord, ...]:
+        """Write the statistics of one row block.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics
+            Of `RowBlock(index, row_blocks)`.
+
+        Returns
+        -------
+        tuple of FileRecord
+            What `seal` is to be told.
+
+        Raises
+        ------
+        ForeignStatistics
+            Statistics of another basis, other rows, or with other arrays than the store's.
+        StoreError
+            A file cannot be written.
+        """
+        self._require_fitting(statistics)
+        specs = self.layout.specs
+        arrays = statistics.arrays()
+        padded = {name: _padded(array, specs[name].chunks) for name, array in arrays.items()}
+        records = []
+        for path, content in encode_chunks(specs, padded, statistics.block.index).items():
+            self.folder.write(f"{segment_folder(self.id)}/{path}", content)
+            largest = magnitude(arrays[path.partition("/")[0]])
+            records.append(FileRecord.of(path, content, largest))
+        return tuple(records)
+
+    def seal(
+        self,
+        histogram: LengthHistogram,
+        shards: Sequence[ShardRecord],
+        files: Iterable[FileRecord],
+    ) -> Segment:
+        """Write what is left, the manifest last, and make all of it outlast a power cut.
+
+        Parameters
+        ----------
+        histogram : LengthHistogram
+            Of the documents of all blocks.
+        shards : sequence of ShardRecord
+            The shards counted; their documents and tokens are those of the histogram.
+        files : iterable of FileRecord
+            All that `write_block` returned, for each block once or more.
+
+        Raises
+        ------
+        StoreError
+            A block is missing, or was written twice with different content.
+        InvalidInput
+            The shards do not add up to the histogram, or one is given twice.
+        """
+        records = self._complete(files)
+        _require_adding_up(histogram, shards)
+        table = histogram.to_array()
+        specs = {**self.layout.specs, HISTOGRAM: ArraySpec.whole(table)}
+        rest = {
+            **encode_metadata(specs, {}),
+            **encode_chunks(specs, {HISTOGRAM: table}),
+            SHARDS: table_to_parquet(table_of(shards)),
+        }
+        folder = segment_folder(self.id)
+        for path, content in rest.items():
+            self.folder.write(f"{folder}/{path}", content)
+            records[path] = FileRecord.of(path, content)
+        manifest = seal(
+            {
+                "id": self.id,
+                "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "basis": self.layout.basis.fingerprint,
+                "vocabulary": self.layout.basis.vocabulary,
+                "documents": histogram.n_documents,
+                "tokens": histogram.C1,
+                "shards": len(shards),
+                "files": files_to_json(records.values()),
+            }
+        )
+        self.folder.write(f"{folder}/{MANIFEST}", manifest)
+        self.folder.sync(folder)
+        reference = SegmentReference(
+            self.id,
+            hashlib.sha256(manifest).hexdigest(),
+            histogram.n_documents,
+            histogram.C1,
+            len(shards),
+            max(histogram.C2, *(record.largest for record in records.values())),
+        )
+        return Segment(reference, self.layout.basis.fingerprint, tuple(shards))
+
+    def _require_fitting(self, statistics: MomentStatistics) -> None:
+        layout = self.layout
+        if statistics.basis != layout.basis:
+            raise ForeignStatistics(
+                f"the statistics are of basis {short(statistics.basis.fingerprint)}, the store "
+                f"of {short(layout.basis.fingerprint)}; gather them with the store's basis"
+            )
+        if statistics.block.step != layout.row_blocks:
+            raise ForeignStatistics(
+                f"the statistics are of one of {statistics.block.step} row blocks, the store has "
+                f"{layout.row_blocks}; gather them by the store's row blocks"
+            )
+        if (statistics.codocuments is not None) != layout.codocuments:
+            raise ForeignStatistics(
+                f"co-document counts are {'' if layout.codocuments else 'not '}kept in the store; "
+                f"gather the statistics with codocuments={layout.codocuments}"
+            )
+
+    def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:
+        records: dict[str, FileRecord] = {}
+        for record in files:
+            if records.setdefault(record.path, record) != record:
+                raise StoreError(
+                    f"segment {self.id}: {record.path} was written twice with different content; "
+                    "write the statistics into a new segment"
+                )
+        for index in range(self.layout.row_blocks):
+            for path in self.layout.chunks(index):
+                if path not in records:
+                    raise StoreError(
+                        f"segment {self.id}: row block {index} is not written ({path}); write "
+                        "every block before the seal"
+                    )
+        return records
+
+
+def _padded(array: NDArray[np.int64], chunk: tuple[int, ...]) -> NDArray[np.int64]:
+    if len(array) == chunk[1]:
+        return array[np.newaxis]
+    padded = np.zeros(chunk, dtype=np.int64)
+    padded[0, : len(array)] = array
+    return padded
+
+
+def _require_adding_up(histogram: LengthHistogram, shards: Sequence[ShardRecord]) -> None:
+    if len({shard.url for shard in shards}) < len(shards):
+        raise InvalidInput("a shard is given twice in one segment; give each shard once")
+    documents = sum(shard.documents for shard in shards)
+    tokens = sum(shard.tokens for shard in shards)
+    if (documents, tokens) != (histogram.n_documents, histogram.C1):
+        raise InvalidInput(
+            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, the "
+            f"statistics hold {histogram.n_documents} and {histogram.C1}; give the shards that "
+            "were counted, with what was counted of each"
+        )

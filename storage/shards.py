@@ -1,0 +1,376 @@
+"""Shards: where documents lie, in which format, and whether they are the same as before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+from fsspec.utils import get_protocol
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.storage.filesystems import (
+    FileState,
+    file_state,
+    files_under,
+    open_file_system,
+    shard_errors,
+    state_from_info,
+)
+
+KINDS = ("parquet", "text", "directory", "jsonl", "lda-c")
+_KIND_OF_SUFFIX = (
+    ((".parquet", ".pq"), "parquet"),
+    ((".txt",), "text"),
+    ((".jsonl", ".ndjson"), "jsonl"),
+    ((".ldac", ".lda-c", ".dat"), "lda-c"),
+)
+_COMPRESSIONS = ((".gz", "gzip"), (".zst", "zstd"), (".bz2", "bz2"))
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class ShardFormat:
+    """How documents lie in shards.
+
+    Parameters
+    ----------
+    kind : {"parquet", "text", "directory", "jsonl", "lda-c"}, optional
+        None decides shard by shard from the URL.
+    text_column : str
+        Parquet column, or JSON field, of the texts.
+    ids_column : str, optional
+        Parquet column of lists of token ids; the shards then hold ids and no texts.
+    counts_column : str, optional
+        Parquet column of lists of counts, one for each id; None counts each id once.
+
+    Raises
+    ------
+    InvalidInput
+        A kind that does not exist, ids in a kind other than Parquet, or counts without ids.
+
+    Examples
+    --------
+    >>> ShardFormat().kind_of("s3://corpus/part-1.jsonl.gz")
+    'jsonl'
+    """
+
+    kind: str | None = None
+    text_column: str = "text"
+    ids_column: str | None = None
+    counts_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None:
+            _require_kind(self.kind)
+        if self.ids_column is not None and self.kind not in (None, "parquet"):
+            raise InvalidInput(
+                f"a column of token ids needs Parquet, the format is {self.kind}; "
+                "leave out the ids column or the format"
+            )
+        if self.counts_column is not None and self.ids_column is None:
+            raise InvalidInput(f"counts column {self.counts_column!r} needs an ids column as well")
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> ShardFormat:
+        """Format that `to_json` described.
+
+        Raises
+        ------
+        InvalidInput
+            A description with other fields.
+
+        Examples
+        --------
+        >>> ShardFormat.from_json(ShardFormat("text").to_json())
+        ShardFormat(kind='text', text_column='text', ids_column=None, counts_column=None)
+        """
+        expected = asdict(cls()).keys()
+        if content.keys() != expected:
+            raise InvalidInput(
+                f"a shard format has the fields {sorted(expected)}, got {sorted(content)}"
+            )
+        return cls(**content)
+
+    def to_json(self) -> dict[str, str | None]:
+        """Description that JSON can hold.
+
+        Examples
+        --------
+        >>> ShardFormat("text").to_json()["kind"]
+        'text'
+        """
+        return asdict(self)
+
+    def kind_of(self, url: str) -> str:
+        """Kind of the shard at a URL as `list_shards` gives it.
+
+        Raises
+        ------
+        ShardError
+            A suffix that is not known, or a folder where the kind asks for files.
+        """
+        folder = url.endswith("/")
+        if self.kind is not None and folder != (self.kind == "directory"):
+            raise ShardError(
+                url,
+                f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
+                "give another --format or none",
+            )
+        kind = self.kind or ("directory" if folder else _kind_by_suffix(url))
+        if kind is None:
+            raise ShardError(
+                url,
+                f"has no suffix of a known format; choose one of {', '.join(KINDS)} by --format",
+            )
+        return kind
+
+    def holds_ids(self, url: str) -> bool:
+        """Whether the shard at a URL holds token ids rather than texts.
+
+        Examples
+        --------
+        >>> ShardFormat().holds_ids("/corpus/ap.dat"), ShardFormat().holds_ids("/corpus/ap.txt")
+        (True, False)
+        """
+        kind = self.kind_of(url)
+        return kind == "lda-c" or (kind == "parquet" and self.ids_column is not None)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of documents, or a folder of texts with one document a file.
+
+    Parameters
+    ----------
+    url : str
+        Absolute path of a local file, else a URL with its protocol; a folder ends in "/".
+    size : int
+        Size as stored, in bytes; of a folder, of all its files.
+    etag : str, optional
+        The storage's own mark of the content; None where it has none, and for folders.
+    """
+
+    url: str
+    size: int
+    etag: str | None = None
+
+
+def list_shards(
+    urls: Sequence[str],
+    storage_options: Mapping[str, object] | None = None,
+    kind: str | None = None,
+) -> list[Shard]:
+    """Shards that URLs and patterns name, by URL, each once.
+
+    A folder stands for the shard files in it and below; without any it is one shard of texts. A
+    folder of both is refused, as it cannot be told whether the texts are documents.
+    Files whose name begins with a dot are left out unless they are named.
+
+    Parameters
+    ----------
+    urls : sequence of str
+        fsspec URLs or local paths, with `*`, `?`, `[...]` and `**` as in a shell.
+    storage_options : mapping, optional
+        Options of the fsspec file system; local files take none.
+    kind : str, optional
+        Kind of the shards as in `ShardFormat`: "directory" keeps every folder as one shard, any
+        other takes all the files of a folder, whatever their suffix.
+
+    Raises
+    ------
+    ShardError
+        One URL that names nothing, or cannot be listed.
+    InvalidInput
+        Several such URLs, named together, or none at all.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/listed/a.txt", b"law and sea")
+    >>> list_shards(["memory://listed/*.txt"])
+    [Shard(url='memory:///listed/a.txt', size=11, etag=None)]
+    """
+    if isinstance(urls, str) or not urls:
+        raise InvalidInput("no shards to list; give a list of at least one URL or pattern")
+    if kind is not None:
+        _require_kind(kind)
+    shards: dict[str, Shard] = {}
+    problems: list[ShardError] = []
+    for url in dict.fromkeys(urls):
+        try:
+            shards.update({shard.url: shard for shard in _expand(url, storage_options, kind)})
+        except ShardError as error:
+            problems.append(error)
+    listed = sorted(shards.values(), key=lambda shard: shard.url)
+    problems += _overlaps(listed)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise InvalidInput(f"{len(problems)} problems: {'; '.join(map(str, problems))}")
+    return listed
+
+
+def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str:
+    """Mark of a shard's content: the storage's own ("etag:...") or else "sha256:..." of it.
+
+    Parameters
+    ----------
+    shard : Shard
+        A shard without a mark of its own is read once, 1 MiB at a time.
+    storage_options : mapping, optional
+        Options of the fsspec file system.
+
+    Raises
+    ------
+    ShardError
+        The shard is gone or cannot be read.
+
+    Examples
+    --------
+    >>> fingerprint(Shard("s3://corpus/a.txt", 4, etag="d41d8cd9"))
+    'etag:d41d8cd9'
+    """
+    if not shard.url.endswith("/") and shard.etag is not None:
+        return f"etag:{shard.etag}"
+    with shard_errors(shard.url, storage_options):
+        fs, path = open_file_system(shard.url, storage_options)
+        if not shard.url.endswith("/"):
+            return _content_mark(fs, file_state(fs, path))
+        digest = hashlib.sha256()
+        for state in files_under(fs, path, shard.url):
+            name = state.path[len(path) :].lstrip("/")
+            digest.update(f"{name}\0{_content_mark(fs, state)}\n".encode(errors="surrogateescape"))
+        return f"sha256:{digest.hexdigest()}"
+
+
+def files_of(
+    shard: Shard, storage_options: Mapping[str, object] | None = None
+) -> tuple[FileState, ...]:
+    """State of each file of a shard now, by path.
+
+    Raises
+    ------
+    ShardError
+        The shard is gone or cannot be listed.
+    """
+    with shard_errors(shard.url, storage_options):
+        fs, path = open_file_system(shard.url, storage_options)
+        if shard.url.endswith("/"):
+            return tuple(files_under(fs, path, shard.url))
+        return (file_state(fs, path),)
+
+
+def compression_of(url: str) -> str | None:
+    """Compression that a suffix tells, as Arrow names it.
+
+    Examples
+    --------
+    >>> compression_of("/corpus/a.txt.zst"), compression_of("/corpus/a.txt")
+    ('zstd', None)
+    """
+    name = _name_of(url)
+    return next((codec for suffix, codec in _COMPRESSIONS if name.endswith(suffix)), None)
+
+
+def _require_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(KINDS)}")
+
+
+def _name_of(url: str) -> str:
+    path = urlsplit(url).path if url.startswith(("http://", "https://")) else url
+    return path.rsplit("/", 1)[-1].lower()
+
+
+def _kind_by_suffix(url: str) -> str | None:
+    name = _name_of(url)
+    for suffix, _ in _COMPRESSIONS:
+        name = name.removesuffix(suffix)
+    return next((kind for suffixes, kind in _KIND_OF_SUFFIX if name.endswith(suffixes)), None)
+
+
+def _content_mark(fs: fsspec.AbstractFileSystem, state: FileState) -> str:
+    if state.etag is not None:
+        return f"etag:{state.etag}"
+    digest = hashlib.sha256()
+    with fs.open(state.path, "rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            digest.update(block)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _expand(
+    url: str, storage_options: Mapping[str, object] | None, kind: str | None
+) -> list[Shard]:
+    with shard_errors(url, storage_options):
+        fs, path = open_file_system(url, storage_options)
+        infos = _matches(fs, path, url)
+        files = [info for info in infos if info["type"] == "file"]
+        if files:
+            return [_shard(fs, state_from_info(info["name"], info)) for info in files]
+        folders = [info["name"].rstrip("/") for info in infos if info["type"] == "directory"]
+        if not folders:
+            what = "is neither a file nor a folder" if infos else "matches nothing"
+            raise ShardError(url, f"{what}; check the URL")
+        return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
+
+
+def _matches(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[dict[str, Any]]:
+    # A question mark begins the query of an http URL, and is no pattern there.
+    magic = "*[" if get_protocol(url) in ("http", "https") else "*?["
+    if any(sign in path for sign in magic):
+        pattern = path + "/" if url.endswith("/") else path
+        dotted = pattern.rstrip("/").rsplit("/", 1)[-1].startswith(".")
+        found = [
+            fs.info(name) if info.get("islink") else info
+            for name, info in fs.glob(pattern, detail=True).items()
+            if dotted or not name.rstrip("/").rsplit("/", 1)[-1].startswith(".")
+        ]
+        if found or not fs.exists(path):
+            return found
+    return [fs.info(path)]
+
+
+def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> list[Shard]:
+    url = _url(fs, path) + "/"
+    states = files_under(fs, path, url)
+    if not states:
+        raise ShardError(url, "holds no files; check the URL")
+    if kind is None:
+        chosen = [s for s in states if _kind_by_suffix(s.path) not in (None, "text")]
+        texts = [s.path for s in states if _kind_by_suffix(s.path) == "text"]
+        if chosen and texts:
+            # a README beside the shards, or documents: only the user knows
+            raise ShardError(
+                url,
+                f"holds {len(chosen)} shard files and {len(texts)} files of text, such as "
+                f"{texts[0]}; give patterns that name the shards, such as {url}*.parquet",
+            )
+    else:
+        chosen = [] if kind == "directory" else states
+    if chosen:
+        return [_shard(fs, state) for state in chosen]
+    return [Shard(url, sum(state.size for state in states))]
+
+
+def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
+    return Shard(_url(fs, state.path), state.size, state.etag)
+
+
+def _url(fs: fsspec.AbstractFileSystem, path: str) -> str:
+    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
+    return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
+
+
+def _overlaps(listed: Sequence[Shard]) -> Iterator[ShardError]:
+    folder = None
+    for shard in listed:
+        if folder is not None and shard.url.startswith(folder.url):
+            yield ShardError(shard.url, f"lies within the shard {folder.url}; give one of the two")
+        elif shard.url.endswith("/"):
+            folder = shard

@@ -1,0 +1,380 @@
+"""MomentStore: versioned statistics of a growing corpus at a URL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from streaming_moments.basis import Basis
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.blocks import block_of, read_histogram, sum_all_rows, sum_block
+from streaming_moments.storage.changes import (
+    appended,
+    create_files,
+    model_added,
+    require_free,
+)
+from streaming_moments.storage.commits import CommitLog
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.format import StoreFormat, read_format
+from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
+from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
+from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
+from streaming_moments.storage.models import read_model, write_model
+from streaming_moments.storage.segments import Segment, SegmentWriter
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.verification import store_problems
+from streaming_moments.storage.versions import Commit, Lineage, ModelReference
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class MomentStore:
+    """A store at one version; what it holds never changes. Make one with `create` or `open`.
+
+    Whatever writes returns the store at the new version. It is pickled without its caches, so
+    workers can load blocks with it.
+
+    Parameters
+    ----------
+    folder : Folder
+        Where the store is.
+    format : StoreFormat
+        Which versions of the package may read and write it.
+    commit : Commit
+        The version.
+    basis : Basis
+        Q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.counts import CountBatch
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    >>> store = MomentStore.create("memory://example", vocabulary, None, basis, ShardFormat())
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]], vocabulary.fingerprint)
+    >>> shard = ShardRecord("s3://corpus/1.txt", 20, "etag:d41d", documents=2, tokens=5)
+    >>> store = store.append_statistics(MomentStatistics.of(batch, basis), [shard], "May")
+    >>> store.version, store.load().pair_counts.tolist()
+    (1, [[2, 2, 0], [2, 0, 1], [0, 1, 0]])
+    """
+
+    folder: Folder
+    format: StoreFormat
+    commit: Commit
+    basis: Basis
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        vocabulary: Vocabulary,
+        policy: TokenPolicy | None,
+        basis: Basis,
+        form: ShardFormat,
+        codocuments: bool = True,
+        message: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        single_writer: bool = False,
+    ) -> MomentStore:
+        """Create an empty store; it exists once its first commit does.
+
+        Parameters
+        ----------
+        url : str
+            Any fsspec URL, or a local path.
+        vocabulary : Vocabulary
+            The words counted.
+        policy : TokenPolicy or None
+            What makes a text into tokens; None for shards of token ids.
+        basis : Basis
+            Q, of the vocabulary.
+        form : ShardFormat
+            How the shards are read.
+        codocuments : bool
+            Whether to keep co-document counts, from which coherence follows.
+        message : str
+            For the log.
+        storage_options : mapping, optional
+            Of the file system; never written.
+        single_writer : bool
+            Vouch that nobody else writes, where the storage refuses no second writer.
+
+        Raises
+        ------
+        StoreError
+            There is a store already, or the storage cannot be written or refuses no second
+            writer: says what to do.
+        ForeignStatistics
+            Vocabulary, policy and basis do not belong together.
+        """
+        folder = Folder.at(url, storage_options)
+        store_format = StoreFormat(single_writer=single_writer)
+        require_matching(vocabulary, policy, basis)
+        lineage = Lineage(
+            vocabulary.fingerprint,
+            basis.fingerprint,
+            row_blocks_for(basis),
+            codocuments,
+            form.to_json(),
+        )
+        commit = Commit.first(lineage, message)
+        create_files(folder, store_format, commit, vocabulary, policy, basis)
+        return cls(folder, store_format, commit, basis)
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        version: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> MomentStore:
+        """Open a store at a version, by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is no store, no such version, or what is read is damaged.
+        """
+        folder = Folder.at(url, storage_options)
+        form = read_format(folder)
+        log = CommitLog(folder, form.single_writer)
+        commit = log.latest() if version is None else _existing(log, version)
+        return cls(folder, form, commit, read_basis(folder, commit.lineage.basis))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @property
+    def url(self) -> str:
+        """Where the store is."""
+        return self.folder.url
+
+    @property
+    def version(self) -> int:
+        """Version of this snapshot."""
+        return self.commit.version
+
+    @property
+    def row_blocks(self) -> int:
+        """Number of row blocks B."""
+        return self.commit.lineage.row_blocks
+
+    @property
+    def codocuments(self) -> bool:
+        """Whether co-document counts are kept."""
+        return self.commit.lineage.codocuments
+
+    @property
+    def form(self) -> ShardFormat:
+        """How the shards are read."""
+        return ShardFormat.from_json(dict(self.commit.lineage.form))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words counted."""
+        return self._words[0]
+
+    @property
+    def policy(self) -> TokenPolicy | None:
+        """What makes a text into tokens."""
+        return self._words[1]
+
+    @property
+    def models(self) -> Mapping[str, ModelReference]:
+        """Models of this version by name, the latest last."""
+        return self.commit.models
+
+    def at(self, version: int) -> MomentStore:
+        """The store at another version.
+
+        Raises
+        ------
+        StoreError
+            There is no such version.
+        """
+        return self._with(_existing(self._log, version))
+
+    def latest(self) -> MomentStore:
+        """The store at its latest version."""
+        return self._with(self._log.latest())
+
+    def log(self) -> tuple[Commit, ...]:
+        """The commits up to this version, the latest first."""
+        return self._log.history(self.version)
+
+    def ledger(self) -> Ledger:
+        """The shards counted in this version."""
+        return self._ledger
+
+    def length_histogram(self) -> LengthHistogram:
+        """Documents by length, in vocabulary tokens."""
+        total = LengthHistogram.zero()
+        for segment in self.commit.segments:
+            total = total + read_histogram(self.folder, segment)
+        return total
+
+    def load_block(self, index: int) -> MomentStatistics:
+        """Statistics of one row block.
+
+        Raises
+        ------
+        StoreError
+            A file is missing, swapped, cut off or damaged: names it.
+        InvalidInput
+            There is no such block.
+        """
+        return sum_block(self.folder, self.commit.segments, self._layout, index)
+
+    def load(self) -> MomentStatistics:
+        """Statistics of all rows; errors as `load_block`."""
+        return sum_all_rows(self.folder, self.commit.segments, self._layout)
+
+    def new_segment(self) -> SegmentWriter:
+        """Writer of a new segment, to be sent to workers."""
+        return SegmentWriter(self.folder, uuid.uuid4().hex, self._layout)
+
+    def append(
+        self, segment: Segment | None, message: str = "", skipped: Sequence[tuple[str, str]] = ()
+    ) -> MomentStore:
+        """Commit a sealed segment on top of the latest version.
+
+        Parameters
+        ----------
+        segment : Segment or None
+            None, or a segment without shards, commits the skipped shards alone.
+        message : str
+            For the log.
+        skipped : sequence of (str, str)
+            URLs of shards left out, each with the reason.
+
+        Raises
+        ------
+        ShardsAlreadyCounted
+            Shards of the segment are counted already, maybe meanwhile by another writer: gather
+            the statistics again without them.
+        ForeignStatistics
+            A segment of another basis.
+        BoundExceeded
+            Sums could pass 2^62.
+        CommitStateUnknown
+            The commit may or may not be written.
+        StoreError
+            Nothing is written, and why.
+        InvalidInput
+            Neither a shard nor a skipped one.
+        """
+        left_out = tuple(skipped)
+        if segment is None or not segment.shards:
+            if not left_out:
+                raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
+            return self._extended(lambda head: head.successor("append", message, skipped=left_out))
+
+        def change(head: Commit) -> Commit:
+            ledger = read_ledger(self.folder, head.segments, self._ledger)
+            return appended(head, segment, ledger, message, left_out)
+
+        grown = self._extended(change)
+        # what is known of the ledger goes on, or every append would read all of it
+        known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
+        vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
+        return grown
+
+    def append_statistics(
+        self, statistics: MomentStatistics, shards: Sequence[ShardRecord], message: str = ""
+    ) -> MomentStore:
+        """Write the statistics of all rows of some shards as a segment, and commit it.
+
+        Raises
+        ------
+        ForeignStatistics, InvalidInput
+            Statistics that are not the store's or not of these shards.
+        StoreError
+            As `append`.
+        """
+        writer = self.new_segment()
+        blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
+        files = [record for block in blocks for record in writer.write_block(block)]
+        return self.append(writer.seal(statistics.length_histogram, shards, files), message)
+
+    def save_model(self, name: str, model: TopicModel, message: str = "") -> MomentStore:
+        """Keep a model that was fitted on this version; names are given once.
+
+        Raises
+        ------
+        InvalidInput
+            A name with other characters than A-Z a-z 0-9 . _ -.
+        StoreError
+            There is a model of that name, or as `append`.
+        """
+        require_free(self.commit, name)
+        reference = write_model(self.folder, name, model, self.version)
+        return self._extended(lambda head: model_added(head, name, reference, message))
+
+    def load_model(self, name: str | None = None) -> TopicModel:
+        """A model of this version, by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or a file of it is damaged.
+        """
+        models = self.commit.models
+        if not models:
+            raise StoreError(
+                f"{self.url} has no model at version {self.version}; fit one with "
+                "`streaming-moments refit`"
+            )
+        chosen = [*models][-1] if name is None else name
+        if chosen not in models:
+            raise StoreError(f"{self.url} has no model {chosen!r}; it has {', '.join(models)}")
+        return read_model(self.folder, chosen, models[chosen])
+
+    def verify(self) -> list[str]:
+        """Read every file of this version; the problems found, one line each.
+
+        Checks sizes and hashes, the chain of commits, the ledger, and the identities between the
+        arrays of each segment.
+        """
+        return list(dict.fromkeys(store_problems(self.folder, self.commit)))
+
+    @property
+    def _log(self) -> CommitLog:
+        return CommitLog(self.folder, self.format.single_writer)
+
+    @property
+    def _layout(self) -> SegmentLayout:
+        return SegmentLayout(self.basis, self.row_blocks, self.commit.lineage.codocuments)
+
+    @cached_property
+    def _words(self) -> tuple[Vocabulary, TokenPolicy | None]:
+        return read_vocabulary(self.folder, self.commit.lineage.vocabulary)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return read_ledger(self.folder, self.commit.segments, Ledger({}))
+
+    def _extended(self, change: Callable[[Commit], Commit]) -> MomentStore:
+        # read anew: a later version of the package may have raised the bar meanwhile
+        read_format(self.folder).require_writable(self.url)
+        return self._with(self._log.extend(self.commit, change))
+
+    def _with(self, commit: Commit) -> MomentStore:
+        same = commit.lineage.basis == self.commit.lineage.basis
+        basis = self.basis if same else read_basis(self.folder, commit.lineage.basis)
+        return replace(self, commit=commit, basis=basis)
+
+
+def _existing(log: CommitLog, version: int) -> Commit:
+    latest = log.latest().version
+    if not 0 <= version <= latest:
+        raise StoreError(f"{log.folder.url} has no version {version}; it has 0 to {latest}")
+    return log.read(version)

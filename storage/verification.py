@@ -1,0 +1,200 @@
+"""Verification: every file's hash, and the identities between the arrays of each segment."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streaming_moments.basis import Basis
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.storage.blocks import read_stored_block
+from streaming_moments.storage.commits import CommitLog
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.format import read_format
+from streaming_moments.storage.foundations import read_basis, read_vocabulary
+from streaming_moments.storage.layout import SegmentLayout, model_folder, segment_folder
+from streaming_moments.storage.ledger import Ledger, read_ledger
+from streaming_moments.storage.manifests import problems_with_files, segment_manifests
+from streaming_moments.storage.models import model_files
+from streaming_moments.storage.versions import Commit, ModelReference, SegmentReference
+
+_PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
+_SEED = 2018
+
+
+def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
+    """Problems of a version, one line each: nothing less than every byte of it is read."""
+    try:
+        log = CommitLog(folder, read_format(folder).single_writer)
+        yield from _history_problems(log.history(commit.version))
+        read_vocabulary(folder, commit.lineage.vocabulary)
+        basis = read_basis(folder, commit.lineage.basis)
+    except (StoreError, InvalidInput) as error:
+        # without these, nothing else can be judged
+        yield str(error)
+        return
+    layout = SegmentLayout(basis, commit.lineage.row_blocks, commit.lineage.codocuments)
+    for segment in commit.segments:
+        yield from _segment_problems(folder, segment, layout)
+    for name, model in commit.models.items():
+        yield from _model_problems(folder, name, model)
+    yield from _ledger_problems(folder, commit)
+
+
+def _history_problems(commits: Sequence[Commit]) -> Iterator[str]:
+    """Commits, the latest first, that do not follow one another."""
+    for commit, before in itertools.pairwise(commits):
+        if commit.parent != before.transaction:
+            yield f"commit {commit.version} does not follow commit {before.version}"
+
+
+def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:
+    try:
+        repeated = read_ledger(folder, commit.segments, Ledger({})).repeated()
+    except StoreError as error:
+        yield str(error)
+        return
+    for url in repeated:
+        yield f"shard {url} is counted more than once"
+
+
+def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Iterator[str]:
+    """Damage to the files of a model."""
+    try:
+        files = model_files(folder, name, reference)
+    except StoreError as error:
+        yield str(error)
+        return
+    yield from problems_with_files(folder, model_folder(name, reference.id), files)
+
+
+def _segment_problems(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout
+) -> Iterator[str]:
+    """Damage to the files of a segment; where there is none, broken identities."""
+    where = f"segment {reference.id}"
+    try:
+        [manifest] = segment_manifests(folder, [reference])
+        damaged = list(problems_with_files(folder, segment_folder(reference.id), manifest.files))
+        if damaged:
+            yield from damaged
+            return
+        if (manifest.basis, manifest.vocabulary) != (
+            layout.basis.fingerprint,
+            layout.basis.vocabulary,
+        ):
+            yield f"{where} is of another basis or vocabulary"
+            return
+        histogram = LengthHistogram.zero()
+        sums = _Sums.of(layout.basis)
+        for index in range(layout.row_blocks):
+            histogram, arrays = read_stored_block(folder, reference, layout, index)
+            yield from _block_problems(f"{where}, row block {index}", layout, index, arrays)
+            sums.add(layout, index, arrays)
+        yield from _sum_problems(where, sums, histogram)
+        yield from _count_problems(folder, reference, histogram)
+    except (StoreError, InvalidInput) as error:
+        yield str(error)
+
+
+def _block_problems(
+    where: str, layout: SegmentLayout, index: int, arrays: dict[str, NDArray[np.int64]]
+) -> Iterator[str]:
+    block, basis = layout.block(index), layout.basis
+    rows, core_rows = block.size(basis.n_words), block.size(basis.core)
+    for name, array in arrays.items():
+        used = core_rows if name == "codocuments" else rows
+        if array[0, used:].any():
+            yield f"{where}: the padding of {name} is not zero"
+        if name != "triple_sketch" and array.size and array.min() < 0:
+            yield f"{where}: {name} has counts below zero"
+    words, documents = arrays["word_counts"][0, :rows], arrays["document_frequencies"][0, :rows]
+    if (documents > words).any() or ((documents == 0) & (words > 0)).any():
+        yield f"{where}: document_frequencies do not fit word_counts"
+    absent = words == 0
+    for name in ("pair_counts", "triple_sketch"):
+        if arrays[name][0, :rows][absent].any():
+            yield f"{where}: {name} is not zero for words that never occurred"
+    if "codocuments" in arrays:
+        own = np.arange(core_rows)
+        together = arrays["codocuments"][0, :core_rows]
+        if (together[own, own * block.step + block.index] != documents[:core_rows]).any():
+            yield f"{where}: the diagonal of codocuments is not document_frequencies"
+
+
+@dataclass
+class _Sums:
+    """Sums over the row blocks of one segment from which its identities are checked.
+
+    That P = P' inside the core is checked by r' P q = q' P r for random r and q, so that no core
+    times core matrix is held; like the sketch's identity in integers modulo 2^64, hence exact.
+    """
+
+    basis: Basis
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    cubes: NDArray[np.int64]
+    words: int = 0
+    pairs: int = 0
+    skew: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, basis: Basis) -> _Sums:
+        rng = np.random.default_rng(_SEED)
+        shape, limits = (basis.core, _PROBES), np.iinfo(np.int64)
+        left = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
+        right = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
+        return cls(basis, left, right, np.zeros((basis.columns, basis.packed), dtype=np.int64))
+
+    def add(self, layout: SegmentLayout, index: int, arrays: dict[str, NDArray[np.int64]]) -> None:
+        block = layout.block(index)
+        rows = block.size(self.basis.core)
+        self.words += sum(arrays["word_counts"][0].tolist())
+        self.pairs += sum(arrays["pair_counts"][0].sum(axis=1).tolist())
+        left, right = self.left[block.rows], self.right[block.rows]
+        for name in ("pair_counts", "codocuments"):
+            if name in arrays:
+                inner = arrays[name][0, :rows]
+                skew = (left * (inner @ self.right) - right * (inner @ self.left)).sum(axis=0)
+                self.skew[name] = self.skew.get(name, 0) + skew
+        own = self.basis.matrix[block.rows].astype(np.int64)
+        self.cubes += own.T @ arrays["triple_sketch"][0, :rows]
+
+
+def _sum_problems(where: str, sums: _Sums, histogram: LengthHistogram) -> Iterator[str]:
+    basis = sums.basis
+    if sums.words != histogram.C1:
+        yield f"{where}: word_counts add up to {sums.words}, the lengths to C1 = {histogram.C1}"
+    if sums.pairs > histogram.C2 or (basis.core == basis.n_words and sums.pairs != histogram.C2):
+        yield f"{where}: pair_counts add up to {sums.pairs}, the lengths to C2 = {histogram.C2}"
+    for name, skew in sums.skew.items():
+        if skew.any():
+            yield f"{where}: {name} is not symmetric inside the core"
+    # sum_i Q_ia (T_i)_bc = sum_d y_a y_b y_c does not depend on the order of a, b and c
+    rows, columns = np.triu_indices(basis.columns)
+    cubes = np.empty((basis.columns,) * 3, dtype=np.int64)
+    cubes[:, rows, columns] = cubes[:, columns, rows] = sums.cubes
+    if (cubes != cubes.transpose(1, 0, 2)).any():
+        yield f"{where}: triple_sketch is not the sketch of a symmetric tensor"
+
+
+def _count_problems(
+    folder: Folder, reference: SegmentReference, histogram: LengthHistogram
+) -> Iterator[str]:
+    where = f"segment {reference.id}"
+    table = read_ledger(folder, [reference], Ledger({})).tables[reference.id]
+    sums = [pc.sum(table[name]).as_py() or 0 for name in ("documents", "tokens")]
+    counted = (*sums, table.num_rows)
+    promised = (reference.documents, reference.tokens, reference.shards)
+    held = (histogram.n_documents, histogram.C1, reference.shards)
+    if not counted == promised == held:
+        yield (
+            f"{where}: documents, tokens and shards are {counted} in its ledger, {promised} in "
+            f"the commit and {held[:2]} in its lengths"
+        )

@@ -1,0 +1,227 @@
+"""Versions: what a commit says of the state of a store."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.layout import require_name
+
+_IDENTITY = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What all statistics of a version were gathered with.
+
+    Parameters
+    ----------
+    vocabulary, basis : str
+        Fingerprints.
+    row_blocks : int
+        Number of row blocks B.
+    codocuments : bool
+        Whether co-document counts are gathered.
+    form : mapping
+        JSON of the shard format.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    vocabulary: str
+    basis: str
+    row_blocks: int
+    codocuments: bool
+    form: Mapping[str, Any]
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SegmentReference:
+    """A segment of a version.
+
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    documents, tokens, shards : int
+        What was counted in it.
+    largest : int
+        No entry of its arrays is of larger magnitude.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    id: str
+    manifest: str
+    documents: int
+    tokens: int
+    shards: int
+    largest: int
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model of a version.
+
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    version : int
+        The version whose statistics it was fitted on.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    id: str
+    manifest: str
+    version: int
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a store.
+
+    Parameters
+    ----------
+    version : int
+        0, 1, 2, ...
+    parent : str
+        Transaction of the version before, empty for version 0.
+    transaction : str
+        32 hexadecimal digits by which a writer knows its own commit again.
+    time : str
+        When it was made by the writer's clock, ISO 8601 in UTC.
+    operation : str
+        "create", "append", "model", ...
+    message : str
+        The user's.
+    lineage : Lineage
+        What the statistics were gathered with.
+    segments : tuple of SegmentReference
+        Their sum is the state.
+    models : mapping
+        Models by name, the latest last.
+    skipped : tuple of (str, str)
+        URLs of shards that this commit left out, each with the reason.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    version: int
+    parent: str
+    transaction: str
+    time: str
+    operation: str
+    message: str
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
+    models: Mapping[str, ModelReference] = field(default_factory=dict)
+    skipped: tuple[tuple[str, str], ...] = ()
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def first(cls, lineage: Lineage, message: str) -> Commit:
+        """Version 0: no segments."""
+        return cls(0, "", uuid.uuid4().hex, _now(), "create", message, lineage)
+
+    def successor(self, operation: str, message: str, **changes: Any) -> Commit:
+        """The next version; fields that are not changed stay, but for the skipped shards."""
+        news: dict[str, Any] = {"skipped": (), **changes}
+        return replace(
+            self,
+            version=self.version + 1,
+            parent=self.transaction,
+            transaction=uuid.uuid4().hex,
+            time=_now(),
+            operation=operation,
+            message=message,
+            **news,
+        )
+
+    @property
+    def documents(self) -> int:
+        """Documents counted."""
+        return sum(segment.documents for segment in self.segments)
+
+    @property
+    def tokens(self) -> int:
+        """Vocabulary tokens counted."""
+        return sum(segment.tokens for segment in self.segments)
+
+    @property
+    def shards(self) -> int:
+        """Shards counted."""
+        return sum(segment.shards for segment in self.segments)
+
+
+def commit_to_json(commit: Commit) -> dict[str, Any]:
+    """Object that JSON can hold, with the unknown keys."""
+    content = _flat(commit)
+    content["lineage"] = _flat(commit.lineage)
+    content["segments"] = [_flat(segment) for segment in commit.segments]
+    content["models"] = {name: _flat(model) for name, model in commit.models.items()}
+    content["skipped"] = [list(entry) for entry in commit.skipped]
+    return content
+
+
+def commit_from_json(content: dict[str, Any], where: str) -> Commit:
+    """Commit that `commit_to_json` described.
+
+    Raises
+    ------
+    StoreError
+        A key is missing or of another type, or a name could leave the store.
+    """
+    try:
+        lineage = _of(Lineage, content.pop("lineage"))
+        segments = tuple(_of(SegmentReference, entry) for entry in content.pop("segments"))
+        models = {
+            require_name(name): _of(ModelReference, entry)
+            for name, entry in content.pop("models").items()
+        }
+        skipped = tuple((str(url), str(reason)) for url, reason in content.pop("skipped"))
+        parts = {"lineage": lineage, "segments": segments, "models": models, "skipped": skipped}
+        commit: Commit = _of(Commit, {**content, **parts})
+        identities = [commit.transaction, *(part.id for part in (*segments, *models.values()))]
+        digests = [
+            lineage.vocabulary,
+            lineage.basis,
+            *(part.manifest for part in (*segments, *models.values())),
+        ]
+        for pattern, texts in ((_IDENTITY, identities), (_DIGEST, digests)):
+            for text in texts:
+                if not pattern.fullmatch(text):
+                    raise ValueError(f"{text[:100]!r} is no identity")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"{where} is no commit ({error}); restore it from a copy") from error
+    return commit
+
+
+def _flat(part: Commit | Lineage | SegmentReference | ModelReference) -> dict[str, Any]:
+    known = {name: value for name, value in vars(part).items() if name != "unknown"}
+    return {**known, **part.unknown}
+
+
+def _of(kind: Any, content: Mapping[str, Any]) -> Any:
+    names = kind.__dataclass_fields__.keys() - {"unknown"}
+    known = {name: value for name, value in content.items() if name in names}
+    rest = {name: value for name, value in content.items() if name not in names}
+    return kind(**known, unknown=rest)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,192 @@
+"""Every format read into documents, plain and compressed, within its limits."""
+
+import bz2
+import gzip
+import io
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
+from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+
+TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
+IDS: list[tuple[list[int], list[int]]] = [([7, 3], [2, 1]), ([], []), ([9, 1000000007], [5, 1])]
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda content: content,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
+}
+
+
+def parquet(rows: int | None = None, **columns: Any) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream, row_group_size=rows)
+    return stream.getvalue()
+
+
+def lda_c(documents: list[tuple[list[int], list[int]]]) -> bytes:
+    lines = (
+        " ".join([str(len(ids)), *(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))])
+        for ids, counts in documents
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def jsonl(texts: list[str]) -> bytes:
+    return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
+
+
+@pytest.fixture(params=["local", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "local":
+        yield str(tmp_path)
+        return
+    folder = f"/{uuid.uuid4().hex}"
+    yield f"memory://{folder}"
+    fsspec.filesystem("memory").rm(folder, recursive=True)
+
+
+def put(place: str, name: str, content: bytes) -> Shard:
+    with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
+        stream.write(content)
+    return Shard(f"{place}/{name}", len(content))
+
+
+def put_local(folder: Path, name: str, content: bytes) -> Shard:
+    return put(str(folder), name, content)
+
+
+def flat(chunks: Iterator[list[str]]) -> list[str]:
+    return list(itertools.chain.from_iterable(chunks))
+
+
+def entries(chunks: Iterator[Any]) -> list[tuple[list[int], list[int]]]:
+    found = []
+    for chunk in chunks:
+        counts = np.ones_like(chunk.ids) if chunk.counts is None else chunk.counts
+        for start, stop in itertools.pairwise(chunk.offsets.tolist()):
+            found.append((chunk.ids[start:stop].tolist(), counts[start:stop].tolist()))
+    return found
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_lines_of_text_are_documents(place: str, suffix: str) -> None:
+    content = "\r\n".join(TEXTS).encode()
+    shard = put(place, f"a.txt{suffix}", COMPRESS[suffix](content))
+    assert flat(read_texts(shard, ShardFormat())) == TEXTS
+    closed = put(place, f"b.txt{suffix}", COMPRESS[suffix](b"\xef\xbb\xbf" + content + b"\n"))
+    assert flat(read_texts(closed, ShardFormat())) == TEXTS
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_json_lines(place: str, suffix: str) -> None:
+    content = b"\xef\xbb\xbf" + jsonl(TEXTS).replace(b"\n", b"\n\n \r\n")
+    shard = put(place, f"a.jsonl{suffix}", COMPRESS[suffix](content))
+    assert flat(read_texts(shard, ShardFormat())) == TEXTS
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_files_of_a_folder_are_documents_by_name(place: str, suffix: str) -> None:
+    for name, text in zip(["a/z", "b.txt", "b/a", "c", "d"], TEXTS, strict=True):
+        content = COMPRESS[suffix](text.encode() + b"\n") if text else b""
+        put(place, f"{name}{suffix}", content)
+    put(place, "b/.hidden", b"\xff")
+    [shard] = list_shards([f"{place}/"])
+    expected = [text + "\n" if text else "" for text in TEXTS]
+    assert flat(read_texts(shard, ShardFormat())) == expected
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_lda_c(place: str, suffix: str) -> None:
+    content = b"\n" + lda_c(IDS).replace(b"3:1", b"3:1 ").replace(b"2 7", b"3 8:0\t7")
+    shard = put(place, f"a.ldac{suffix}", COMPRESS[suffix](content))
+    assert entries(read_ids(shard, ShardFormat())) == IDS
+
+
+STRINGS = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.dictionary(pa.int8(), pa.string()),
+]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "zstd"])
+@pytest.mark.parametrize("kind", STRINGS, ids=str)
+def test_parquet_texts(place: str, kind: pa.DataType, codec: str) -> None:
+    texts = pa.array([*TEXTS, None]).cast(kind)
+    stream = io.BytesIO()
+    table = pa.table({"n": range(6), "a.b": texts})
+    pq.write_table(table, stream, row_group_size=4, compression=codec)
+    shard = put(place, "a.parquet", stream.getvalue())
+    assert flat(read_texts(shard, ShardFormat(text_column="a.b"))) == [*TEXTS, ""]
+
+
+LISTS = [
+    pa.list_(pa.int64()),
+    pa.list_(pa.uint32()),
+    pa.large_list(pa.int32()),
+]
+
+
+@pytest.mark.parametrize("kind", LISTS, ids=str)
+def test_parquet_ids(place: str, kind: pa.DataType) -> None:
+    ids = pa.array([*(ids for ids, _ in IDS), None, [5, 6]], kind)
+    counts = pa.array([*(counts for _, counts in IDS), [], [0, 2]], kind)
+    shard = put(place, "a.parquet", parquet(2, ids=ids, counts=counts))
+    counted = ShardFormat(ids_column="ids", counts_column="counts")
+    assert entries(read_ids(shard, counted)) == [*IDS, ([], []), ([6], [2])]
+    once = [(ids, [1] * len(ids)) for ids in ids.to_pylist() if ids is not None]
+    assert entries(read_ids(shard, ShardFormat(ids_column="ids"))) == [
+        *once[:3],
+        ([], []),
+        once[3],
+    ]
+
+
+def test_parquet_ids_in_lists_of_one_size(tmp_path: Path) -> None:
+    ids = pa.array([[1, 2], None, [2, 2]], pa.list_(pa.int32(), 2))
+    shard = put_local(tmp_path, "a.parquet", parquet(ids=ids))
+    documents = entries(read_ids(shard, ShardFormat(ids_column="ids")))
+    assert documents == [([1, 2], [1, 1]), ([], []), ([2, 2], [1, 1])]
+
+
+def test_chunks_keep_to_the_limits(tmp_path: Path) -> None:
+    texts = ["x" * size for size in (3, 4, 9, 1, 1, 1, 5, 2)]
+    limits = ReadLimits(batch_bytes=8, batch_documents=3)
+    sizes = [[3, 4], [9], [1, 1, 1], [5, 2]]
+    shard = put_local(tmp_path, "a.txt", "\n".join(texts).encode())
+    chunks = list(read_texts(shard, ShardFormat(), limits))
+    assert [[len(text) for text in chunk] for chunk in chunks] == sizes
+    shard = put_local(tmp_path, "a.parquet", parquet(text=texts))
+    chunks = list(read_texts(shard, ShardFormat(), limits))
+    assert [[len(text) for text in chunk] for chunk in chunks] == sizes
+
+
+def test_lines_across_blocks(tmp_path: Path) -> None:
+    texts = ["a" * 1_048_575, "é" * 1_000_000, "", "b" * 3_000_000, "\r"]
+    shard = put_local(tmp_path, "a.txt", "\n".join(texts).encode() + b"\r\n")
+    assert flat(read_texts(shard, ShardFormat())) == texts
+
+
+def test_a_huge_row_group_is_read_in_small_batches(tmp_path: Path) -> None:
+    texts = ["law " * 2500] * 20_000
+    shard = put_local(tmp_path, "a.parquet", parquet(text=texts))
+    assert shard.size < 1_000_000
+    before = pa.total_allocated_bytes()
+    chunks = read_texts(shard, ShardFormat(), ReadLimits(batch_bytes=100_000))
+    for chunk in itertools.islice(chunks, 100):
+        assert len(chunk) == 10
+        assert pa.total_allocated_bytes() - before < 32 << 20
+    chunks.close()  # type: ignore[attr-defined]

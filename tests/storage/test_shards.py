@@ -1,0 +1,311 @@
+"""Formats, listing and fingerprints of shards."""
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.storage.shards import (
+    Shard,
+    ShardFormat,
+    files_of,
+    fingerprint,
+    list_shards,
+)
+
+
+def write(path: Path, content: bytes = b"law and sea\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def urls(shards: list[Shard]) -> list[str]:
+    return [shard.url for shard in shards]
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    folder = f"/{uuid.uuid4().hex}"
+    yield f"memory:/{folder}"
+    fs = fsspec.filesystem("memory")
+    if fs.exists(folder):
+        fs.rm(folder, recursive=True)
+
+
+@pytest.mark.parametrize("compression", ["", ".gz", ".zst", ".bz2", ".GZ"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.parquet", "parquet"),
+        ("a.PQ", "parquet"),
+        ("a.b.txt", "text"),
+        ("a.jsonl", "jsonl"),
+        ("a.ndjson", "jsonl"),
+        ("a.ldac", "lda-c"),
+        ("a.lda-c", "lda-c"),
+        ("a.dat", "lda-c"),
+    ],
+)
+def test_the_kind_follows_from_the_suffix(name: str, kind: str, compression: str) -> None:
+    assert ShardFormat().kind_of(f"s3://corpus/{name}{compression}") == kind
+
+
+def test_the_query_of_an_http_url_is_no_suffix() -> None:
+    assert ShardFormat().kind_of("https://host/a.jsonl.gz?as=b.txt") == "jsonl"
+
+
+@pytest.mark.parametrize("url", ["/corpus/a.csv", "/corpus/txt", "/corpus/a.gz", "/a.txt/b"])
+def test_an_unknown_suffix_names_the_option(url: str) -> None:
+    with pytest.raises(ShardError, match=r"parquet, text, directory, jsonl, lda-c by --format"):
+        ShardFormat().kind_of(url)
+
+
+def test_a_kind_that_is_given_overrules_the_suffix() -> None:
+    assert ShardFormat("text").kind_of("/corpus/a.log") == "text"
+    assert ShardFormat("directory").kind_of("/corpus/") == "directory"
+    with pytest.raises(ShardError, match="is a folder but the format is text"):
+        ShardFormat("text").kind_of("/corpus/")
+    with pytest.raises(ShardError, match="is a file but the format is directory"):
+        ShardFormat("directory").kind_of("/corpus/a.txt")
+
+
+def test_ids_are_in_lda_c_and_in_parquet_with_a_column_of_ids() -> None:
+    form = ShardFormat(ids_column="ids", counts_column="counts")
+    assert form.holds_ids("/a.parquet")
+    assert form.holds_ids("/a.dat")
+    assert not form.holds_ids("/a.txt")
+    assert not ShardFormat().holds_ids("/a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "csv"}, "no format 'csv'; choose one of parquet, text"),
+        ({"kind": "jsonl", "ids_column": "ids"}, "token ids needs Parquet, the format is jsonl"),
+        ({"counts_column": "counts"}, "counts column 'counts' needs an ids column"),
+    ],
+)
+def test_bad_formats(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        ShardFormat(**arguments)
+
+
+def test_a_format_survives_json() -> None:
+    form = ShardFormat("parquet", "body", "ids", "counts")
+    assert ShardFormat.from_json(json.loads(json.dumps(form.to_json()))) == form
+    with pytest.raises(InvalidInput, match="has the fields"):
+        ShardFormat.from_json({"kind": "text"})
+
+
+def test_every_spelling_of_a_local_file_is_one_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "sub" / "x.txt")
+    monkeypatch.chdir(tmp_path)
+    spellings = [
+        "sub/x.txt",
+        "./sub/x.txt",
+        "sub/../sub//x.txt",
+        str(path),
+        f"file://{path}",
+        f"local://{path}",
+        "sub/*.txt",
+        "**/x.txt",
+    ]
+    assert list_shards(spellings) == [Shard(str(path), 12)]
+    for spelling in spellings:
+        assert list_shards([spelling]) == [Shard(str(path), 12)]
+
+
+def test_every_spelling_of_a_memory_file_is_one_shard(memory: str) -> None:
+    fsspec.filesystem("memory").pipe(f"{memory}/x.txt", b"sea")
+    bare = memory.removeprefix("memory://")
+    shards = list_shards([f"memory:///{bare}/x.txt", f"memory://{bare}/x.txt", f"{memory}/*"])
+    assert shards == [Shard(f"memory:///{bare}/x.txt", 3)]
+
+
+def test_patterns_are_sorted_and_leave_hidden_files_out(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", ".c.txt", "sub/d.txt"):
+        write(tmp_path / name)
+    found = list_shards([f"{tmp_path}/b*", f"{tmp_path}/*.txt"])
+    assert urls(found) == [f"{tmp_path}/a.txt", f"{tmp_path}/b.txt"]
+    assert urls(list_shards([f"{tmp_path}/.*.txt"])) == [f"{tmp_path}/.c.txt"]
+    assert len(list_shards([f"{tmp_path}/**"])) == 3
+
+
+def test_a_name_with_pattern_signs_is_found_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "a[1].txt")
+    assert urls(list_shards([str(path)])) == [str(path)]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_folder_of_shards_stands_for_them(tmp_path: Path, slash: str) -> None:
+    for name in ("p/a.parquet", "p/q/b.jsonl.gz", "p/readme.txt", "p/.hidden/c.parquet"):
+        write(tmp_path / name)
+    found = list_shards([f"{tmp_path}/p{slash}"])
+    assert urls(found) == [f"{tmp_path}/p/a.parquet", f"{tmp_path}/p/q/b.jsonl.gz"]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_folder_of_texts_is_one_shard(tmp_path: Path, slash: str) -> None:
+    for name in ("t/a.txt", "t/sub/b", "t/.DS_Store"):
+        write(tmp_path / name, b"12345")
+    assert list_shards([f"{tmp_path}/t{slash}"]) == [Shard(f"{tmp_path}/t/", 10)]
+    assert list_shards([f"{tmp_path}/*"]) == [Shard(f"{tmp_path}/t/", 10)]
+
+
+def test_the_kind_decides_what_a_folder_stands_for(tmp_path: Path) -> None:
+    for name in ("a.dat", "b.log"):
+        write(tmp_path / name)
+    folder = str(tmp_path)
+    assert urls(list_shards([folder])) == [f"{folder}/a.dat"]
+    assert urls(list_shards([folder], kind="directory")) == [f"{folder}/"]
+    assert urls(list_shards([folder], kind="text")) == [f"{folder}/a.dat", f"{folder}/b.log"]
+    with pytest.raises(InvalidInput, match="no format 'csv'"):
+        list_shards([folder], kind="csv")
+
+
+def test_links_are_followed_to_files_and_refused_to_folders(tmp_path: Path) -> None:
+    target = write(tmp_path / "real" / "x.txt", b"123")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "link.txt").symlink_to(target)
+    assert list_shards([f"{tmp_path}/t"]) == [Shard(f"{tmp_path}/t/", 3)]
+    assert list_shards([f"{tmp_path}/t/*.txt"]) == [Shard(f"{tmp_path}/t/link.txt", 3)]
+    (tmp_path / "t" / "more").symlink_to(target.parent)
+    with pytest.raises(ShardError, match="links to a folder, more; put the folder in its place"):
+        list_shards([f"{tmp_path}/t"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.txt", "does not exist; check the URL"),
+        ("absent/", "does not exist; check the URL"),
+        ("*.parquet", "matches nothing; check the URL"),
+        ("empty", "holds no files; check the URL"),
+        ("pipe", "is neither a file nor a folder"),
+    ],
+)
+def test_a_url_that_names_nothing(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ShardError, match=message) as caught:
+        list_shards([f"{tmp_path}/{name}"])
+    assert caught.value.url.rstrip("/") == f"{tmp_path}/{name}".rstrip("/")
+
+
+def test_all_problems_are_named_together(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.txt")
+    with pytest.raises(InvalidInput) as caught:
+        list_shards([f"{tmp_path}/a.txt", str(path), f"{tmp_path}/b*", "nowhere://c"])
+    message = str(caught.value)
+    assert message.startswith("3 problems: ")
+    assert f"{tmp_path}/a.txt: does not exist" in message
+    assert f"{tmp_path}/b*: matches nothing" in message
+    assert "nowhere://c: cannot be opened" in message
+    assert "x.txt" not in message
+
+
+def test_a_shard_within_another_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t" / "x.txt")
+    with pytest.raises(ShardError, match=r"lies within the shard .*/t/; give one of the two"):
+        list_shards([str(path), f"{tmp_path}/t"])
+
+
+@pytest.mark.parametrize("wrong", [[], "a.txt"])
+def test_no_list_of_urls(wrong: object) -> None:
+    with pytest.raises(InvalidInput, match="give a list of at least one"):
+        list_shards(wrong)  # type: ignore[arg-type]
+
+
+def test_chained_and_uninstalled_file_systems() -> None:
+    with pytest.raises(ShardError, match="chains file systems; give the URL of the file itself"):
+        list_shards(["simplecache::memory://a.txt"])
+    with pytest.raises(ShardError, match="check the protocol and that its package is installed"):
+        list_shards(["nowhere://a.txt"])
+
+
+def test_fingerprints_are_of_the_content(tmp_path: Path, memory: str) -> None:
+    content = bytes(range(256)) * 9000
+    path = write(tmp_path / "x.txt", content)
+    fsspec.filesystem("memory").pipe(f"{memory}/y.txt", content)
+    expected = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    [here] = list_shards([str(path)])
+    [there] = list_shards([f"{memory}/y.txt"])
+    assert fingerprint(here) == fingerprint(there) == expected
+    write(path, content[:-1])
+    assert fingerprint(here) != expected
+
+
+def test_the_fingerprint_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None:
+    def mark(*files: tuple[str, bytes]) -> str:
+        folder = tmp_path / uuid.uuid4().hex
+        for name, content in files:
+            write(folder / name, content)
+        [shard] = list_shards([f"{folder}/"])
+        return fingerprint(shard)
+
+    base = mark(("a", b"1"), ("b", b"2"))
+    assert base.startswith("sha256:")
+    assert mark(("b", b"2"), ("a", b"1"), (".hidden", b"3")) == base
+    others = [mark(("a", b"1")), mark(("a", b"2"), ("b", b"1")), mark(("a", b"1"), ("c", b"2"))]
+    assert base not in others
+
+
+def test_a_vanished_shard_has_no_fingerprint(tmp_path: Path) -> None:
+    with pytest.raises(ShardError, match="does not exist"):
+        fingerprint(Shard(f"{tmp_path}/x.txt", 3))
+
+
+def test_the_state_of_files_tells_a_rewrite_of_the_same_size(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.txt", b"123")
+    [shard] = list_shards([str(path)])
+    before = files_of(shard)
+    os.utime(path, ns=(1, 1))
+    assert files_of(shard) != before
+
+
+def test_freshly_written_objects_of_s3_are_seen(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {
+            "key": "access-key",
+            "secret": "very-secret",
+            "endpoint_url": f"http://{host}:{port}",
+        }
+        fs = fsspec.filesystem("s3", **options)
+        fs.mkdir("corpus")
+        fs.pipe("s3://corpus/p/a.txt", b"law")
+        [first] = list_shards(["s3://corpus/p/*.txt"], options)
+        assert first.url == "s3://corpus/p/a.txt"
+        assert first == list_shards(["s3a://corpus/p/a.txt"], options)[0]
+        etag = hashlib.md5(b"law").hexdigest()
+        assert fingerprint(first, options) == f"etag:{etag}"
+        assert files_of(first, options)[0].etag == first.etag == etag
+        fs.pipe("s3://corpus/p/b.txt", b"sea")
+        fs.pipe("s3://corpus/p/a.txt", b"art")
+        assert [s.size for s in list_shards(["s3://corpus/p/*.txt"], options)] == [3, 3]
+        assert files_of(first, options)[0].etag != etag
+        with pytest.raises(ShardError, match=r"matches nothing|does not exist") as caught:
+            list_shards(["s3://corpus/none*"], options)
+    finally:
+        server.stop()
+    for secret in options.values():
+        assert secret not in str(caught.value)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    refused = {**options, "config_kwargs": {"connect_timeout": 1, "retries": {"max_attempts": 0}}}
+    with pytest.raises(ShardError, match="cannot be read") as caught:
+        list_shards(["s3://corpus/p/a.txt"], {**refused, "endpoint_url": "http://127.0.0.1:9"})
+    assert "very-secret" not in str(caught.value)
+    assert "127.0.0.1" not in str(caught.value)
