@@ -1,0 +1,1 @@
+"""Pipelines: Dask jobs over shards and stores, and the command line."""

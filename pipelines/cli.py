@@ -1,0 +1,365 @@
+"""The command line: each command reads its arguments, calls one pipeline and prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.create import create as create_store
+from streaming_moments.pipelines.demo import demo as run_demo
+from streaming_moments.pipelines.options import (
+    Session,
+    cluster_options,
+    console,
+    document_option,
+    json_option,
+    print_json,
+    running,
+    storage_option,
+)
+from streaming_moments.pipelines.refit import coherence as coherence_of
+from streaming_moments.pipelines.refit import refit as refit_store
+from streaming_moments.pipelines.report import (
+    as_json,
+    log_lines,
+    print_log,
+    print_status,
+    print_topics,
+    status_of,
+    topic_lines,
+)
+from streaming_moments.pipelines.transform import transform as transform_shards
+from streaming_moments.pipelines.update import update as update_store
+from streaming_moments.storage.changes import require_free
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.tokens import TokenPolicy
+
+EXIT_BAD_SHARDS = 3
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": False})
+@click.version_option(package_name="streaming-moments")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:
+    """Topics from a stream of documents, by the method of moments.
+
+    STORE and SHARDS are local paths or fsspec URLs (s3://, gs://, az://); SHARDS may be patterns
+    and folders. Exit codes: 0 done, 1 a fault of ours, 2 wrong input, 3 done but for bad shards.
+    """
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("shards", nargs=-1, required=True)
+@click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
+@click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
+@click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
+@click.option("--counts-column", help="Parquet column of the counts of the token ids.")
+@click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
+@click.option("--stop-word", "stop_words", multiple=True, help="One more stop word; repeatable.")
+@click.option("--min-length", default=2, show_default=True, help="Shortest term, in characters.")
+@click.option("--passage-words", type=int, help="Cut documents into passages of so many words.")
+@click.option("--vocabulary-size", default=10_000, show_default=True, help="Terms at most.")
+@click.option("--core", default=4096, show_default=True, help="Core words at most.")
+@click.option("--max-topics", default=32, show_default=True, help="Topics the sketch serves.")
+@click.option("--min-documents", default=5, show_default=True, help="A term's passages, least.")
+@click.option(
+    "--max-document-fraction", default=0.5, show_default=True, help="A term's share of them, most."
+)
+@click.option("--pilot-documents", default=20_000, show_default=True, help="Passages to sample.")
+@click.option("--seed", default=0, show_default=True, help="Of the sample and the basis.")
+@click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
+@document_option
+@cluster_options
+@storage_option
+def create(
+    store: str,
+    shards: tuple[str, ...],
+    kind: str | None,
+    text_column: str,
+    ids_column: str | None,
+    counts_column: str | None,
+    languages: tuple[str, ...],
+    stop_words: tuple[str, ...],
+    min_length: int,
+    passage_words: int | None,
+    codocuments: bool,
+    max_document_bytes: int,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    **pilot: Any,
+) -> None:
+    """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
+    form = ShardFormat(kind, text_column, ids_column, counts_column)
+    listed = list_shards(shards, storage_options, kind)
+    ids = form.holds_ids(listed[0].url)
+    policy = None
+    if not ids:
+        policy = TokenPolicy.for_languages(languages, min_length, passage_words, stop_words)
+    elif passage_words or languages or stop_words:
+        raise click.UsageError(
+            "token ids have no order and no spelling: leave out --passage-words, --language and "
+            "--stop-word"
+        )
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        made = create_store(
+            store,
+            listed,
+            form,
+            policy,
+            PilotOptions(**pilot),
+            cluster,
+            codocuments,
+            ReadLimits(document_bytes=max_document_bytes),
+            storage_options,
+            progress,
+        )
+    click.echo(
+        f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
+        f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
+    )
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("shards", nargs=-1, required=True)
+@click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@document_option
+@cluster_options
+@storage_option
+@json_option
+def update(
+    store: str,
+    shards: tuple[str, ...],
+    skip_bad_shards: bool,
+    max_document_bytes: int,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+) -> int:
+    """Count the SHARDS that STORE has not counted yet."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    listed = list_shards(shards, storage_options, opened.form.kind)
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        result = update_store(
+            opened,
+            listed,
+            cluster,
+            skip_bad_shards,
+            ReadLimits(document_bytes=max_document_bytes),
+            storage_options,
+            progress,
+        )
+    if json_output:
+        print_json(
+            {
+                "store": result.store.url,
+                "version": result.store.version,
+                "counted": result.counted,
+                "already": result.already,
+                "documents": result.documents,
+                "tokens": result.tokens,
+                "outside": result.outside,
+                "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+            }
+        )
+    else:
+        click.echo(
+            f"version {result.store.version}: counted {result.counted} shards "
+            f"({result.documents:,} documents, {result.tokens:,} tokens), "
+            f"{result.already} were counted before"
+        )
+    for error in result.bad:
+        click.echo(f"left out {error}", err=True)
+    return EXIT_BAD_SHARDS if result.bad else 0
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--topics", "n_topics", type=int, required=True, help="Number of topics.")
+@click.option("--alpha0", default=0.1, show_default=True, help="0: one topic a document; else LDA.")
+@click.option(
+    "--rotation", type=click.Choice(["joint", "feature"]), default="joint", show_default=True
+)
+@click.option("--version", type=int, help="Version to fit [the latest].")
+@click.option("--name", help="Name of the model [kK-aALPHA0-vVERSION].")
+@click.option("--words", default=10, show_default=True, help="Words shown of each topic.")
+@cluster_options
+@storage_option
+@json_option
+def refit(
+    store: str,
+    n_topics: int,
+    alpha0: float,
+    rotation: Any,
+    version: int | None,
+    name: str | None,
+    words: int,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+) -> None:
+    """Fit topics to STORE, without the documents, and keep the model in it."""
+    opened = MomentStore.open(store, version, storage_options)
+    chosen = name or f"k{n_topics}-a{alpha0:g}-{rotation}-v{opened.version}"
+    require_free(opened.latest().commit, chosen)
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        model = refit_store(opened, n_topics, alpha0, cluster, rotation, progress)
+        scores = coherence_of(opened, model, cluster, progress)
+    kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
+    lines = topic_lines(model, opened.vocabulary, words, scores)
+    if json_output:
+        print_json(
+            {
+                "store": kept.url,
+                "model": chosen,
+                "fitted_version": opened.version,
+                "version": kept.version,
+                "documents": model.documents,
+                "n_topics": n_topics,
+                "alpha0": alpha0,
+                "rotation": rotation,
+                "captured": model.captured,
+                "alpha": model.alpha.tolist(),
+                "topics": [as_json(line) for line in lines],
+            }
+        )
+        return
+    print_topics(console(), lines)
+    click.echo(
+        f"\nmodel {chosen} of {model.documents:,} documents kept in version {kept.version}; "
+        f"captured spectrum {model.captured:.2f}"
+    )
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--words", default=10, show_default=True, help="Words shown of each topic.")
+@storage_option
+@json_option
+def topics(
+    store: str,
+    name: str | None,
+    words: int,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show the topics of a model of STORE."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_model(name)
+    chosen = name or [*opened.models][-1]
+    lines = topic_lines(model, opened.vocabulary, words)
+    if json_output:
+        print_json(
+            {
+                "store": opened.url,
+                "model": chosen,
+                "documents": model.documents,
+                "alpha0": model.alpha0,
+                "topics": [as_json(line) for line in lines],
+            }
+        )
+        return
+    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents")
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--version", type=int, help="Version [the latest].")
+@storage_option
+@json_option
+def status(
+    store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
+) -> None:
+    """Show what STORE holds."""
+    shown = status_of(MomentStore.open(store, version, storage_options))
+    if json_output:
+        print_json(as_json(shown))
+    else:
+        print_status(console(), shown)
+
+
+@cli.command()
+@click.argument("store")
+@storage_option
+@json_option
+def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
+    """Show the commits of STORE, the latest first."""
+    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
+    if json_output:
+        print_json({"commits": [as_json(line) for line in lines]})
+    else:
+        print_log(console(), lines)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("shards", nargs=-1, required=True)
+@click.option("--output", required=True, help="Folder for one Parquet file a shard.")
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option(
+    "--method",
+    type=click.Choice(["fixed-point", "gibbs"]),
+    default="fixed-point",
+    show_default=True,
+)
+@click.option("--seed", type=int, help="Of the Gibbs sampler.")
+@document_option
+@cluster_options
+@storage_option
+@json_option
+def transform(
+    store: str,
+    shards: tuple[str, ...],
+    output: str,
+    name: str | None,
+    method: Any,
+    seed: int | None,
+    max_document_bytes: int,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+) -> None:
+    """Write the topic proportions of each document of SHARDS as Parquet."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_model(name)
+    listed = list_shards(shards, storage_options, opened.form.kind)
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        result = transform_shards(
+            opened,
+            model,
+            listed,
+            output,
+            cluster,
+            method,
+            seed,
+            ReadLimits(document_bytes=max_document_bytes),
+            storage_options,
+            progress,
+        )
+    if json_output:
+        print_json({"documents": result.documents, "files": list(result.files)})
+    else:
+        click.echo(f"{result.documents:,} documents in {len(result.files)} files in {output}")
+
+
+@cli.command()
+@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
+@cluster_options
+def demo(folder: str | None, scheduler: str | None, workers: int, memory: int | None) -> None:
+    """Find the topics of the State of the Union addresses, from scratch."""
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        run_demo(console(), folder, cluster, progress)

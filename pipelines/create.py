@@ -1,0 +1,196 @@
+"""Create a store: vocabulary and basis from a pilot sample of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streaming_moments.basis import DEFAULT_CORE, Basis
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.changes import require_absent
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
+from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.vocabulary import TermFrequencies, Vocabulary, select_terms
+
+# A pilot reads whole shards: so many, spread over the corpus, bound its cost.
+_PILOT_SHARDS = 64
+
+
+@dataclass(frozen=True)
+class PilotOptions:
+    """How vocabulary and basis are made.
+
+    Parameters
+    ----------
+    vocabulary_size : int
+        At most so many terms.
+    core : int
+        Core words, at most; a smaller vocabulary is all core.
+    max_topics : int
+        Up to so many topics the sketch serves well.
+    min_documents : int
+        A term must occur in so many passages of the pilot.
+    max_document_fraction : float
+        A term may occur in at most this share of them.
+    pilot_documents : int
+        Passages to sample.
+    seed : int
+        Of the sample and of the basis.
+    """
+
+    vocabulary_size: int = 10_000
+    core: int = DEFAULT_CORE
+    max_topics: int = 32
+    min_documents: int = 5
+    max_document_fraction: float = 0.5
+    pilot_documents: int = 20_000
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What a pilot sample led to.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Its terms by falling frequency.
+    basis : Basis
+        Q from the same passages.
+    documents : int
+        Passages sampled.
+    """
+
+    vocabulary: Vocabulary
+    basis: Basis
+    documents: int
+
+
+def create(
+    url: str,
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    policy: TokenPolicy | None,
+    options: PilotOptions,
+    cluster: Cluster,
+    codocuments: bool = True,
+    limits: ReadLimits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    progress: StepProgress | None = None,
+) -> MomentStore:
+    """Make an empty store whose vocabulary and basis fit the shards.
+
+    Parameters
+    ----------
+    url : str
+        fsspec URL of the store, which must not exist.
+    shards : sequence of Shard
+        Some of the corpus, as `list_shards` gives them; they are sampled, not counted.
+    form, policy : ShardFormat, TokenPolicy or None
+        How they are read, kept in the store; None for shards of token ids.
+    options : PilotOptions
+        Sizes and bounds.
+    cluster : Cluster
+        Where to run.
+    codocuments : bool
+        Whether to gather the counts from which coherence follows.
+    limits : ReadLimits, optional
+        Bounds on documents and batches.
+    storage_options : mapping, optional
+        Options of the fsspec file systems; never stored.
+    progress : StepProgress, optional
+        Told of each shard sampled.
+
+    Raises
+    ------
+    StoreError
+        The store exists, or cannot be written.
+    ShardError
+        A sampled shard cannot be read.
+    InvalidInput
+        No term or no pair of words is left.
+    """
+    require_absent(Folder.at(url, storage_options))
+    quotas = _quotas(shards, options)
+    calls = [
+        (shard, form, policy, quota, options.seed + place, limits or ReadLimits(), storage_options)
+        for place, (shard, quota) in enumerate(quotas)
+    ]
+    in_flight = cluster.workers * cluster.threads
+    samples = run_bounded(
+        cluster.client, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
+    )
+    pilot = choose(samples, policy, options)
+    return MomentStore.create(
+        url,
+        pilot.vocabulary,
+        policy,
+        pilot.basis,
+        form,
+        codocuments=codocuments,
+        message=f"create from a pilot of {pilot.documents} passages in {len(quotas)} shards",
+        storage_options=storage_options,
+    )
+
+
+def choose(
+    samples: Sequence[TermSample], policy: TokenPolicy | None, options: PilotOptions
+) -> Pilot:
+    """Vocabulary and basis from the samples of all pilot shards.
+
+    Raises
+    ------
+    InvalidInput
+        No term is left, or no document holds two of them.
+
+    Examples
+    --------
+    >>> from streaming_moments.counts import CountBatch
+    >>> sample = TermSample(("law", "sea"), CountBatch.from_csr([[2, 1], [1, 1]]), 2)
+    >>> choose([sample], None, PilotOptions(min_documents=1, max_document_fraction=1, max_topics=1)
+    ... ).vocabulary.terms
+    ('law', 'sea')
+    """
+    sample = merge_samples(samples)
+    matrix = sample.batch.to_csr()
+    frequencies = TermFrequencies(
+        sample.terms,
+        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
+        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
+        sample.batch.documents,
+    )
+    chosen = select_terms(
+        frequencies, options.vocabulary_size, options.min_documents, options.max_document_fraction
+    )
+    token_ids = sample.token_ids
+    vocabulary = Vocabulary(
+        tuple(sample.terms[i] for i in chosen),
+        core=min(options.core, chosen.size),
+        policy=policy.fingerprint if policy else "",
+        token_ids=None if token_ids is None else tuple(token_ids[i] for i in chosen),
+    )
+    counted = recount(sample, vocabulary)
+    basis = Basis.from_pilot(counted, options.max_topics, options.seed, vocabulary.core)
+    return Pilot(vocabulary, basis, sample.batch.documents)
+
+
+def _quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:
+    """Pilot shards with their passages, in proportion to their bytes."""
+    if not shards:
+        raise InvalidInput("no shards to sample; give at least one")
+    if options.pilot_documents < 1:
+        raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
+    rng = np.random.default_rng(options.seed)
+    taken = np.sort(rng.permutation(len(shards))[:_PILOT_SHARDS])
+    chosen = [shards[i] for i in taken]
+    total = sum(shard.size for shard in chosen) or 1
+    return [(shard, max(1, -(-options.pilot_documents * shard.size // total))) for shard in chosen]

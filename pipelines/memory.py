@@ -1,0 +1,213 @@
+"""What a worker holds at most, computed before the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.basis import Basis
+from streaming_moments.errors import BoundExceeded
+from streaming_moments.packing import packed_size
+from streaming_moments.rows import RowBlock
+from streaming_moments.statistics import statistic_shapes
+
+MEBIBYTE = 1 << 20
+# Resident size of a worker process with everything imported and compiled, measured: 330 MiB.
+PROCESS_BYTES = 400 * MEBIBYTE
+# A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
+READ_FACTOR = 12
+BATCH_BYTES = 8 * MEBIBYTE
+_LEAST_COUNTS = 32 * MEBIBYTE
+_MOST_COUNTS = 1024 * MEBIBYTE
+
+
+@dataclass(frozen=True)
+class StateSize:
+    """Shape of a store's statistics.
+
+    Parameters
+    ----------
+    basis : Basis
+        Q, with n.
+    row_blocks : int
+        Blocks the rows are divided in.
+    codocuments : bool
+        Whether co-document counts are gathered.
+    """
+
+    basis: Basis
+    row_blocks: int
+    codocuments: bool
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest row block."""
+        shapes = statistic_shapes(self.basis, RowBlock(0, self.row_blocks), self.codocuments)
+        total = 0
+        for shape in shapes.values():
+            size = 8
+            for length in shape:
+                size *= length
+            total += size
+        return total
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """Bounds of an update on one worker, all in bytes.
+
+    Parameters
+    ----------
+    counts_bytes : int
+        Projected batches gathered before they are added up.
+    part_bytes : int
+        Projected batches one read task may return.
+    batch_bytes : int
+        Text read at a time.
+    reads_in_flight : int
+        Read tasks of one worker running or waiting for room.
+    peak_bytes : int
+        All a worker process holds at most.
+    """
+
+    counts_bytes: int
+    part_bytes: int
+    batch_bytes: int
+    reads_in_flight: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class RefitPlan:
+    """Bounds of a refit on one worker.
+
+    Parameters
+    ----------
+    keep_blocks : bool
+        Whether the row blocks stay in memory between the steps; otherwise they are read again.
+    in_flight : int
+        Block tasks of one worker at a time.
+    peak_bytes : int
+        All a worker process holds at most.
+    """
+
+    keep_blocks: bool
+    in_flight: int
+    peak_bytes: int
+
+
+def plan_update(size: StateSize, threads: int, memory: int) -> UpdatePlan:
+    """Divide a worker's memory for an update.
+
+    Parameters
+    ----------
+    size : StateSize
+        Of the store.
+    threads : int
+        Threads of the worker.
+    memory : int
+        Budget in bytes.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the least: names the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
+    >>> plan_update(size, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
+    True
+    """
+    reading = READ_FACTOR * BATCH_BYTES
+    # the accumulators, and the same again while they are encoded and written
+    adding = 2 * size.block_bytes
+    task = max(reading, adding)
+    left = memory - PROCESS_BYTES - threads * task
+    if left < _LEAST_COUNTS:
+        least = PROCESS_BYTES + threads * task + _LEAST_COUNTS
+        raise BoundExceeded(
+            f"an update needs {mebibytes(least)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
+            f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
+            "--memory, or use fewer threads a worker"
+        )
+    counts = min(left, _MOST_COUNTS)
+    # room is kept for the parts under way: what is gathered and what may still come fit together
+    part = max(counts // (4 * threads), _LEAST_COUNTS // (4 * threads))
+    return UpdatePlan(
+        counts_bytes=counts,
+        part_bytes=part,
+        batch_bytes=BATCH_BYTES,
+        reads_in_flight=2 * threads,
+        peak_bytes=PROCESS_BYTES + threads * task + counts,
+    )
+
+
+def plan_refit(
+    size: StateSize, n_topics: int, workers: int, threads: int, memory: int
+) -> RefitPlan:
+    """Divide a worker's memory for a refit.
+
+    Parameters
+    ----------
+    size : StateSize
+        Of the store.
+    n_topics : int
+        k.
+    workers, threads : int
+        Worker processes, and threads of each.
+    memory : int
+        Budget of a worker in bytes.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the least: names the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
+    >>> plan_refit(size, 5, workers=1, threads=2, memory=1024 * MEBIBYTE).keep_blocks
+    True
+    """
+    basis, pairs = size.basis, packed_size(n_topics)
+    core_bytes = 8 * basis.core**2
+    # P inside the core as integers, gathered and joined, and as M2
+    whitening = 3 * core_bytes + 24 * basis.core * basis.columns
+    part_rows = 256
+    slicing = (
+        2 * size.block_bytes
+        + 8 * basis.core * (pairs + n_topics**2)
+        + 16 * pairs**2
+        + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)
+    )
+    finishing = 8 * 6 * basis.n_words * n_topics + 3 * 8 * pairs**2
+    alone = PROCESS_BYTES + max(whitening, finishing)
+    least = max(alone, PROCESS_BYTES + slicing)
+    if least > memory:
+        raise BoundExceeded(
+            f"a refit of {n_topics} topics needs {mebibytes(least)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(whitening)} whitening, "
+            f"{mebibytes(slicing)} slices of one row block, {mebibytes(finishing)} finishing) but "
+            f"the budget is {mebibytes(memory)}; raise --memory or ask for fewer topics"
+        )
+    in_flight = max(1, min(threads, (memory - PROCESS_BYTES) // slicing))
+    peak = max(alone, PROCESS_BYTES + in_flight * slicing)
+    kept = -(-size.row_blocks // workers) * size.block_bytes
+    keep = peak + kept <= memory
+    return RefitPlan(keep, int(in_flight), peak + (kept if keep else 0))
+
+
+def mebibytes(nbytes: float) -> str:
+    """Bytes as people read them.
+
+    Examples
+    --------
+    >>> mebibytes(3 * MEBIBYTE), mebibytes(5000 * MEBIBYTE)
+    ('3 MiB', '4.9 GiB')
+    """
+    if nbytes < 1024 * MEBIBYTE:
+        return f"{nbytes / MEBIBYTE:.0f} MiB"
+    return f"{nbytes / (1024 * MEBIBYTE):.1f} GiB"

@@ -1,0 +1,120 @@
+"""Options that several commands share, and what every command runs in."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Console
+
+from streaming_moments.pipelines.cluster import Cluster, connect
+from streaming_moments.pipelines.progress import StepProgress, step_progress
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Bytes(click.ParamType[int]):
+    """Sizes such as 512MB, 2GiB or 1000000."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes as an integer."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
+        if not match:
+            self.fail(f"{value!r} is no size; write for example 512MB or 2GB", param, ctx)
+        return int(float(match[1]) * _UNITS[match[2]])
+
+
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """A JSON object."""
+
+    name = "json"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        """The object as a dictionary."""
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            # the value may hold a secret and is not repeated
+            self.fail("not a JSON object; write for example '{\"anon\": true}'", param, ctx)
+        return parsed
+
+
+@dataclass(frozen=True)
+class Session:
+    """Options of every command that runs on a cluster."""
+
+    scheduler: str | None
+    workers: int
+    memory: int | None
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, tcp://host:8786."),
+        click.option(
+            "--workers", type=int, default=0, help="Local worker processes instead of threads."
+        ),
+        click.option(
+            "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def storage_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--storage-options",
+        type=JsonObject(),
+        help="fsspec options of cloud URLs as JSON; never stored.",
+    )(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")(
+        command
+    )
+
+
+def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--max-document-bytes",
+        type=Bytes(),
+        default="16MB",
+        show_default=True,
+        help="Longest document, line or list of ids accepted.",
+    )(command)
+
+
+@contextmanager
+def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
+    """A cluster, and the progress shown while it works."""
+    with (
+        connect(session.scheduler, session.workers, session.memory) as cluster,
+        step_progress() as progress,
+    ):
+        yield cluster, progress
+
+
+def console() -> Console:
+    # not a terminal: whole lines, so that what is piped is not cut at 80 columns
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,160 @@
+"""Parts of shards: what the tasks of an update do on a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from streaming_moments.errors import ShardError
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.projection import ProjectedBatch
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.blocks import sum_block
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.manifests import FileRecord
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.segments import SegmentWriter
+from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.versions import SegmentReference
+
+
+@dataclass(frozen=True)
+class PartAddress:
+    """Where a read task begins: a shard, and the batches of it that were read before.
+
+    Parameters
+    ----------
+    shard : Shard
+        The shard.
+    first_batch : int
+        Batches to pass over.
+    mark : str
+        Fingerprint of the shard at its first part; empty at the first.
+    """
+
+    shard: Shard
+    first_batch: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Batches of a shard made ready for the kernels; stays on the worker that read them.
+
+    Parameters
+    ----------
+    batches : tuple of ProjectedBatch
+        In the order of the shard.
+    summary : PartSummary
+        What the coordinator needs to know.
+    """
+
+    batches: tuple[ProjectedBatch, ...]
+    summary: PartSummary
+
+
+@dataclass(frozen=True, eq=False)
+class PartSummary:
+    """Numbers of a part.
+
+    Parameters
+    ----------
+    histogram : LengthHistogram
+        Of its documents.
+    outside : int
+        Tokens outside the vocabulary.
+    nbytes : int
+        Of its batches.
+    rest : PartAddress or None
+        Where the shard goes on; None at its end.
+    mark : str
+        Fingerprint of the shard.
+    """
+
+    histogram: LengthHistogram
+    outside: int
+    nbytes: int
+    rest: PartAddress | None
+    mark: str
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingContext:
+    """All a read task needs beside its shard, loaded once on the cluster."""
+
+    store: MomentStore
+    limits: ReadLimits
+    storage_options: Mapping[str, object] | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        store: MomentStore,
+        limits: ReadLimits,
+        storage_options: Mapping[str, object] | None,
+    ) -> ReadingContext:
+        """The context, made by a task so that it outlives any worker."""
+        return cls(store, limits, storage_options)
+
+
+def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
+    """Read a shard from `address` on until its projected batches reach `part_bytes`.
+
+    Raises
+    ------
+    ShardError
+        The shard cannot be read, or changed between its parts.
+    """
+    store, shard = context.store, address.shard
+    mark = fingerprint(shard, context.storage_options)
+    if address.mark not in ("", mark):
+        raise ShardError(shard.url, "changed while it was read; list and read it again")
+    batches: list[ProjectedBatch] = []
+    histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
+    rest = None
+    reads = read_shard(
+        shard,
+        store.form,
+        store.vocabulary,
+        store.policy,
+        context.limits,
+        context.storage_options,
+        address.first_batch,
+    )
+    for read in reads:
+        if nbytes >= part_bytes:
+            rest = PartAddress(shard, address.first_batch + len(batches), mark)
+            break
+        projected = ProjectedBatch.of(read.batch, store.basis)
+        batches.append(projected)
+        nbytes += projected.nbytes
+        histogram = histogram + LengthHistogram.of(read.batch.lengths)
+        outside += read.outside
+    return Part(tuple(batches), PartSummary(histogram, outside, nbytes, rest, mark))
+
+
+def summary_of(part: Part) -> PartSummary:
+    """Numbers of a part, for the coordinator."""
+    return part.summary
+
+
+def write_block(
+    index: int,
+    writer: SegmentWriter,
+    parts: Sequence[Part],
+    earlier: Sequence[SegmentReference] = (),
+) -> tuple[FileRecord, ...]:
+    """Add up one row block over all parts and write it to the segment.
+
+    `earlier` are segments of parts of the same shards that were added up before.
+    """
+    layout = writer.layout
+    batches = chain.from_iterable(part.batches for part in parts)
+    statistics = MomentStatistics.of_projected(
+        batches, layout.basis, layout.block(index), layout.codocuments
+    )
+    if earlier:
+        statistics = statistics + sum_block(writer.folder, earlier, layout, index)
+    return writer.write_block(statistics)

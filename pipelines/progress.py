@@ -1,0 +1,54 @@
+"""Progress of long steps: a bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+class StepProgress(Protocol):
+    """Told how far each step has come."""
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """`done` of `total` units of `step` are finished; the step ends when they are equal."""
+
+
+@dataclass(frozen=True)
+class Silent:
+    """No progress shown."""
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar for each step."""
+
+    progress: Progress
+    tasks: dict[str, object] = field(default_factory=dict)
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Move the step's bar."""
+        if step not in self.tasks:
+            self.tasks[step] = self.progress.add_task(step, total=total)
+        self.progress.update(self.tasks[step], completed=done, total=total)  # type: ignore[arg-type]
+
+
+@contextmanager
+def step_progress(quiet: bool = False) -> Iterator[StepProgress]:
+    """Bars on standard error when it is a terminal, else silence."""
+    if quiet or not sys.stderr.isatty():
+        yield Silent()
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as progress:
+        yield Bars(progress)

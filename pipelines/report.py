@@ -1,0 +1,234 @@
+"""What the command line shows: plain values, which become tables or one JSON object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.pipelines.refit import Coherence
+from streaming_moments.quality import relevance, top_words
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+RELEVANCE_WEIGHT = 0.7
+
+
+@dataclass(frozen=True)
+class TopicLine:
+    """One topic as people read it.
+
+    Parameters
+    ----------
+    topic : int
+        Its number.
+    weight : float
+        Share of the corpus.
+    words : tuple of str
+        Most relevant first.
+    umass, npmi : float or None
+        Coherence, None where co-document counts are not kept.
+    """
+
+    topic: int
+    weight: float
+    words: tuple[str, ...]
+    umass: float | None = None
+    npmi: float | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A version of a store in numbers."""
+
+    store: str
+    version: int
+    time: str
+    message: str
+    documents: int
+    empty_documents: int
+    effective_documents: float
+    tokens: int
+    outside_share: float | None
+    shards: int
+    segments: int
+    words: int
+    core: int
+    basis_columns: int
+    row_blocks: int
+    state_bytes: int
+    models: tuple[str, ...]
+    vocabulary: str
+    basis: str
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One commit."""
+
+    version: int
+    time: str
+    operation: str
+    documents: int
+    shards: int
+    message: str
+    skipped: tuple[tuple[str, str], ...]
+
+
+def topic_lines(
+    model: TopicModel, vocabulary: Vocabulary, number: int, coherence: Coherence | None = None
+) -> list[TopicLine]:
+    """The topics with their words by relevance (lambda 0.7).
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.array([[0.9], [0.1]]), np.array([1.0]))
+    >>> topic_lines(model, Vocabulary(("law", "sea"), core=2), number=1)[0].words
+    ('law',)
+    """
+    scores = relevance(model.topics, model.word_probabilities, RELEVANCE_WEIGHT)
+    lines = []
+    for topic, words in enumerate(top_words(scores, number)):
+        used = [word for word in words if np.isfinite(scores[word, topic])]
+        lines.append(
+            TopicLine(
+                topic,
+                float(model.weights[topic]),
+                tuple(vocabulary.terms[word] for word in used),
+                None if coherence is None else float(coherence.umass[topic]),
+                None if coherence is None else float(coherence.npmi[topic]),
+            )
+        )
+    return lines
+
+
+def status_of(store: MomentStore) -> Status:
+    """Numbers of a version."""
+    histogram, commit, basis = store.length_histogram(), store.commit, store.basis
+    empty = int(histogram.documents[histogram.lengths == 0].sum())
+    outside = sum(record.outside for record in store.ledger())
+    total = commit.tokens + outside
+    columns = basis.core * (2 if commit.lineage.codocuments else 1)
+    state = 8 * (basis.n_words * (basis.core + basis.packed + 2) + basis.core * columns)
+    return Status(
+        store=store.url,
+        version=store.version,
+        time=commit.time,
+        message=commit.message,
+        documents=histogram.n_documents,
+        empty_documents=empty,
+        effective_documents=histogram.effective_documents,
+        tokens=commit.tokens,
+        outside_share=outside / total if total else None,
+        shards=commit.shards,
+        segments=len(commit.segments),
+        words=basis.n_words,
+        core=basis.core,
+        basis_columns=basis.columns,
+        row_blocks=store.row_blocks,
+        state_bytes=state,
+        models=tuple(store.models),
+        vocabulary=basis.vocabulary,
+        basis=basis.fingerprint,
+    )
+
+
+def log_lines(store: MomentStore) -> list[LogLine]:
+    """The commits, the latest first."""
+    return [
+        LogLine(
+            commit.version,
+            commit.time,
+            commit.operation,
+            commit.documents,
+            commit.shards,
+            commit.message,
+            commit.skipped,
+        )
+        for commit in store.log()
+    ]
+
+
+def print_topics(console: Console, lines: Sequence[TopicLine], title: str = "") -> None:
+    """A table of topics."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("topic", justify="right")
+    table.add_column("weight", justify="right")
+    coherent = any(line.npmi is not None for line in lines)
+    if coherent:
+        table.add_column("NPMI", justify="right")
+        table.add_column("UMass", justify="right")
+    table.add_column(f"words by relevance (lambda {RELEVANCE_WEIGHT})", overflow="fold")
+    for line in lines:
+        scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
+        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, " ".join(line.words))
+    console.print(table)
+
+
+def print_status(console: Console, status: Status) -> None:
+    """Two columns of names and values."""
+    outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
+    rows = [
+        ("store", status.store),
+        ("version", f"{status.version} of {status.time}: {status.message}"),
+        ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
+        ("effective documents", f"{status.effective_documents:,.1f}{_few(status)}"),
+        ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
+        ("shards", f"{status.shards:,} in {status.segments} segments"),
+        ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
+        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}"),
+        ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
+        ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
+    ]
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+
+
+def print_log(console: Console, lines: Sequence[LogLine]) -> None:
+    """A table of commits."""
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("version", "time", "operation", "documents", "shards"):
+        table.add_column(name, justify="left" if name in ("time", "operation") else "right")
+    table.add_column("message", overflow="fold")
+    for line in lines:
+        message = line.message
+        for url, reason in line.skipped:
+            message += f"\nleft out {url}: {reason}"
+        table.add_row(
+            str(line.version),
+            line.time,
+            line.operation,
+            f"{line.documents:,}",
+            f"{line.shards:,}",
+            message,
+        )
+    console.print(table)
+
+
+def as_json(value: Status | TopicLine | LogLine) -> dict[str, object]:
+    """Fields by name; numbers that JSON lacks become null."""
+    return {name: _finite(item) for name, item in asdict(value).items()}
+
+
+def _finite(item: object) -> object:
+    return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def _few(status: Status) -> str:
+    if not status.documents or status.effective_documents >= 100:
+        return ""
+    return ": few, a handful of long documents rules the third moment; use --passage-words"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,151 @@
+"""Transform: topic proportions of every document of some shards, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.memory import BATCH_BYTES
+from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.proportions import ProportionsFile, proportions_file
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.topic_model import TopicModel
+
+Method = Literal["fixed-point", "gibbs"]
+
+
+@dataclass(frozen=True)
+class TransformResult:
+    """What a transform wrote.
+
+    Parameters
+    ----------
+    files : tuple of str
+        URLs of the Parquet files, one a shard, in the order of the shards.
+    documents : int
+        Rows in all.
+    weights : (shards, k) tuple of tuples of float
+        Token-weighted mean proportions of each shard.
+    """
+
+    files: tuple[str, ...]
+    documents: int
+    weights: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TransformContext:
+    """All a transform task needs beside its shard."""
+
+    store: MomentStore
+    model: TopicModel
+    output: str
+    method: Method
+    seed: int | None
+    limits: ReadLimits
+    storage_options: Mapping[str, object] | None = field(repr=False)
+
+
+def transform(
+    store: MomentStore,
+    model: TopicModel,
+    shards: Sequence[Shard],
+    output: str,
+    cluster: Cluster,
+    method: Method = "fixed-point",
+    seed: int | None = None,
+    limits: ReadLimits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    progress: StepProgress | None = None,
+) -> TransformResult:
+    """Write one Parquet file a shard: document, length, topic, and its k proportions.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Whose vocabulary and token policy read the shards.
+    model : TopicModel
+        Of that vocabulary.
+    shards : sequence of Shard
+        Need not be counted in the store.
+    output : str
+        fsspec URL of a folder; a file appears whole or not at all.
+    cluster : Cluster
+        Where to run.
+    method, seed : str, int or None
+        As in `TopicModel.transform`; each shard draws from its own stream of the seed.
+    limits : ReadLimits, optional
+        Bounds on documents.
+    storage_options : mapping, optional
+        Options of the file systems.
+    progress : StepProgress, optional
+        Told of each shard.
+
+    Raises
+    ------
+    InvalidInput
+        "gibbs" without a seed, or two shards whose outputs would have one name.
+    ShardError
+        A shard that cannot be read.
+    """
+    if method == "gibbs" and seed is None:
+        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
+    names = [proportions_file(shard.url) for shard in shards]
+    if len(set(names)) < len(names):
+        raise InvalidInput("two shards have outputs of one name; transform them separately")
+    bounds = ReadLimits(batch_bytes=BATCH_BYTES) if limits is None else limits
+    context = TransformContext(store, model, output, method, seed, bounds, storage_options)
+    spread = cluster.client.scatter(context, broadcast=True, hash=False)
+    written = run_bounded(
+        cluster.client,
+        transform_shard,
+        [(shard, place, spread) for place, shard in enumerate(shards)],
+        cluster.workers * cluster.threads,
+        progress or Silent(),
+        "transforming shards",
+    )
+    return TransformResult(
+        tuple(url for url, _, _ in written),
+        sum(documents for _, documents, _ in written),
+        tuple(weights for _, _, weights in written),
+    )
+
+
+def transform_shard(
+    shard: Shard, place: int, context: TransformContext
+) -> tuple[str, int, tuple[float, ...]]:
+    """Write the proportions of one shard: URL, documents, token-weighted mean proportions."""
+    store, model = context.store, context.model
+    tokens = np.zeros(model.n_topics)
+    documents = 0
+    with ProportionsFile.create(
+        context.output, shard.url, model.n_topics, context.storage_options
+    ) as file:
+        reads = read_shard(
+            shard,
+            store.form,
+            store.vocabulary,
+            store.policy,
+            context.limits,
+            context.storage_options,
+        )
+        for number, read in enumerate(reads):
+            seed = None
+            if context.seed is not None:
+                stream = np.random.SeedSequence([context.seed, place, number])
+                seed = int(stream.generate_state(1)[0])
+            proportions = model.transform(read.batch, context.method, seed)
+            file.write(documents, read.batch.lengths, proportions)
+            tokens += read.batch.lengths @ proportions
+            documents += read.batch.documents
+    total = float(tokens.sum())
+    return file.url, documents, tuple((tokens / total if total else tokens).tolist())

@@ -1,0 +1,236 @@
+"""The command line: what it prints, its exit codes, and that wrong input leaves nothing behind."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.pipelines import cli as commands
+from streaming_moments.pipelines.entry import main
+
+FIT = ("--topics", "3", "--alpha0", "0.5")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; gives exit code, output and errors."""
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, shards):
+    """A store with all shards counted and one model, made by the command line."""
+    store = tmp_path_factory.mktemp("cli") / "store"
+    for arguments in (
+        ("create", store, shards, "--max-topics", "4", "--min-documents", "2"),
+        ("update", store, shards),
+        ("refit", store, *FIT, "--name", "first"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        assert not ended.value.code
+    return store
+
+
+def test_status_log_topics_and_refit_print_one_json_object(run, made):
+    code, out, err = run("status", made, "--json")
+    status = json.loads(out)
+    assert (code, err) == (0, "")
+    assert status["documents"] == 900
+    assert status["shards"] == 6
+    assert status["models"] == ["first"]
+    assert 0 < status["effective_documents"] <= 900
+    commits = json.loads(run("log", made, "--json")[1])["commits"]
+    assert [commit["operation"] for commit in commits] == ["model", "append", "create"]
+    topics = json.loads(run("topics", made, "--json")[1])
+    assert topics["model"] == "first"
+    assert len(topics["topics"]) == 3
+    assert all(len(topic["words"]) == 10 for topic in topics["topics"])
+    refit = json.loads(run("refit", made, *FIT, "--name", "again", "--json")[1])
+    assert refit["documents"] == 900
+    assert refit["topics"][0]["npmi"] is not None
+    assert [t["words"] for t in refit["topics"]] == [t["words"] for t in topics["topics"]]
+
+
+def test_the_same_commands_print_tables(run, made):
+    assert "900" in run("status", made)[1]
+    assert "update: 6 shards" in run("log", made)[1]
+    assert "words by relevance" in run("topics", made, "--model", "first")[1]
+
+
+def test_transform_and_update_as_json(run, made, shards, tmp_path):
+    code, out, _ = run("transform", made, shards, "--output", tmp_path / "out", "--json")
+    assert code == 0
+    assert json.loads(out)["documents"] == 900
+    again = json.loads(run("update", made, shards, "--json")[1])
+    assert (again["counted"], again["already"]) == (0, 6)
+
+
+def bad_input(tmp_path, shards, made):
+    """Arguments, and what the one line must say."""
+    new = tmp_path / "new"
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "no.parquet").write_text("this is not Parquet")
+    (tmp_path / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
+    (tmp_path / "minus.dat").write_text("2 1:3 2:-1\n")
+    (tmp_path / "half.dat").write_text("1 1:0.5\n")
+    (tmp_path / "one.txt").write_text("a\nb\nc\n")
+    pq.write_table(pa.table({"body": ["sea"]}), tmp_path / "other.parquet")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "format.json").write_text('{"format": 99}')
+    return {
+        "missing file": (("update", made, tmp_path / "absent.txt"), "absent.txt"),
+        "empty shard": (("create", new, tmp_path / "empty.jsonl"), "is empty"),
+        "not Parquet": (("create", new, tmp_path / "no.parquet"), "no.parquet"),
+        "wrong column": (("create", new, tmp_path / "other.parquet"), "body"),
+        "invalid UTF-8": (("create", new, tmp_path / "latin.txt"), "UTF-8"),
+        "negative count": (("create", new, tmp_path / "minus.dat"), "line 1"),
+        "fractional count": (("create", new, tmp_path / "half.dat"), "line 1"),
+        "k above the rank": (("refit", made, "--topics", "50"), "basis has"),
+        "no topics": (("refit", made, "--topics", "0"), "0 topics"),
+        "alpha0 below zero": (("refit", made, "--topics", "2", "--alpha0", "-1"), "alpha0"),
+        "another format": (("status", broken), "format"),
+        "store exists": (("create", made, shards), "there is a store"),
+        "no store": (("status", tmp_path / "nowhere"), "there is no store"),
+        "no term": (("create", new, tmp_path / "one.txt"), "no term is left"),
+        "language": (("create", new, shards, "--language", "klingon"), "klingon"),
+        "memory": (("update", made, shards, "--memory", "1MB"), "--memory"),
+        "size": (("update", made, shards, "--memory", "much"), "write for example 512MB"),
+        "no shards": (("update", made), "SHARDS"),
+        "unknown option": (("update", made, shards, "--fast"), "--fast"),
+        "unknown command": (("upgrade", made), "upgrade"),
+        "model": (("topics", made, "--model", "absent"), "absent"),
+        "model taken": (("refit", made, *FIT, "--name", "first"), "already"),
+        "version": (("status", made, "--version", "99"), "99"),
+        "seed": (("transform", made, shards, "--output", new, "--method", "gibbs"), "--seed"),
+        "options": (("status", made, "--storage-options", "secret"), "JSON object"),
+    }
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "missing file",
+        "empty shard",
+        "not Parquet",
+        "wrong column",
+        "invalid UTF-8",
+        "negative count",
+        "fractional count",
+        "k above the rank",
+        "no topics",
+        "alpha0 below zero",
+        "another format",
+        "store exists",
+        "no store",
+        "no term",
+        "language",
+        "memory",
+        "size",
+        "no shards",
+        "unknown option",
+        "unknown command",
+        "model",
+        "model taken",
+        "version",
+        "seed",
+        "options",
+    ],
+)
+def test_wrong_input_is_one_line_and_code_2(run, tmp_path, shards, made, case):
+    before = sorted(path for path in made.rglob("*") if path.is_file())
+    arguments, expected = bad_input(tmp_path, shards, made)[case]
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert expected in err
+    assert not (tmp_path / "new").exists()
+    assert sorted(path for path in made.rglob("*") if path.is_file()) == before
+
+
+def test_bad_shards_that_were_left_out_are_code_3(run, made, tmp_path):
+    (tmp_path / "empty.jsonl").write_text("")
+    code, out, err = run("update", made, tmp_path / "empty.jsonl", "--skip-bad-shards")
+    assert code == 3
+    assert "counted 0 shards" in out
+    assert "left out" in err
+    assert "empty.jsonl" in err
+    assert "empty.jsonl" in run("log", made)[1]
+
+
+def test_a_fault_of_ours_is_one_line_and_code_1(run, made, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("an error nobody thought of")
+
+    monkeypatch.setattr(commands, "status_of", broken)
+    code, out, err = run("status", made)
+    assert (code, out) == (1, "")
+    assert err.startswith("fault of streaming-moments (ZeroDivisionError: an error nobody")
+    assert err.count("\n") == 1
+    assert "Traceback" in run("--debug", "status", made)[2]
+
+
+def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "status_of", interrupted)
+    code, _, err = run("status", made)
+    assert code == 130
+    assert "run the same command again" in err
+
+
+def test_the_installed_command_answers():
+    shown = subprocess.run(
+        [sys.executable, "-m", "streaming_moments", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert shown.returncode == 0
+    for command in ("create", "update", "refit", "topics", "status", "log", "transform", "demo"):
+        assert command in shown.stdout
+
+
+def test_shards_and_store_on_s3(run, shards):
+    fsspec = pytest.importorskip("fsspec")
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "hidden-secret"}
+    try:
+        fs = fsspec.filesystem("s3", **options)
+        fs.mkdir("corpus")
+        fs.put(str(shards) + "/", "corpus/shards/", recursive=True)
+        cloud = ("--storage-options", json.dumps(options))
+        store, source = "s3://corpus/store", "s3://corpus/shards/*"
+        assert run("create", store, source, "--max-topics", "4", *cloud)[0] == 0
+        code, out, err = run("update", store, source, "--json", *cloud)
+        assert (code, json.loads(out)["counted"]) == (0, 6), err
+        assert json.loads(run("update", store, source, "--json", *cloud)[1])["already"] == 6
+        assert run("refit", store, *FIT, *cloud)[0] == 0
+        code, out, _ = run("transform", store, source, "--output", "s3://corpus/out", *cloud)
+        assert code == 0
+        assert len(fs.glob("corpus/out/*.parquet")) == 6
+        for path in fs.find("corpus/store"):
+            assert b"hidden-secret" not in fs.cat(path)
+        code, _, err = run("update", store, "s3://corpus/absent/*", *cloud)
+        assert code == 2
+        assert "hidden-secret" not in err
+    finally:
+        server.stop()

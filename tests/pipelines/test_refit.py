@@ -1,0 +1,122 @@
+"""Refit and transform on the cluster against the serial functions."""
+
+import dataclasses
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments import fit
+from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
+from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.transform import transform
+from streaming_moments.pipelines.update import update
+from streaming_moments.quality import npmi_coherence, umass_coherence
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.tokens import TokenPolicy
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory, shards, embedded):
+    options = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
+    folder = tmp_path_factory.mktemp("refit") / "store"
+    policy = TokenPolicy()
+    return create(str(folder), list_shards([str(shards)]), ShardFormat(), policy, options, embedded)
+
+
+@pytest.fixture(scope="module")
+def store(empty_store, shards, embedded):
+    listed = list_shards([str(shards)])
+    half = update(empty_store, listed[:3], embedded).store
+    return update(half, listed, embedded).store
+
+
+@pytest.mark.parametrize("rotation", ["joint", "feature"])
+@pytest.mark.parametrize("alpha0", [0.0, 1.0])
+def test_refit_is_the_serial_fit(store, embedded, rotation, alpha0):
+    found = refit(store, 4, alpha0, embedded, rotation)
+    expected = fit(store.load(), 4, alpha0, rotation)
+    np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
+    np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
+    np.testing.assert_allclose(found.spectrum, expected.spectrum)
+    assert found.attributes() == expected.attributes()
+
+
+def test_blocks_are_read_again_where_memory_is_short(store, embedded):
+    poor = dataclasses.replace(embedded, memory=420 * MEBIBYTE)
+    rich = refit(store, 4, 1.0, embedded)
+    assert np.array_equal(refit(store, 4, 1.0, poor).topics, rich.topics)
+    with pytest.raises(BoundExceeded, match=r"refit of 4 topics needs \d+ MiB .* budget is 64 MiB"):
+        refit(store, 4, 1.0, dataclasses.replace(embedded, memory=64 * MEBIBYTE))
+
+
+def test_coherence_from_blocks_is_that_of_the_whole(store, embedded):
+    model, statistics = fit(store.load(), 4, 1.0), store.load()
+    found = coherence(store, model, embedded)
+    frequencies, together = statistics.document_frequencies, statistics.codocuments
+    expected = npmi_coherence(
+        model.topics, frequencies, together, statistics.n_documents, number=10
+    )
+    np.testing.assert_allclose(found.npmi, expected)
+    np.testing.assert_allclose(
+        found.umass, umass_coherence(model.topics, frequencies, together, number=10)
+    )
+
+
+def test_what_cannot_be_fitted_says_why(empty_store, store, embedded):
+    with pytest.raises(NotIdentifiable, match=r"version 0 .* run `streaming-moments update`"):
+        refit(empty_store, 4, 1.0, embedded)
+    with pytest.raises(NotIdentifiable, match="99 topics asked for but the basis has"):
+        refit(store, 99, 1.0, embedded)
+    with pytest.raises(InvalidInput, match="0 topics"):
+        refit(store, 0, 1.0, embedded)
+    with pytest.raises(InvalidInput, match='rotation is "x"'):
+        refit(store, 4, 1.0, embedded, "x")
+
+
+def test_models_are_kept_with_their_version(store, embedded):
+    model = refit(store, 3, 0.5, embedded)
+    kept = store.save_model("three", model, "a test")
+    again = kept.load_model("three")
+    assert np.array_equal(again.topics, model.topics)
+    assert again.attributes() == model.attributes()
+    assert kept.models["three"].version == store.version
+    with pytest.raises(StoreError, match="'three' already"):
+        kept.save_model("three", model)
+    with pytest.raises(StoreError, match="no model 'four'"):
+        kept.load_model("four")
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "gibbs"])
+def test_transform_writes_the_proportions_of_every_document(
+    tmp_path, store, shards, embedded, method
+):
+    model = fit(store.load(), 4, 1.0)
+    listed = list_shards([str(shards)])
+    seed = 7 if method == "gibbs" else None
+    result = transform(store, model, listed, str(tmp_path / "out"), embedded, method, seed)
+    assert result.documents == 900
+    assert len(result.files) == len(listed)
+    for shard, file, weights in zip(listed, result.files, result.weights, strict=True):
+        table = pq.read_table(file)
+        found = np.array(table["proportions"].to_pylist())
+        assert table["document"].to_pylist() == list(range(150))
+        assert table.schema.metadata[b"shard"].decode() == shard.url
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        assert np.array_equal(table["topic"].to_numpy(), found.argmax(axis=1))
+        np.testing.assert_allclose(np.average(found, axis=0, weights=table["length"]), weights)
+        if method == "fixed-point":
+            [read] = read_shard(shard, store.form, store.vocabulary, store.policy)
+            np.testing.assert_allclose(found, model.transform(read.batch), atol=1e-12)
+    again = transform(store, model, listed[:1], str(tmp_path / "two"), embedded, method, seed)
+    assert pq.read_table(again.files[0]).equals(pq.read_table(result.files[0]))
+    assert not [path for path in (tmp_path / "out").iterdir() if path.suffix != ".parquet"]
+
+
+def test_gibbs_needs_a_seed(tmp_path, store, shards, embedded):
+    model = fit(store.load(), 4, 1.0)
+    with pytest.raises(InvalidInput, match="--seed"):
+        transform(store, model, list_shards([str(shards)]), str(tmp_path), embedded, "gibbs")

@@ -1,0 +1,212 @@
+"""Updates: the same statistics from every cluster, each shard counted once."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments import MomentStatistics
+from streaming_moments.counts import concatenate
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.pipelines.update import plan_of, update
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.tokens import TokenPolicy
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+POLICY = TokenPolicy(passage_words=25)
+
+
+def new_store(folder, shards, cluster):
+    listed = list_shards([str(shards)])
+    return create(str(folder), listed, ShardFormat(), POLICY, OPTIONS, cluster)
+
+
+def serial_statistics(store, listed):
+    """All documents through `MomentStatistics.of` at once."""
+    batches = [
+        read.batch
+        for shard in listed
+        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
+    ]
+    return MomentStatistics.of(concatenate(batches), store.basis)
+
+
+def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "embedded", shards, embedded)
+    shutil.copytree(tmp_path / "embedded", tmp_path / "processes")
+    result = update(store, listed, embedded)
+    assert (result.counted, result.already, result.bad) == (6, 0, ())
+    loaded = result.store.load()
+    assert loaded == serial_statistics(store, listed)
+    assert result.documents == loaded.n_documents
+    assert result.tokens == loaded.length_histogram.C1 > 20_000
+    assert result.store.verify() == []
+    with connect(workers=2) as processes:
+        twin = MomentStore.open(str(tmp_path / "processes"))
+        assert update(twin, listed, processes).store.load() == loaded
+
+
+def test_shards_are_counted_once_in_any_steps(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    first = update(store, listed[:2], embedded)
+    again = update(first.store, listed[1:4], embedded)
+    assert (again.counted, again.already) == (2, 1)
+    last = update(again.store, listed, embedded)
+    assert (last.counted, last.already) == (2, 4)
+    idle = update(last.store, listed, embedded)
+    assert (idle.counted, idle.already, idle.store.version) == (0, 6, last.store.version)
+    assert last.store.load() == serial_statistics(store, listed)
+    assert last.store.at(1).load() == serial_statistics(store, listed[:2])
+
+
+def test_small_memory_makes_groups_and_parts_but_the_same_bits(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    plan = dataclasses.replace(
+        plan_of(store, embedded), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+    )
+    result = update(store, listed, embedded, plan=plan)
+    assert result.store.load() == serial_statistics(store, listed)
+    assert result.store.version > 1, "several groups"
+    segments = {segment.id for segment in result.store.commit.segments}
+    written = {path.name for path in (tmp_path / "store" / "segments").iterdir()}
+    assert written > segments, "a shard larger than the group went through an unnamed segment"
+    assert len(result.store.ledger()) == 6
+    assert result.store.verify() == []
+
+
+def test_a_shard_changed_since_it_was_counted_is_an_error(tmp_path, embedded, planted):
+    shard = tmp_path / "a.txt"
+    shard.write_text("\n".join(planted[:50]))
+    store = new_store(tmp_path / "store", shard, embedded)
+    store = update(store, list_shards([str(shard)]), embedded).store
+    shard.write_text("\n".join(planted[1:51]))
+    with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha256:"):
+        update(store, list_shards([str(shard)]), embedded)
+    assert store.latest().version == store.version
+
+
+def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
+    folder = tmp_path / "shards"
+    shutil.copytree(shards, folder)
+    store = new_store(tmp_path / "store", folder, embedded)
+    (folder / "empty.jsonl").write_text("")
+    (folder / "garbage.parquet").write_bytes(b"PAR1 not at all")
+    (folder / "foreign.jsonl").write_text('{"text": "nothing"}\n{"text": "known"}\n')
+    listed = list_shards([str(folder)])
+    with pytest.raises(InvalidInput) as caught:
+        update(store, listed, embedded)
+    for name in ("empty.jsonl", "garbage.parquet", "foreign.jsonl: none of its 2 documents"):
+        assert name in str(caught.value)
+    assert store.latest().version == 0
+    result = update(store, listed, embedded, skip_bad_shards=True)
+    assert result.counted == 6
+    assert sorted(os.path.basename(error.url) for error in result.bad) == [
+        "empty.jsonl",
+        "foreign.jsonl",
+        "garbage.parquet",
+    ]
+    assert {os.path.basename(url) for url, _ in result.store.commit.skipped} == {
+        "empty.jsonl",
+        "foreign.jsonl",
+        "garbage.parquet",
+    }
+    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+
+
+def test_one_bad_shard_is_named(tmp_path, embedded, shards):
+    store = new_store(tmp_path / "store", shards, embedded)
+    table = pa.table({"body": ["a"]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ShardError, match=r"x\.parquet.*text.*body"):
+        update(store, list_shards([str(tmp_path / "x.parquet")]), embedded)
+
+
+def test_memory_that_cannot_do_is_refused_with_numbers(tmp_path, shards, embedded):
+    store = new_store(tmp_path / "store", shards, embedded)
+    poor = dataclasses.replace(embedded, memory=300 * MEBIBYTE)
+    with pytest.raises(BoundExceeded, match=r"needs \d+ MiB on each worker .* budget is 300 MiB"):
+        update(store, list_shards([str(shards)]), poor)
+
+
+def test_a_store_of_ids_counts_ids(tmp_path, embedded):
+    rng = np.random.default_rng(1)
+    documents = [rng.integers(100, 130, size=12).tolist() for _ in range(80)]
+    lines = []
+    for words in documents:
+        ids, counts = np.unique(words, return_counts=True)
+        pairs = " ".join(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))
+        lines.append(f"{ids.size} {pairs}")
+    (tmp_path / "ap.dat").write_text("\n".join(lines))
+    table = pa.table({"ids": pa.array(documents, pa.list_(pa.int32()))})
+    pq.write_table(table, tmp_path / "b.parquet")
+    loaded = []
+    for name, form in (
+        ("ap.dat", ShardFormat()),
+        ("b.parquet", ShardFormat(ids_column="ids")),
+    ):
+        listed = list_shards([str(tmp_path / name)])
+        options = PilotOptions(max_topics=2, min_documents=1, max_document_fraction=1.0)
+        store = create(str(tmp_path / f"store-{name}"), listed, form, None, options, embedded)
+        assert set(store.vocabulary.token_ids) <= set(range(100, 130))
+        loaded.append(update(store, listed, embedded).store.load())
+    assert loaded[0].pair_counts.sum() == loaded[1].pair_counts.sum() == 80 * 12 * 11
+    assert np.array_equal(loaded[0].word_counts, loaded[1].word_counts)
+
+
+KILLED_UPDATE = """
+import os, signal, sys
+from streaming_moments.pipelines import update as module
+from streaming_moments.pipelines.cluster import connect
+from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.store import MomentStore
+
+moment, store_url, folder = sys.argv[1:]
+store, listed = MomentStore.open(store_url), list_shards([folder])
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with connect() as cluster:
+    store = module.update(store, listed[:2], cluster).store
+    if moment == "read":
+        module._write_segment = die
+    elif moment == "write":
+        module._committed = die
+    else:
+        commit = MomentStore.append
+        MomentStore.append = lambda *arguments: die(commit(*arguments))
+    module.update(store, listed, cluster)
+"""
+
+
+@pytest.mark.parametrize(("moment", "version"), [("read", 1), ("write", 1), ("commit", 2)])
+def test_a_killed_update_is_completed_by_the_next(tmp_path, shards, embedded, moment, version):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    script = textwrap.dedent(KILLED_UPDATE)
+    arguments = [sys.executable, "-c", script, moment, str(tmp_path / "store"), str(shards)]
+    killed = subprocess.run(arguments, capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    left = MomentStore.open(str(tmp_path / "store"))
+    assert left.version == version
+    assert left.verify() == []
+    counted = listed if version == 2 else listed[:2]
+    assert left.load() == serial_statistics(store, counted)
+    done = update(left, listed, embedded)
+    assert done.already == len(counted)
+    assert done.store.load() == serial_statistics(store, listed)

@@ -1,0 +1,108 @@
+"""The wheel, the import contract and the README."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from streaming_moments.pipelines.demo import write_decades
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+README = (ROOT / "README.md").read_text()
+FOLDERS = ("streaming_moments", "pipelines", "storage", "deploy", "tests", ".ci")
+FILES = ("pyproject.toml", "README.md", "LICENSE", "Makefile")
+
+
+def test_the_wheel_holds_all_three_packages_under_one_name(tmp_path):
+    source = tmp_path / "source"
+    for name in ("streaming_moments", "pipelines", "storage"):
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignore)
+    for name in FILES:
+        shutil.copy(ROOT / name, source)
+    arguments = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(source)]
+    built = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for module in ("svtd.py", "storage/store.py", "pipelines/cli.py", "py.typed"):
+        assert f"streaming_moments/{module}" in names
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"streaming_moments", "streaming_moments-0.1.0.dist-info"}
+
+
+def test_the_root_holds_nothing_else():
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    tops = {name.split("/")[0] for name in tracked}
+    assert {top for top in tops if not top.startswith(".")} <= {*FOLDERS, *FILES}
+    for name in ("storage", "pipelines"):
+        assert (ROOT / "streaming_moments" / name).readlink() == Path("..") / name
+
+
+def test_the_contract_on_the_mathematics_names_every_module():
+    layers, forbidden = PYPROJECT["tool"]["importlinter"]["contracts"]
+    assert layers["exhaustive"]
+    modules = {path.stem for path in (ROOT / "streaming_moments").glob("*.py")}
+    named = {name.removeprefix("streaming_moments.") for name in forbidden["source_modules"]}
+    assert named == modules - {"__init__", "__main__"}
+
+
+def test_files_have_one_subject():
+    folders = [ROOT / name for name in ("streaming_moments", "storage", "pipelines")]
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder in folders
+        for path in folder.glob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert long == {}
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    """The shards that the README's examples read, as `addresses/*.parquet`."""
+    folder = tmp_path_factory.mktemp("readme")
+    paths = write_decades(folder / "all")
+    (folder / "addresses").mkdir()
+    for path in paths[-8:]:
+        shutil.copy(path, folder / "addresses")
+    return folder
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_python_example_of_the_readme_runs(addresses):
+    [example] = blocks("python")
+    ast.parse(example)
+    ran = subprocess.run(
+        [sys.executable, "-c", example], cwd=addresses, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip()
+
+
+def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):
+    shutil.copytree(addresses / "addresses", tmp_path / "addresses")
+    example = next(block for block in blocks("bash") if "streaming-moments create" in block)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", example],
+        cwd=tmp_path,
+        env={"PATH": path, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "words by relevance" in ran.stdout
