@@ -14,6 +14,7 @@ from streaming_moments.errors import ForeignStatistics, short
 
 # Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
 _LARGEST_FLOAT_SUM = 2.0**52
+_LARGEST_PACKED = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,10 @@ class ProjectedBatch:
         y, whole numbers.
     long : (documents,) bool
         Documents whose products could pass 2^53 and are summed in int64.
+    core_starts : (documents + 1,) int64
+        Where each document's packed core entries begin.
+    packed : (core entries,) uint32 or None
+        `word << 16 | count`; None where words, counts or their sums of products are too large.
     """
 
     batch: CountBatch
@@ -45,6 +50,8 @@ class ProjectedBatch:
     values: NDArray[np.int32]
     projections: NDArray[np.float64]
     long: NDArray[np.bool_]
+    core_starts: NDArray[np.int64]
+    packed: NDArray[np.uint32] | None
 
     @classmethod
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
@@ -67,13 +74,16 @@ class ProjectedBatch:
         projections = np.zeros((batch.documents, basis.columns))
         kernels.project(batch.indptr, batch.words, batch.counts, basis.matrix, projections)
         long = _long_documents(batch.lengths, projections)
-        return cls(batch, basis, starts, documents, values, projections, long)
+        core_starts, packed = _packed(batch, basis.core, values, starts)
+        return cls(batch, basis, starts, documents, values, projections, long, core_starts, packed)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         arrays = (self.starts, self.documents, self.values, self.projections, self.long)
-        return self.batch.nbytes + sum(array.nbytes for array in arrays)
+        packed = 0 if self.packed is None else self.packed.nbytes
+        own = sum(array.nbytes for array in arrays) + self.core_starts.nbytes + packed
+        return self.batch.nbytes + own
 
 
 def triple_bounds(
@@ -85,6 +95,18 @@ def triple_bounds(
     peaks = np.maximum(projections.max(axis=1), -projections.min(axis=1))
     bounds: NDArray[np.float64] = lengths * peaks * peaks
     return bounds
+
+
+def _packed(
+    batch: CountBatch, core: int, values: NDArray[np.int32], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32] | None]:
+    largest = int(batch.counts.max()) if batch.counts.size else 0
+    sums = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+    most = int(np.diff(sums[starts]).max(initial=0))
+    if core > _LARGEST_PACKED or largest >= _LARGEST_PACKED or most * largest >= 2**32:
+        return np.zeros(1, dtype=np.int64), None
+    core_starts, packed = kernels.pack_core(batch.indptr, batch.words, batch.counts, core)
+    return core_starts, packed
 
 
 def _long_documents(

@@ -158,23 +158,11 @@ class MomentStatistics:
             sums = np.concatenate([[0], np.cumsum(projected.values, dtype=np.int64)])
             word_counts += np.diff(sums[projected.starts])[block.rows]
             document_frequencies += np.diff(projected.starts)[block.rows]
-            kernels.add_pairs(
-                first, step, *by_word, batch.indptr, batch.words, batch.counts, pair_counts
-            )
+            _add_pairs(projected, block, pair_counts, together)
             sketch = (projected.projections, projected.long, triple_sketch)
             kernels.add_triples(first, step, *by_word, *sketch)
             if projected.long.any():
                 kernels.add_long_triples(first, step, *by_word, *sketch)
-            if together is not None:
-                kernels.add_codocuments(
-                    first,
-                    step,
-                    projected.starts,
-                    projected.documents,
-                    batch.indptr,
-                    batch.words,
-                    together,
-                )
         return cls(
             basis,
             block,
@@ -350,6 +338,30 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays["triple_sketch"],
         arrays.get("codocuments"),
     )
+
+
+def _add_pairs(
+    projected: ProjectedBatch,
+    block: RowBlock,
+    pairs: NDArray[np.int64],
+    codocuments: NDArray[np.int64] | None,
+) -> None:
+    batch = projected.batch
+    place = (block.index, block.step, projected.starts, projected.documents)
+    if projected.packed is not None:
+        together = np.zeros((0, pairs.shape[1]), dtype=np.int64)
+        kernels.add_pairs_together(
+            *place,
+            projected.values,
+            projected.core_starts,
+            projected.packed,
+            pairs,
+            together if codocuments is None else codocuments,
+        )
+        return
+    kernels.add_pairs(*place, projected.values, batch.indptr, batch.words, batch.counts, pairs)
+    if codocuments is not None:
+        kernels.add_codocuments(*place, batch.indptr, batch.words, codocuments)
 
 
 def _refuse_overflow(bound: float) -> None:

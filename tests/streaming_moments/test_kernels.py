@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streaming_moments import Basis, CountBatch, RowBlock, kernels
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, kernels
 from streaming_moments.packing import pack
 from streaming_moments.projection import ProjectedBatch
 
@@ -63,6 +63,43 @@ def test_pairs_and_codocuments(projected, block):
     kernels.add_codocuments(*by_word, batch.indptr, batch.words, co)
     assert np.array_equal(found, pairs)
     assert np.array_equal(co, together)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("gathered", [True, False])
+def test_pairs_together(projected, block, gathered):
+    batch, core = projected.batch, projected.basis.core
+    X = batch.to_csr().toarray()
+    pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
+    together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
+    found, co = np.ones_like(pairs), np.ones_like(together)
+    assert projected.packed is not None
+    kernels.add_pairs_together(
+        block.index,
+        block.step,
+        projected.starts,
+        projected.documents,
+        projected.values,
+        projected.core_starts,
+        projected.packed,
+        found,
+        co if gathered else co[:0],
+    )
+    assert np.array_equal(found - 1, pairs)
+    assert np.array_equal(co - 1, together if gathered else np.zeros_like(together))
+
+
+def test_counts_too_large_to_pack_are_counted_all_the_same():
+    Q = np.array([[1], [-1], [2]], dtype=np.int8)
+    for count in (2**16, 2**15):
+        counts = np.array([[count, 3, 0]] * 4 + [[0, 1, 1]])
+        batch = CountBatch.from_csr(counts)
+        assert ProjectedBatch.of(batch, Basis(Q, 3)).packed is None
+        statistics = MomentStatistics.of(batch, Basis(Q, 3))
+        assert np.array_equal(
+            statistics.pair_counts, counts.T @ counts - np.diag(counts.sum(axis=0))
+        )
+        assert np.array_equal(statistics.codocuments, (counts > 0).T @ (counts > 0).astype(int))
 
 
 def test_joint_diagonalisation_finds_the_common_eigenvectors():
