@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
 from streaming_moments.pipelines.demo import demo as run_demo
@@ -37,6 +38,7 @@ from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.whitening import require_topics
 
 EXIT_BAD_SHARDS = 3
 
@@ -71,7 +73,13 @@ def cli(debug: bool) -> None:
     "--max-document-fraction", default=0.5, show_default=True, help="A term's share of them, most."
 )
 @click.option("--pilot-documents", default=20_000, show_default=True, help="Passages to sample.")
-@click.option("--seed", default=0, show_default=True, help="Of the sample and the basis.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of the sample and the basis.",
+)
 @click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
 @document_option
 @cluster_options
@@ -99,6 +107,13 @@ def create(
     form = ShardFormat(kind, text_column, ids_column, counts_column)
     listed = list_shards(shards, storage_options, kind)
     ids = form.holds_ids(listed[0].url)
+    for shard in listed:
+        if form.holds_ids(shard.url) != ids:
+            raise ShardError(
+                shard.url,
+                f"holds {'texts' if ids else 'token ids'} and {listed[0].url} "
+                f"{'token ids' if ids else 'texts'}; a store is of one of them",
+            )
     policy = None
     if not ids:
         policy = TokenPolicy.for_languages(languages, min_length, passage_words, stop_words)
@@ -191,7 +206,13 @@ def update(
 )
 @click.option("--version", type=int, help="Version to fit [the latest].")
 @click.option("--name", help="Name of the model [kK-aALPHA0-vVERSION].")
-@click.option("--words", default=10, show_default=True, help="Words shown of each topic.")
+@click.option(
+    "--words",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Words shown of each topic.",
+)
 @cluster_options
 @storage_option
 @json_option
@@ -210,14 +231,17 @@ def refit(
     json_output: bool,
 ) -> None:
     """Fit topics to STORE, without the documents, and keep the model in it."""
+    require_topics(n_topics, alpha0)
     opened = MomentStore.open(store, version, storage_options)
     chosen = name or f"k{n_topics}-a{alpha0:g}-{rotation}-v{opened.version}"
     require_free(opened.latest().commit, chosen)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
         model = refit_store(opened, n_topics, alpha0, cluster, rotation, progress)
         scores = coherence_of(opened, model, cluster, progress)
+    if scores is not None:
+        model = model.with_coherence(scores.umass, scores.npmi)
     kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
-    lines = topic_lines(model, opened.vocabulary, words, scores)
+    lines = topic_lines(model, opened.vocabulary, words)
     if json_output:
         print_json(
             {
@@ -245,7 +269,13 @@ def refit(
 @cli.command()
 @click.argument("store")
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--words", default=10, show_default=True, help="Words shown of each topic.")
+@click.option(
+    "--words",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Words shown of each topic.",
+)
 @storage_option
 @json_option
 def topics(
@@ -314,7 +344,7 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
     default="fixed-point",
     show_default=True,
 )
-@click.option("--seed", type=int, help="Of the Gibbs sampler.")
+@click.option("--seed", type=click.IntRange(0), help="Of the Gibbs sampler.")
 @document_option
 @cluster_options
 @storage_option

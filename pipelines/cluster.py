@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import dask
-import psutil
+from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
+from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from streaming_moments.errors import InvalidInput
@@ -74,9 +74,7 @@ def connect(
         with _joined(scheduler) as client:
             yield _described(client, memory, embedded=False)
         return
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    cores = CPU_COUNT
     # a failing task is reported by us in one line; the worker's own account would repeat it
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.limit": "1 hour"}
     with dask.config.set(quiet), _quiet_logs():
@@ -102,12 +100,6 @@ def connect(
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
             yield _described(client, memory, embedded=True, machine_workers=1)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager
@@ -142,6 +134,6 @@ def _described(
         raise InvalidInput("the cluster has no workers; start some with `dask worker`")
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
-    available = psutil.virtual_memory().total // max(machine_workers, 1)
+    available = MEMORY_LIMIT // max(machine_workers, 1)
     allowed = int(_SHARE_OF_MEMORY * (min(limits) if limits else available))
     return Cluster(client, len(info), threads, allowed if memory is None else memory, embedded)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streaming_moments.basis import DEFAULT_CORE, Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.memory import BATCH_BYTES, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import require_absent
@@ -118,14 +119,19 @@ def create(
         A sampled shard cannot be read.
     InvalidInput
         No term or no pair of words is left.
+    BoundExceeded
+        The memory budget cannot hold a read task.
     """
     require_absent(Folder.at(url, storage_options))
+    limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
+    plan = plan_reading(cluster.threads, cluster.memory, limits.document_bytes)
+    limits = replace(limits, batch_bytes=plan.batch_bytes)
     quotas = _quotas(shards, options)
     calls = [
-        (shard, form, policy, quota, options.seed + place, limits or ReadLimits(), storage_options)
+        (shard, form, policy, quota, options.seed + place, limits, storage_options)
         for place, (shard, quota) in enumerate(quotas)
     ]
-    in_flight = cluster.workers * cluster.threads
+    in_flight = cluster.workers * plan.in_flight
     samples = run_bounded(
         cluster.client, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
     )
@@ -187,6 +193,8 @@ def _quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard,
     """Pilot shards with their passages, in proportion to their bytes."""
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")
+    if options.seed < 0:
+        raise InvalidInput(f"the seed is {options.seed}; it must be at least 0")
     if options.pilot_documents < 1:
         raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
     rng = np.random.default_rng(options.seed)

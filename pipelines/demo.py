@@ -189,9 +189,10 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     console.print(table, "")
 
     model = models[SHOWN_TOPICS]
-    store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")
     scores = _required(coherence(store, model, cluster, progress))
-    lines = topic_lines(model, store.vocabulary, 10, scores)
+    model = model.with_coherence(scores.umass, scores.npmi)
+    store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")
+    lines = topic_lines(model, store.vocabulary, 10)
     print_topics(console, lines, f"{SHOWN_TOPICS} topics of latent Dirichlet allocation")
 
     with costs.measured("transform: proportions"):

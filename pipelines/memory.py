@@ -16,6 +16,8 @@ PROCESS_BYTES = 400 * MEBIBYTE
 # A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
 READ_FACTOR = 12
 BATCH_BYTES = 8 * MEBIBYTE
+# What allocators keep back, measured up to 3% of the arrays.
+_SLACK = 1.1
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 
@@ -95,7 +97,61 @@ class RefitPlan:
     peak_bytes: int
 
 
-def plan_update(size: StateSize, threads: int, memory: int) -> UpdatePlan:
+@dataclass(frozen=True)
+class ReadingPlan:
+    """Bounds of a job that only reads shards, on one worker.
+
+    Parameters
+    ----------
+    batch_bytes : int
+        Text read at a time.
+    in_flight : int
+        Read tasks of one worker at a time.
+    peak_bytes : int
+        All a worker process holds at most.
+    """
+
+    batch_bytes: int
+    in_flight: int
+    peak_bytes: int
+
+
+def plan_reading(threads: int, memory: int, document_bytes: int = BATCH_BYTES) -> ReadingPlan:
+    """Divide a worker's memory for a job that reads shards one task each.
+
+    Parameters
+    ----------
+    threads : int
+        Threads of the worker.
+    memory : int
+        Budget in bytes.
+    document_bytes : int
+        Longest document accepted.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task: names the parts.
+
+    Examples
+    --------
+    >>> plan_reading(threads=2, memory=1024 * MEBIBYTE).in_flight
+    2
+    """
+    reading = _reading_bytes(document_bytes)
+    in_flight = min(threads, (memory - PROCESS_BYTES) // reading)
+    if in_flight < 1:
+        raise BoundExceeded(
+            f"reading needs {mebibytes(PROCESS_BYTES + reading)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(reading)} a task) but the "
+            f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes"
+        )
+    return ReadingPlan(BATCH_BYTES, in_flight, PROCESS_BYTES + in_flight * reading)
+
+
+def plan_update(
+    size: StateSize, threads: int, memory: int, document_bytes: int = BATCH_BYTES
+) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
     Parameters
@@ -106,6 +162,8 @@ def plan_update(size: StateSize, threads: int, memory: int) -> UpdatePlan:
         Threads of the worker.
     memory : int
         Budget in bytes.
+    document_bytes : int
+        Longest document accepted.
 
     Raises
     ------
@@ -119,9 +177,9 @@ def plan_update(size: StateSize, threads: int, memory: int) -> UpdatePlan:
     >>> plan_update(size, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
     True
     """
-    reading = READ_FACTOR * BATCH_BYTES
-    # the accumulators, and the same again while they are encoded and written
-    adding = 2 * size.block_bytes
+    reading = _reading_bytes(document_bytes)
+    # the sums, those of earlier parts of a shard, and the same again while they are written
+    adding = int(_SLACK * 3 * size.block_bytes)
     task = max(reading, adding)
     left = memory - PROCESS_BYTES - threads * task
     if left < _LEAST_COUNTS:
@@ -130,7 +188,7 @@ def plan_update(size: StateSize, threads: int, memory: int) -> UpdatePlan:
             f"an update needs {mebibytes(least)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
             f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
-            "--memory, or use fewer threads a worker"
+            "--memory, or use fewer threads a worker, or lower --max-document-bytes"
         )
     counts = min(left, _MOST_COUNTS)
     # room is kept for the parts under way: what is gathered and what may still come fit together
@@ -175,13 +233,16 @@ def plan_refit(
     basis, pairs = size.basis, packed_size(n_topics)
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
-    whitening = 3 * core_bytes + 24 * basis.core * basis.columns
+    whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     part_rows = 256
-    slicing = (
-        2 * size.block_bytes
-        + 8 * basis.core * (pairs + n_topics**2)
-        + 16 * pairs**2
-        + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)
+    slicing = int(
+        _SLACK
+        * (
+            2 * size.block_bytes
+            + 8 * basis.core * (pairs + n_topics**2)
+            + 16 * pairs**2
+            + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)
+        )
     )
     finishing = 8 * 6 * basis.n_words * n_topics + 3 * 8 * pairs**2
     alone = PROCESS_BYTES + max(whitening, finishing)
@@ -198,6 +259,35 @@ def plan_refit(
     kept = -(-size.row_blocks // workers) * size.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, int(in_flight), peak + (kept if keep else 0))
+
+
+def _reading_bytes(document_bytes: int) -> int:
+    return READ_FACTOR * max(BATCH_BYTES, document_bytes)
+
+
+def blocks_in_flight(size: StateSize, threads: int, memory: int, copies: int) -> int:
+    """Tasks of one row block that a worker may run at a time, each holding it so many times.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
+    >>> blocks_in_flight(size, threads=2, memory=1024 * MEBIBYTE, copies=3)
+    2
+    """
+    task = copies * size.block_bytes
+    if memory < PROCESS_BYTES + task:
+        raise BoundExceeded(
+            f"a row block needs {mebibytes(PROCESS_BYTES + task)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} the block {copies} times) "
+            f"but the budget is {mebibytes(memory)}; raise --memory"
+        )
+    return max(1, min(threads, (memory - PROCESS_BYTES) // task)) if task else threads
 
 
 def mebibytes(nbytes: float) -> str:

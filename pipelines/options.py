@@ -29,7 +29,7 @@ class Bytes(click.ParamType[int]):
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
-        if not match:
+        if not match or float(match[1]) == 0:
             self.fail(f"{value!r} is no size; write for example 512MB or 2GB", param, ctx)
         return int(float(match[1]) * _UNITS[match[2]])
 
@@ -95,7 +95,7 @@ def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--max-document-bytes",
         type=Bytes(),
-        default="16MB",
+        default="8MB",
         show_default=True,
         help="Longest document, line or list of ids accepted.",
     )(command)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from streaming_moments.errors import ShardError
+from streaming_moments.errors import BoundExceeded, ShardError
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.statistics import MomentStatistics
@@ -113,7 +113,7 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         raise ShardError(shard.url, "changed while it was read; list and read it again")
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
-    rest = None
+    rest, seen = None, 0
     reads = read_shard(
         shard,
         store.form,
@@ -127,7 +127,11 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         if nbytes >= part_bytes:
             rest = PartAddress(shard, address.first_batch + len(batches), mark)
             break
-        projected = ProjectedBatch.of(read.batch, store.basis)
+        try:
+            projected = ProjectedBatch.of(read.batch, store.basis)
+        except BoundExceeded as error:
+            raise ShardError(shard.url, f"from document {seen} on: {error}") from error
+        seen += read.batch.documents
         batches.append(projected)
         nbytes += projected.nbytes
         histogram = histogram + LengthHistogram.of(read.batch.lengths)

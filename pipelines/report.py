@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.pipelines.memory import mebibytes
-from streaming_moments.pipelines.refit import Coherence
 from streaming_moments.quality import relevance, top_words
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.topic_model import TopicModel
@@ -33,7 +32,7 @@ class TopicLine:
     words : tuple of str
         Most relevant first.
     umass, npmi : float or None
-        Coherence, None where co-document counts are not kept.
+        Coherence, None where it was not computed.
     """
 
     topic: int
@@ -81,9 +80,7 @@ class LogLine:
     skipped: tuple[tuple[str, str], ...]
 
 
-def topic_lines(
-    model: TopicModel, vocabulary: Vocabulary, number: int, coherence: Coherence | None = None
-) -> list[TopicLine]:
+def topic_lines(model: TopicModel, vocabulary: Vocabulary, number: int) -> list[TopicLine]:
     """The topics with their words by relevance (lambda 0.7).
 
     Examples
@@ -101,8 +98,8 @@ def topic_lines(
                 topic,
                 float(model.weights[topic]),
                 tuple(vocabulary.terms[word] for word in used),
-                None if coherence is None else float(coherence.umass[topic]),
-                None if coherence is None else float(coherence.npmi[topic]),
+                _known(model.umass[topic]),
+                _known(model.npmi[topic]),
             )
         )
     return lines
@@ -222,6 +219,10 @@ def as_json(value: Status | TopicLine | LogLine) -> dict[str, object]:
 
 def _finite(item: object) -> object:
     return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 def _few(status: Status) -> str:

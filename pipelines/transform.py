@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import BATCH_BYTES
+from streaming_moments.pipelines.memory import BATCH_BYTES, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.documents import ReadLimits
@@ -96,20 +96,24 @@ def transform(
         "gibbs" without a seed, or two shards whose outputs would have one name.
     ShardError
         A shard that cannot be read.
+    BoundExceeded
+        The memory budget cannot hold a task.
     """
     if method == "gibbs" and seed is None:
         raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
     names = [proportions_file(shard.url) for shard in shards]
     if len(set(names)) < len(names):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    bounds = ReadLimits(batch_bytes=BATCH_BYTES) if limits is None else limits
-    context = TransformContext(store, model, output, method, seed, bounds, storage_options)
+    limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
+    plan = plan_reading(cluster.threads, cluster.memory, limits.document_bytes)
+    limits = replace(limits, batch_bytes=plan.batch_bytes)
+    context = TransformContext(store, model, output, method, seed, limits, storage_options)
     spread = cluster.client.scatter(context, broadcast=True, hash=False)
     written = run_bounded(
         cluster.client,
         transform_shard,
         [(shard, place, spread) for place, shard in enumerate(shards)],
-        cluster.workers * cluster.threads,
+        cluster.workers * plan.in_flight,
         progress or Silent(),
         "transforming shards",
     )

@@ -14,7 +14,7 @@ from distributed import Future, as_completed
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import StateSize, UpdatePlan, plan_update
+from streaming_moments.pipelines.memory import BATCH_BYTES, StateSize, UpdatePlan, plan_update
 from streaming_moments.pipelines.parts import (
     PartAddress,
     PartSummary,
@@ -58,6 +58,14 @@ class UpdateResult:
     tokens: int
     outside: int
     bad: tuple[ShardError, ...]
+
+
+class _PartlyRead(Exception):
+    """A shard that turned out bad when parts of it had been added up."""
+
+    def __init__(self, error: ShardError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @dataclass
@@ -144,23 +152,34 @@ def update(
     """
     progress = progress or Silent()
     store = store.latest()
-    plan = plan or plan_of(store, cluster)
+    limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
+    plan = plan or plan_of(store, cluster, limits.document_bytes)
     new, already = _not_counted(store, shards, cluster, storage_options, progress)
-    limits = replace(limits or ReadLimits(), batch_bytes=plan.batch_bytes)
+    limits = replace(limits, batch_bytes=plan.batch_bytes)
     context = cluster.client.submit(ReadingContext.of, store, limits, storage_options, pure=False)
     waiting = deque(PartAddress(shard) for shard in new)
     result = UpdateResult(store, 0, already, 0, 0, 0, ())
+    late: list[ShardError] = []
     while waiting:
-        result = _commit_group(
-            result, waiting, context, cluster, plan, skip_bad_shards, progress, len(new)
-        )
+        before = list(waiting)
+        try:
+            result = _commit_group(
+                result, waiting, late, context, cluster, plan, skip_bad_shards, progress, len(new)
+            )
+            late = []
+        except _PartlyRead as spoilt:
+            # parts of it are in sums already: the group begins again without the shard
+            late.append(spoilt.error)
+            waiting = deque(place for place in before if place.shard.url != spoilt.error.url)
+            if not waiting:
+                result = _committed(result, None, [], late)
     return result
 
 
-def plan_of(store: MomentStore, cluster: Cluster) -> UpdatePlan:
+def plan_of(store: MomentStore, cluster: Cluster, document_bytes: int = BATCH_BYTES) -> UpdatePlan:
     """Memory plan of an update of this store on this cluster."""
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    return plan_update(size, cluster.threads, cluster.memory)
+    return plan_update(size, cluster.threads, cluster.memory, document_bytes)
 
 
 def _not_counted(
@@ -198,6 +217,7 @@ def _not_counted(
 def _commit_group(
     result: UpdateResult,
     waiting: deque[PartAddress],
+    late: Sequence[ShardError],
     context: Future[Any],
     cluster: Cluster,
     plan: UpdatePlan,
@@ -210,7 +230,7 @@ def _commit_group(
     Where it is full in the middle of a shard, what was read is added up in a segment that no
     commit will name, and the group's own segment takes it over.
     """
-    group = _Group()
+    group = _Group(bad=list(late))
     earlier: list[SegmentReference] = []
     before = result.counted + len(result.bad)
     while True:
@@ -285,9 +305,9 @@ def _read_until_full(
                     waiting.appendleft(read.rest)
                 group.add(part, address, read)
             except ShardError as error:
+                if address.first_batch and keep_going:
+                    raise _PartlyRead(error) from error
                 group.bad.append(error)
-                if address.first_batch:
-                    raise
             if group.bad and not keep_going:
                 kept += group.nbytes
                 group.drop_parts()

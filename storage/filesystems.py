@@ -124,12 +124,13 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
         raise ShardError(url, "does not exist; check the URL") from error
     except PermissionError as error:
         raise ShardError(url, "may not be read; check permissions and credentials") from error
-    except _reading_errors() as error:
+    except storage_errors() as error:
         reason = f"cannot be read ({one_line(error, storage_options)})"
         raise ShardError(url, f"{reason}; check that it is whole and can be reached") from error
 
 
-def _reading_errors() -> tuple[type[Exception], ...]:
+def storage_errors() -> tuple[type[Exception], ...]:
+    """What the system, Arrow and the clients of object stores raise."""
     # Clients of object stores have errors outside OSError; only one that is loaded can raise.
     clients = (
         ("botocore.exceptions", "BotoCoreError"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.filesystems import one_line, open_file_system
+from streaming_moments.storage.filesystems import one_line, open_file_system, storage_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +120,23 @@ def _put(local: str, folder: str, url: str, storage_options: Mapping[str, object
     try:
         fs, path = open_file_system(url, storage_options)
         fs.makedirs(fs._parent(path), exist_ok=True)
-        # object stores show an object when it is whole; a local file needs the renaming
-        aside = f"{path}.{uuid.uuid4().hex}.tmp"
-        fs.put_file(local, aside)
-        fs.mv(aside, path)
-    except OSError as error:
+        if isinstance(fs, LocalFileSystem):
+            _replace(local, path)
+        else:
+            # an object is seen when it is whole
+            fs.put_file(local, path)
+    except storage_errors() as error:
         raise StoreError(
             f"{folder}: the proportions cannot be written ({one_line(error, storage_options)}); "
-            "check the path, the space and the permissions"
+            "check the path, the space, the permissions and the credentials"
         ) from error
+
+
+def _replace(local: str, path: str) -> None:
+    aside = f"{path}.{uuid.uuid4().hex}.tmp"
+    try:
+        shutil.copyfile(local, aside)
+        os.replace(aside, path)
+    finally:
+        if os.path.exists(aside):
+            os.remove(aside)

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from streaming_moments import kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
-from streaming_moments.errors import ForeignStatistics, short
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 
+# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
+LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
 _LARGEST_FLOAT_SUM = 2.0**52
 _LARGEST_PACKED = 2**16
@@ -61,6 +63,8 @@ class ProjectedBatch:
         ------
         ForeignStatistics
             Batch and basis belong to different vocabularies.
+        BoundExceeded
+            One document alone could pass 2^62: names it; cut it into passages.
         """
         if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
             raise ForeignStatistics(
@@ -74,6 +78,7 @@ class ProjectedBatch:
         projections = np.zeros((batch.documents, basis.columns))
         kernels.project(batch.indptr, batch.words, batch.counts, basis.matrix, projections)
         long = _long_documents(batch.lengths, projections)
+        _refuse_endless(batch.lengths, projections)
         core_starts, packed = _packed(batch, basis.core, values, starts)
         return cls(batch, basis, starts, documents, values, projections, long, core_starts, packed)
 
@@ -107,6 +112,16 @@ def _packed(
         return np.zeros(1, dtype=np.int64), None
     core_starts, packed = kernels.pack_core(batch.indptr, batch.words, batch.counts, core)
     return core_starts, packed
+
+
+def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float64]) -> None:
+    bounds = triple_bounds(lengths, projections)
+    if bounds.size and bounds.max() >= LARGEST_TOTAL:
+        document = int(bounds.argmax())
+        raise BoundExceeded(
+            f"document {document} has {int(lengths[document])} vocabulary tokens, and its triples "
+            f"may reach {bounds[document]:.3g}, above 2^62; cut it into passages (--passage-words)"
+        )
 
 
 def _long_documents(

@@ -14,11 +14,8 @@ from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.projection import ProjectedBatch, triple_bounds
+from streaming_moments.projection import LARGEST_TOTAL, ProjectedBatch, triple_bounds
 from streaming_moments.rows import RowBlock
-
-# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
-LARGEST_TOTAL = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +149,9 @@ class MomentStatistics:
                 raise ForeignStatistics(_foreign("basis", projected.basis, basis))
             batch = projected.batch
             bound += float(triple_bounds(batch.lengths, projected.projections).sum())
-            _refuse_overflow(bound)
             histogram = histogram + LengthHistogram.of(batch.lengths)
+            # C2 bounds the pair counts; it may be the larger where y cancels
+            _refuse_overflow(max(bound, histogram.C2))
             by_word = (projected.starts, projected.documents, projected.values)
             sums = np.concatenate([[0], np.cumsum(projected.values, dtype=np.int64)])
             word_counts += np.diff(sums[projected.starts])[block.rows]

@@ -196,6 +196,8 @@ def finish(
         word_probabilities=M1,
         spectrum=whitening.spectrum.copy(),
         exact_spectrum=whitening.exact_spectrum.copy(),
+        umass=np.full(whitening.n_topics, np.nan),
+        npmi=np.full(whitening.n_topics, np.nan),
         rotation=rotation,
         documents=histogram.n_documents,
         vocabulary=basis.vocabulary,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,16 @@ from streaming_moments import kernels
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 
-_ARRAYS = ("topics", "weights", "raw_topics", "word_probabilities", "spectrum", "exact_spectrum")
+_ARRAYS = (
+    "topics",
+    "weights",
+    "raw_topics",
+    "word_probabilities",
+    "spectrum",
+    "exact_spectrum",
+    "umass",
+    "npmi",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +44,8 @@ class TopicModel:
         M1.
     spectrum, exact_spectrum : (k,) float64
         Eigenvalues of the second moment through the basis, and its own, falling.
+    umass, npmi : (k,) float64
+        Coherence of each topic; NaN where it was not computed.
     rotation : str
         "joint" or "feature", or "given" for moments given as arrays.
     documents : int
@@ -57,6 +68,8 @@ class TopicModel:
     word_probabilities: NDArray[np.float64]
     spectrum: NDArray[np.float64]
     exact_spectrum: NDArray[np.float64]
+    umass: NDArray[np.float64]
+    npmi: NDArray[np.float64]
     rotation: str
     documents: int
     vocabulary: str = ""
@@ -79,7 +92,9 @@ class TopicModel:
             topics.copy(),
             topics @ weights,
             nothing,
-            nothing.copy(),
+            nothing,
+            nothing,
+            nothing,
             "given",
             0,
         )
@@ -136,11 +151,17 @@ class TopicModel:
             word_probabilities=arrays["word_probabilities"],
             spectrum=arrays["spectrum"],
             exact_spectrum=arrays["exact_spectrum"],
+            umass=arrays["umass"],
+            npmi=arrays["npmi"],
             rotation=str(attributes["rotation"]),
             documents=int(str(attributes["documents"])),
             vocabulary=str(attributes.get("vocabulary", "")),
             basis=str(attributes.get("basis", "")),
         )
+
+    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> TopicModel:
+        """The model with the (k,) coherences of its topics."""
+        return replace(self, umass=umass.copy(), npmi=npmi.copy())
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
@@ -226,8 +247,8 @@ class TopicModel:
             return proportions
         if method != "gibbs":
             raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
-        if seed is None or iterations < 2:
-            raise InvalidInput("the Gibbs sampler needs a seed and at least 2 iterations")
+        if seed is None or seed < 0 or iterations < 2:
+            raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
         return _gibbs(batch, topics, self.alpha, np.random.default_rng(seed), iterations)
 
     def _require_words(self, batch: CountBatch) -> None:
@@ -267,27 +288,29 @@ def _gibbs(
     """
     order = np.argsort(-batch.lengths, kind="stable")
     lengths = batch.lengths[order]
-    k = topics.shape[1]
-    longest = int(lengths[0]) if lengths.size else 0
-    tokens = np.full((lengths.size, longest), -1, dtype=np.int32)
+    k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
+    # Documents are longest first, so those that have a t-th token are a prefix; the t-th tokens
+    # of all lie together, after the (t-1)-th: as many cells as tokens, however long one may be.
+    active = np.searchsorted(-lengths, -np.arange(longest), side="left")
+    starts = np.concatenate([[0], np.cumsum(active)])
+    tokens = np.empty(starts[-1], dtype=np.int32)
     for place, document in enumerate(order):
         entries = slice(int(batch.indptr[document]), int(batch.indptr[document + 1]))
-        tokens[place, : lengths[place]] = np.repeat(batch.words[entries], batch.counts[entries])
-    # documents are longest first, so those that have a t-th token are a prefix
-    active = np.searchsorted(-lengths, -np.arange(longest), side="left")
-    state = np.zeros(tokens.shape, dtype=np.int32)
+        words = np.repeat(batch.words[entries], batch.counts[entries])
+        tokens[starts[: words.size] + place] = words
+    state = np.zeros(tokens.size, dtype=np.int32)
     counts = np.zeros((lengths.size, k))
     total = np.zeros((lengths.size, k))
     for iteration in range(iterations + 1):
         for t in range(longest):
-            m = int(active[t])
-            rows = np.arange(m)
+            rows = np.arange(active[t])
+            cells = slice(int(starts[t]), int(starts[t + 1]))
             if iteration:  # the first sweep places the tokens one after another
-                counts[rows, state[:m, t]] -= 1
-            chances = np.cumsum(topics[tokens[:m, t]] * (alpha + counts[:m]), axis=1)
-            draws = rng.random(m) * chances[:, -1]
-            state[:m, t] = np.minimum((chances <= draws[:, None]).sum(axis=1), k - 1)
-            counts[rows, state[:m, t]] += 1
+                counts[rows, state[cells]] -= 1
+            chances = np.cumsum(topics[tokens[cells]] * (alpha + counts[: rows.size]), axis=1)
+            draws = rng.random(rows.size) * chances[:, -1]
+            state[cells] = np.minimum((chances <= draws[:, None]).sum(axis=1), k - 1)
+            counts[rows, state[cells]] += 1
         if iteration > iterations // 2:
             total += (alpha + counts) / (alpha.sum() + lengths)[:, None]
     proportions = np.empty_like(total)

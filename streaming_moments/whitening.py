@@ -13,6 +13,9 @@ from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
 
+# Beyond it every document has all topics in the same shares, and nothing tells them apart.
+_LARGEST_ALPHA0 = 1e6
+
 
 @dataclass(frozen=True, eq=False)
 class CoreMoments:
@@ -97,7 +100,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
         More topics than columns of the basis, or than positive eigenvalues: says how many
         there are.
     InvalidInput
-        alpha0 below zero or not finite, or fewer than one topic.
+        alpha0 outside 0 to 1e6, or fewer than one topic.
 
     Examples
     --------
@@ -152,11 +155,11 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
 
 
 def require_topics(n_topics: int, alpha0: float) -> None:
-    """Refuse a number of topics below 1 or an alpha0 that is negative or not finite."""
+    """Refuse a number of topics below 1 or an alpha0 out of range."""
     if n_topics < 1:
         raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")
-    if not np.isfinite(alpha0) or alpha0 < 0:
-        raise InvalidInput(f"alpha0 is {alpha0}; it must be a finite number >= 0")
+    if not 0 <= alpha0 <= _LARGEST_ALPHA0:
+        raise InvalidInput(f"alpha0 is {alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
 
 
 def _leading_eigenvalues(

@@ -119,8 +119,11 @@ def test_subtracting_what_was_never_added_is_refused():
 
 def test_a_total_that_would_pass_its_bound_is_refused():
     large = statistics_of([[1_000_000, 0, 0]], [[1], [2]])
-    with pytest.raises(BoundExceeded, match="shorter passages"):
+    with pytest.raises(BoundExceeded, match="document 0 has 3000000 .* cut it into passages"):
         statistics_of([[3_000_000, 0, 0]], [[1], [2]])
+    with pytest.raises(BoundExceeded, match="pair counts"):
+        # y is 0 in each of these documents: only their pairs are too many
+        statistics_of([[2**31 - 1, 2**31 - 1]] * 3, [[1], [-1]])
     fourfold = (large + large) + (large + large)
     with pytest.raises(BoundExceeded, match="2\\^62"):
         fourfold + fourfold

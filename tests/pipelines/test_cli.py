@@ -86,6 +86,7 @@ def bad_input(tmp_path, shards, made):
     (tmp_path / "half.dat").write_text("1 1:0.5\n")
     (tmp_path / "one.txt").write_text("a\nb\nc\n")
     pq.write_table(pa.table({"body": ["sea"]}), tmp_path / "other.parquet")
+    (tmp_path / "ids.dat").write_text("1 1:2\n")
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "format.json").write_text('{"format": 99}')
@@ -113,6 +114,15 @@ def bad_input(tmp_path, shards, made):
         "model": (("topics", made, "--model", "absent"), "absent"),
         "model taken": (("refit", made, *FIT, "--name", "first"), "already"),
         "version": (("status", made, "--version", "99"), "99"),
+        "negative seed": (("create", new, shards, "--seed", "-1"), "--seed"),
+        "huge alpha0": (("refit", made, "--topics", "2", "--alpha0", "1e300"), "alpha0"),
+        "create memory": (("create", new, shards, "--memory", "1MB"), "--memory"),
+        "transform memory": (
+            ("transform", made, shards, "--output", new, "--memory", "1MB"),
+            "--memory",
+        ),
+        "words": (("topics", made, "--words", "0"), "--words"),
+        "texts and ids": (("create", new, shards / "0.parquet", tmp_path / "ids.dat"), "holds"),
         "seed": (("transform", made, shards, "--output", new, "--method", "gibbs"), "--seed"),
         "options": (("status", made, "--storage-options", "secret"), "JSON object"),
     }
@@ -144,6 +154,12 @@ def bad_input(tmp_path, shards, made):
         "model",
         "model taken",
         "version",
+        "negative seed",
+        "huge alpha0",
+        "create memory",
+        "transform memory",
+        "words",
+        "texts and ids",
         "seed",
         "options",
     ],
@@ -215,21 +231,21 @@ def test_shards_and_store_on_s3(run, shards):
     options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "hidden-secret"}
     try:
         fs = fsspec.filesystem("s3", **options)
-        fs.mkdir("corpus")
-        fs.put(str(shards) + "/", "corpus/shards/", recursive=True)
+        fs.mkdir("cloud")
+        fs.put(str(shards) + "/", "cloud/shards/", recursive=True)
         cloud = ("--storage-options", json.dumps(options))
-        store, source = "s3://corpus/store", "s3://corpus/shards/*"
+        store, source = "s3://cloud/store", "s3://cloud/shards/*"
         assert run("create", store, source, "--max-topics", "4", *cloud)[0] == 0
         code, out, err = run("update", store, source, "--json", *cloud)
         assert (code, json.loads(out)["counted"]) == (0, 6), err
         assert json.loads(run("update", store, source, "--json", *cloud)[1])["already"] == 6
         assert run("refit", store, *FIT, *cloud)[0] == 0
-        code, out, _ = run("transform", store, source, "--output", "s3://corpus/out", *cloud)
+        code, out, _ = run("transform", store, source, "--output", "s3://cloud/out", *cloud)
         assert code == 0
-        assert len(fs.glob("corpus/out/*.parquet")) == 6
-        for path in fs.find("corpus/store"):
+        assert len(fs.glob("cloud/out/*.parquet")) == 6
+        for path in fs.find("cloud/store"):
             assert b"hidden-secret" not in fs.cat(path)
-        code, _, err = run("update", store, "s3://corpus/absent/*", *cloud)
+        code, _, err = run("update", store, "s3://cloud/absent/*", *cloud)
         assert code == 2
         assert "hidden-secret" not in err
     finally:

@@ -46,7 +46,7 @@ def test_refit_is_the_serial_fit(store, embedded, rotation, alpha0):
 
 
 def test_blocks_are_read_again_where_memory_is_short(store, embedded):
-    poor = dataclasses.replace(embedded, memory=420 * MEBIBYTE)
+    poor = dataclasses.replace(embedded, memory=425 * MEBIBYTE)
     rich = refit(store, 4, 1.0, embedded)
     assert np.array_equal(refit(store, 4, 1.0, poor).topics, rich.topics)
     with pytest.raises(BoundExceeded, match=r"refit of 4 topics needs \d+ MiB .* budget is 64 MiB"):

@@ -129,6 +129,24 @@ def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
     assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
 
 
+def test_a_shard_that_turns_out_bad_late_is_left_out_whole(tmp_path, embedded, shards, planted):
+    store = new_store(tmp_path / "store", shards, embedded)
+    (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")
+    listed = list_shards([str(tmp_path / "late.txt"), str(shards)])
+    plan = dataclasses.replace(
+        plan_of(store, embedded), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+    )
+    with pytest.raises(ShardError, match=r"late\.txt: line 301 is not UTF-8"):
+        update(store, listed, embedded, plan=plan)
+    assert store.latest().ledger().find(str(tmp_path / "late.txt")) is None
+    result = update(store, listed, embedded, skip_bad_shards=True, plan=plan)
+    assert [os.path.basename(error.url) for error in result.bad] == ["late.txt"]
+    assert result.counted + result.already == 6
+    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+    skipped = [url for commit in result.store.log() for url, _ in commit.skipped]
+    assert [os.path.basename(url) for url in skipped] == ["late.txt"]
+
+
 def test_one_bad_shard_is_named(tmp_path, embedded, shards):
     store = new_store(tmp_path / "store", shards, embedded)
     table = pa.table({"body": ["a"]})

@@ -147,10 +147,13 @@ def test_a_name_with_pattern_signs_is_found_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_a_folder_of_shards_stands_for_them(tmp_path: Path, slash: str) -> None:
-    for name in ("p/a.parquet", "p/q/b.jsonl.gz", "p/readme.txt", "p/.hidden/c.parquet"):
+    for name in ("p/a.parquet", "p/q/b.jsonl.gz", "p/readme", "p/.hidden/c.parquet"):
         write(tmp_path / name)
     found = list_shards([f"{tmp_path}/p{slash}"])
     assert urls(found) == [f"{tmp_path}/p/a.parquet", f"{tmp_path}/p/q/b.jsonl.gz"]
+    write(tmp_path / "p" / "readme.txt")
+    with pytest.raises(ShardError, match=r"2 shard files and 1 files of text, such as .*readme"):
+        list_shards([f"{tmp_path}/p{slash}"])
 
 
 @pytest.mark.parametrize("slash", ["", "/"])

@@ -1,0 +1,67 @@
+"""Compact a store: its segments replaced by their sum, row block by row block on the cluster."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
+from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.store import MomentStore
+
+COMPACT_AFTER = 16
+# the sum, one segment of it, and what is encoded and written
+_COPIES = 3
+
+
+def compact(
+    store: MomentStore, cluster: Cluster, progress: StepProgress | None = None
+) -> MomentStore:
+    """Replace the segments of the latest version by their sum, in one commit.
+
+    Appends of other writers in the meantime stay as they are. Older versions keep their segments.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    cluster : Cluster
+        Where to run.
+    progress : StepProgress, optional
+        Told of each row block.
+
+    Returns
+    -------
+    MomentStore
+        At the new version; at the latest if there was nothing to do.
+
+    Raises
+    ------
+    BoundExceeded
+        The memory budget cannot hold a row block.
+    StoreError
+        The store cannot be read or written, or another writer compacted it or went back to an
+        older version meanwhile.
+    """
+    store = store.latest()
+    sources = store.commit.segments
+    if len(sources) < 2:
+        return store
+    message = f"compact: {len(sources)} segments"
+    if not len(store.ledger()):
+        return commit_compaction(store, sources, None, message)
+    writer = store.new_segment()
+    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
+    written = run_bounded(
+        cluster.client,
+        write_sum,
+        [(writer, sources, index) for index in range(store.row_blocks)],
+        cluster.workers * each,
+        progress or Silent(),
+        "compacting row blocks",
+    )
+    segment = seal_sum(store, writer, list(chain.from_iterable(written)))
+    return commit_compaction(store, sources, segment, message)
