@@ -18,17 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.filesystems import (
-    files_under,
-    open_file_system,
-    shard_errors,
-)
-from streaming_moments.storage.parquet import ParquetColumn, lists_of, read_columns
+from streaming_moments.storage import parquet
+from streaming_moments.storage.filesystems import files_under, open_file_system, shard_errors
 from streaming_moments.storage.shards import Shard, ShardFormat, compression_of
 
 _Document = TypeVar("_Document")
 IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 
+EMPTY = "is empty; leave it out, or write its documents again"
 _BLOCK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LDA_C_LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
@@ -106,10 +103,11 @@ def read_texts(
         raise ShardError(shard.url, "holds token ids; give shards of texts")
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
-        if kind == "parquet":
-            documents = _parquet_texts(fs, path, shard.url, form.text_column, limits)
-        elif kind == "directory":
+        if kind == "directory":
             documents = _files(fs, path, shard.url, limits, storage_options)
+        elif kind == "parquet":
+            arrays = parquet_texts(fs, path, shard.url, form.text_column, limits)
+            documents = (pair for texts in arrays for pair in parquet.with_sizes(texts))
         elif kind == "jsonl":
             documents = _json_texts(fs, path, shard.url, form.text_column, limits)
         else:
@@ -140,8 +138,7 @@ def read_ids(
             documents = _parquet_ids(fs, path, shard.url, form, limits)
         else:
             documents = _lda_c(fs, path, shard.url, limits)
-        for chunk in _bounded(documents, shard, limits):
-            yield join_ids(chunk)
+        yield from map(join_ids, _bounded(documents, shard, limits))
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
@@ -187,7 +184,7 @@ def _bounded(
         size += nbytes
     # Every chunk but the last was followed by a document: none here means none at all.
     if not chunk:
-        raise ShardError(shard.url, "is empty; leave it out, or write its documents again")
+        raise ShardError(shard.url, EMPTY)
     yield chunk
 
 
@@ -316,26 +313,28 @@ def _decoded(content: bytes, place: str, url: str) -> str:
         ) from error
 
 
-def _parquet_texts(
+def parquet_texts(
     fs: fsspec.AbstractFileSystem, path: str, url: str, name: str, limits: ReadLimits
-) -> Iterator[tuple[str, int]]:
-    column = ParquetColumn(name, "--text-column", False)
-    for first, batch in read_columns(fs, path, url, [column]):
-        # As bytes: Parquet readers take the file's word that a string is UTF-8.
-        texts = batch.column(0).cast(pa.large_string()).cast(pa.large_binary())
-        for row, content in enumerate(texts.to_pylist(), start=first):
-            _refuse_long(len(content or b""), f"row {row}", url, limits)
-            yield _decoded(content or b"", f"row {row}", url), len(content or b"")
+) -> Iterator[pa.LargeStringArray]:
+    """Texts of a column in small arrays: none is null, all are UTF-8 and within the limit."""
+    for first, texts in parquet.read_strings(fs, path, url, name):
+        if not parquet.are_sound(texts, limits.document_bytes):
+            for row, content in enumerate(texts.cast(pa.large_binary()).to_pylist(), start=first):
+                _refuse_long(len(content), f"row {row}", url, limits)
+                _decoded(content, f"row {row}", url)
+        yield texts
 
 
 def _parquet_ids(
     fs: fsspec.AbstractFileSystem, path: str, url: str, form: ShardFormat, limits: ReadLimits
 ) -> Iterator[tuple[IdDocument, int]]:
-    columns = [ParquetColumn(str(form.ids_column), "--ids-column", True)]
+    columns = [parquet.ParquetColumn(str(form.ids_column), "--ids-column", True)]
     if form.counts_column is not None:
-        columns.append(ParquetColumn(form.counts_column, "--counts-column", True))
-    for first, batch in read_columns(fs, path, url, columns):
-        pairs = zip(*(lists_of(batch.column(c.name), c.name, url) for c in columns), strict=True)
+        columns.append(parquet.ParquetColumn(form.counts_column, "--counts-column", True))
+    for first, batch in parquet.read_columns(fs, path, url, columns):
+        pairs = zip(
+            *(parquet.lists_of(batch.column(c.name), c.name, url) for c in columns), strict=True
+        )
         for row, lists in enumerate(pairs, start=first):
             place = f"row {row}"
             _refuse_long(sum(array.nbytes for array in lists), place, url, limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import fsspec
@@ -18,6 +18,7 @@ from streaming_moments.storage.filesystems import one_line
 _BLOCK_BYTES = 1 << 20
 # So few that a page of one long repeated text, decoded, stays bounded.
 _BATCH_ROWS = 256
+_BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,87 @@ def read_columns(
             _require_column(file.schema_arrow, column, url)
         names, first = [column.name for column in columns], 1
         for group in range(file.num_row_groups):
-            for batch in file.iter_batches(_BATCH_ROWS, [group], names, use_threads=False):
+            rows = _rows_at_a_time(file.metadata.row_group(group), names)
+            for batch in file.iter_batches(rows, [group], names, use_threads=False):
                 yield first, batch
                 first += batch.num_rows
+
+
+def read_strings(
+    fs: fsspec.AbstractFileSystem, path: str, url: str, name: str
+) -> Iterator[tuple[int, pa.LargeStringArray]]:
+    """Texts of a column in small arrays, each with its first row (from 1); a null is empty.
+
+    They need not be UTF-8: readers of Parquet take the file's word for it.
+
+    Raises
+    ------
+    ShardError
+        As `read_columns`.
+    """
+    for first, batch in read_columns(fs, path, url, [ParquetColumn(name, "--text-column", False)]):
+        yield first, pc.fill_null(batch.column(0).cast(pa.large_string()), "")
+
+
+def are_sound(texts: pa.LargeStringArray, document_bytes: int) -> bool:
+    r"""Whether all texts are UTF-8 of at most so many bytes; none may be null.
+
+    Examples
+    --------
+    >>> are_sound(pa.array(["sea", "été"], pa.large_string()), 5)
+    True
+    >>> are_sound(pa.array([b"\xff"], pa.large_binary()).view(pa.large_string()), 5)
+    False
+    """
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return int(_sizes(texts).max(initial=0)) <= document_bytes
+
+
+def with_sizes(texts: pa.LargeStringArray) -> Iterator[tuple[str, int]]:
+    """Each text with its bytes of UTF-8; none may be null.
+
+    Examples
+    --------
+    >>> list(with_sizes(pa.array(["sea", "été"], pa.large_string())))
+    [('sea', 3), ('été', 5)]
+    """
+    return zip(texts.to_pylist(), _sizes(texts).tolist(), strict=True)
+
+
+def in_chunks(
+    arrays: Iterable[pa.LargeStringArray], chunk_bytes: int, chunk_rows: int
+) -> Iterator[pa.LargeStringArray]:
+    """Join and cut arrays of texts, so that each is as large as the bounds allow.
+
+    A text above the bound on bytes stands alone.
+
+    Examples
+    --------
+    >>> texts = pa.array(["sea", "law", "ship"], pa.large_string())
+    >>> [chunk.to_pylist() for chunk in in_chunks([texts, texts[:1]], 6, 2)]
+    [['sea', 'law'], ['ship'], ['sea']]
+    """
+    held: list[pa.LargeStringArray] = []
+    size = rows = 0
+    for array in arrays:
+        ends = np.concatenate([[0], np.cumsum(_sizes(array))])
+        start = 0
+        while start < len(array):
+            fitting = np.searchsorted(ends, ends[start] + chunk_bytes - size, side="right") - 1
+            stop = min(int(fitting), start + chunk_rows - rows)
+            if stop <= start and held:
+                yield pa.concat_arrays(held)
+                held, size, rows = [], 0, 0
+                continue
+            stop = max(stop, start + 1)
+            held.append(array[start:stop])
+            size, rows = size + int(ends[stop] - ends[start]), rows + stop - start
+            start = stop
+    if held:
+        yield pa.concat_arrays(held)
 
 
 def lists_of(column: pa.Array, name: str, url: str) -> list[NDArray[np.int64]]:
@@ -106,6 +185,22 @@ def lists_of(column: pa.Array, name: str, url: str) -> list[NDArray[np.int64]]:
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
+
+
+def _rows_at_a_time(group: pq.RowGroupMetaData, names: Sequence[str]) -> int:
+    """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean of the row group."""
+    columns = (group.column(place) for place in range(group.num_columns))
+    stored = sum(
+        column.total_uncompressed_size
+        for column in columns
+        if column.path_in_schema.split(".")[0] in names or column.path_in_schema in names
+    )
+    mean = max(1, int(stored) // max(1, int(group.num_rows)))
+    return min(_BATCH_ROWS, max(1, _BATCH_BYTES // mean))
+
+
+def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
+    return np.asarray(pc.binary_length(texts), dtype=np.int64)
 
 
 def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
+from streaming_moments.storage.counting import WordIndex, count_column, encoded
 from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
+    EMPTY,
     IdChunk,
     ReadLimits,
+    parquet_texts,
     read_ids,
     read_texts,
 )
+from streaming_moments.storage.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.parquet import in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
@@ -124,8 +130,9 @@ def read_shard(
             f"the vocabulary was made by token policy {vocabulary.policy[:12] or '(none)'}, "
             f"not {made.fingerprint[:12]}; read with the policy the store keeps"
         )
-    texts = islice(read_texts(shard, form, limits, storage_options), first_batch, None)
-    counted = (count_texts(chunk, vocabulary, made) for chunk in texts)
+    index = WordIndex.of(vocabulary, made)
+    texts = islice(_text_arrays(shard, form, limits, storage_options), first_batch, None)
+    counted = (ReadBatch(*count_column(chunk, index)) for chunk in texts)
     return steadily(counted, shard, storage_options)
 
 
@@ -139,19 +146,28 @@ def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolic
     >>> read.batch.to_csr().toarray().tolist(), read.outside
     ([[1, 1], [1, 0], [0, 0]], 0)
     """
-    lengths: list[int] = []
+    return ReadBatch(*count_column(encoded(texts), WordIndex.of(vocabulary, policy)))
 
-    def passages() -> Iterator[list[str]]:
-        for passage in chain.from_iterable(map(policy.passages, texts)):
-            lengths.append(len(passage))
-            yield passage
 
-    # Lazily, so that the tokens of one text only are held as strings.
-    looked_up = map(vocabulary.index.get, chain.from_iterable(passages()), repeat(-1))
-    rows = np.fromiter(looked_up, dtype=np.int64)
-    offsets = np.cumsum([0, *lengths])
-    batch = counted_batch(offsets, rows, None, vocabulary.n_words, vocabulary.fingerprint)
-    return ReadBatch(batch, int(np.count_nonzero(rows < 0)))
+def _text_arrays(
+    shard: Shard,
+    form: ShardFormat,
+    limits: ReadLimits,
+    storage_options: Mapping[str, object] | None,
+) -> Iterator[pa.Array]:
+    if form.kind_of(shard.url) != "parquet":
+        yield from map(encoded, read_texts(shard, form, limits, storage_options))
+        return
+    with shard_errors(shard.url, storage_options):
+        fs, path = open_file_system(shard.url, storage_options)
+        arrays = parquet_texts(fs, path, shard.url, form.text_column, limits)
+        chunks = in_chunks(arrays if shard.size else (), limits.batch_bytes, limits.batch_documents)
+        nothing = True
+        for chunk in chunks:
+            nothing = False
+            yield chunk
+        if nothing:
+            raise ShardError(shard.url, EMPTY)
 
 
 def refuse_policy(policy: TokenPolicy | None) -> None:

@@ -1,0 +1,371 @@
+"""Numba kernels of the tokens: UTF-8 to word counts, serial and without the interpreter lock.
+
+Text is UTF-8 that was checked before. A *symbol* is what a table knows of a code point, 64 bits:
+
+====== ============================================================================
+0-31   UTF-8 of what it folds to, the first byte lowest; 0 if no word holds it
+32-34  bytes of it, at most 4
+40     may begin a word: a letter
+41     hard: folded and normalised only together with its neighbours
+42     NFC may join it to a starter before it
+43     a starter to which NFC may join what follows
+48-55  canonical combining class
+====== ============================================================================
+
+A text is *spelled* when its folded words stand in a buffer with one zero after each: NUL is no
+letter. Words are compared as *lanes* of 8 bytes, padded with zeros, in little-endian order: equal
+lanes are equal words. Most words are one lane, that is found, hashed and compared as one number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+SIZE_AT, CLASS_AT = 32, 48
+BEGINS, HARD, JOINS, JOINED = (1 << bit for bit in range(40, 44))
+
+_BYTES, _SIZE, _CLASS = (np.uint64(mask) for mask in ((1 << 32) - 1, 7, 255))
+_SIZE_AT, _CLASS_AT = np.uint64(SIZE_AT), np.uint64(CLASS_AT)
+_BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JOINS, JOINED))
+_NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
+    np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
+)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+# One in each byte, the top bit of each, and the number of each byte, highest first.
+_ONES, _TOPS, _NUMBERS = (
+    np.uint64(lane) for lane in (0x0101010101010101, 0x8080808080808080, 0x0001020304050607)
+)
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place in range(64)])
+
+
+@njit(cache=True, nogil=True)
+def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
+    # Code point of two bytes or more, and where the next begins. Indices without a sign, here and
+    # below, as one with a sign is looked at for being negative.
+    place = np.uint64(at)
+    lead = np.uint64(data[place])
+    one = np.uint64(data[place + _ONE]) & _LAST
+    if lead < 0xE0:
+        return (lead & np.uint64(31)) << _SIX | one, at + 2
+    two = np.uint64(data[place + _TWO]) & _LAST
+    point = (lead & np.uint64(15)) << _SIX | one
+    if lead < 0xF0:
+        return point << _SIX | two, at + 3
+    three = np.uint64(data[place + _THREE]) & _LAST
+    return ((point & np.uint64(0x1FF)) << _SIX | two) << _SIX | three, at + 4
+
+
+@njit(cache=True, nogil=True)
+def spell(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
+    """`"".join(word + NUL for word in words(text))` of each text, in lanes, and which are hard.
+
+    Returns all texts spelled, `(documents + 1,)` where each begins in bytes, and (documents,) bool:
+    a hard one has to be folded as a whole, and has no bytes here. Folding by code points is right
+    if each alone is in form NFC, before and after, marks stand in canonical order, and nothing
+    meets a starter it could be joined to.
+
+    ASCII, which is never hard, goes byte by byte without a branch that depends on it.
+    """
+    # What is not ASCII may fold to twice its bytes, and they are written by four.
+    lanes = np.empty(2 * (offsets[-1] - offsets[0]) // 8 + 4, dtype=np.uint64)
+    spelled = lanes.view(np.uint8)
+    begins = np.zeros(offsets.size, dtype=np.int64)
+    hard = np.zeros(offsets.size - 1, dtype=np.bool_)
+    place = np.int64(0)
+    for document in range(hard.size):
+        at = offsets[document]
+        last = np.uint8(0)
+        starter = _NONE
+        before = _NONE
+        while at < offsets[document + 1]:
+            octet = data[np.uint64(at)]
+            if octet < 128:
+                octet = np.uint8(symbols[octet] & _CLASS)
+                spelled[np.uint64(place)] = octet
+                place += np.int64((octet | last) != 0)
+                last = octet
+                at += 1
+                continue
+            point, after = _point(data, at)
+            symbol = symbols[point]
+            rank = symbol >> _CLASS_AT
+            if symbol >= _HARD:
+                if at > offsets[document] and data[np.uint64(at - 1)] < 128:
+                    starter = symbols[data[np.uint64(at - 1)]]
+                    before = _NONE
+                unsorted = rank != _NONE and rank < before
+                if symbol & _HARD or unsorted or (symbol & _JOINS and starter & _JOINED):
+                    hard[document] = True
+                    break
+            if rank == _NONE:
+                starter = symbol
+            before = rank
+            at = after
+            if symbol & _BEGINS or (symbol & _BYTES and last):
+                last = np.uint8(1)
+                for more in range(4):
+                    part = np.uint8(symbol >> np.uint64(8 * more) & _CLASS)
+                    spelled[np.uint64(place + more)] = part
+                place += np.int64(symbol >> _SIZE_AT & _SIZE)
+            else:
+                spelled[np.uint64(place)] = 0
+                place += np.int64(last != 0)
+                last = np.uint8(0)
+        if last and not hard[document]:
+            spelled[np.uint64(place)] = 0
+            place += 1
+        if hard[document]:
+            place = begins[document]
+        begins[document + 1] = place
+    return lanes, begins, hard
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _find(
+    lanes: NDArray[np.uint64],
+    used: Any,
+    slots: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+) -> tuple[np.int64, np.int64]:
+    # Key of a word or -1, and its slot or the free one. The hash only says where to begin.
+    mixed = _NONE
+    for number in range(used):
+        mixed = (mixed ^ lanes[number]) * _ODD
+        mixed ^= mixed >> _HALF
+    slot = np.int64(mixed & np.uint64(slots.shape[0] - 1))
+    while slots[slot, 0] != _NONE:
+        if slots[slot, 0] == lanes[0] and np.int64(slots[slot, 1] >> _HALF) == used:
+            key = np.int64(slots[slot, 1] & _BYTES)
+            lane = 1
+            while lane < used and pool[starts[key] + lane] == lanes[lane]:
+                lane += 1
+            if lane == used:
+                return key, slot
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return np.int64(-1), slot
+
+
+@njit(cache=True, nogil=True)
+def index_keys(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], slots: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """`{key: last for last, key in enumerate(keys)}`: open addressing, linear probing.
+
+    Fills `slots`, (2^b, 2) zeros with more rows than keys: first lane, and lanes << 32 | key.
+    Returns all lanes and `(keys + 1,)` where those of each key begin. An empty key, or one with a
+    NUL in it, is no word and left out.
+    """
+    keys = offsets.size - 1
+    starts = np.zeros(keys + 1, dtype=np.int64)
+    for key in range(keys):
+        starts[key + 1] = starts[key] + (offsets[key + 1] - offsets[key] + 7) // 8
+    pool = np.zeros(starts[keys], dtype=np.uint64)
+    for key in range(keys - 1, -1, -1):
+        size = offsets[key + 1] - offsets[key]
+        lanes = pool[starts[key] : starts[key + 1]]
+        word = size > 0
+        for place in range(size):
+            byte = data[offsets[key] + place]
+            word = word and byte != 0
+            lanes[place // 8] |= np.uint64(byte) << np.uint64(place % 8 * 8)
+        if word:
+            found, slot = _find(lanes, lanes.size, slots, pool, starts)
+            if found < 0:
+                slots[slot, 0] = lanes[0]
+                slots[slot, 1] = np.uint64(lanes.size) << _HALF | np.uint64(key)
+    return pool, starts
+
+
+@njit(cache=True, nogil=True)
+def _grown(array: Any, needed: Any) -> Any:
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def count_words(
+    spelled: NDArray[np.uint64],
+    begins: NDArray[np.int64],
+    folded: NDArray[np.uint64],
+    folded_begins: NDArray[np.int64],
+    places: NDArray[np.int64],
+    slots: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    longest: int,
+    n_words: int,
+    min_length: int,
+    passage_words: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], np.int64]:
+    """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
+
+    A document with a place of 0 or more is the one there of the `folded`. Keys below `n_words` are
+    rows, others stop words; `longest` is the most lanes of a key; passages are of `passage_words`,
+    -1: documents. Returns indptr, words, counts, tokens outside.
+
+    The result grows by doubling, its bound being far too large, and between documents: a loop that
+    might replace an array counts its references at each turn, which takes four times the rest.
+    """
+    tally = np.zeros(n_words, dtype=np.int32)
+    groups = np.zeros((n_words >> 6) + 1, dtype=np.uint64)
+    blocks = np.zeros((n_words >> 12) + 1, dtype=np.uint64)
+    lanes = np.zeros(longest, dtype=np.uint64)
+    ends = np.zeros(begins.size, dtype=np.int64)
+    words = np.empty(1024, dtype=np.int32)
+    counts = np.empty(1024, dtype=np.int32)
+    state = np.zeros(3, dtype=np.int64)
+    for document in range(begins.size - 1):
+        place = places[document]
+        if place < 0:
+            text, at, stop = spelled, begins[document], begins[document + 1]
+        else:
+            text, at, stop = folded, folded_begins[place], folded_begins[place + 1]
+        most = (stop - at) // 2 + 1
+        ends = _grown(ends, state[0] + most + 1)
+        words = _grown(words, state[1] + most)
+        counts = _grown(counts, state[1] + most)
+        _count_document(
+            text,
+            at,
+            stop,
+            slots,
+            pool,
+            starts,
+            min_length,
+            passage_words,
+            lanes,
+            tally,
+            groups,
+            blocks,
+            ends,
+            words,
+            counts,
+            state,
+        )
+    passages, filled, outside = state
+    return ends[: passages + 1].copy(), words[:filled].copy(), counts[:filled].copy(), outside
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
+    # 8 bytes from any place, of two aligned lanes; a shift by 64 is not defined.
+    shift = np.uint64(at & 7) << np.uint64(3)
+    index = np.uint64(at >> 3)
+    return spelled[index] >> shift | spelled[index + _ONE] << _ONE << (_LAST - shift)
+
+
+@njit(cache=True, nogil=True)
+def _count_document(
+    spelled: NDArray[np.uint64],
+    at: np.int64,
+    stop: np.int64,
+    slots: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    min_length: int,
+    passage_words: int,
+    lanes: NDArray[np.uint64],
+    tally: NDArray[np.int32],
+    groups: NDArray[np.uint64],
+    blocks: NDArray[np.uint64],
+    ends: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    state: NDArray[np.int64],
+) -> None:
+    # The first zero byte ends a word: found in all 8 bytes at once, as a loop over bytes that ends
+    # at an unforeseen place costs more than what it does.
+    passages, filled, outside = state
+    longest = lanes.size
+    found = 0
+    while at < stop:
+        begin = at
+        tails = np.int64(0)
+        used = np.int64(0)
+        while True:
+            lane = _lane(spelled, at)
+            zero = (lane - _ONES) & ~lane & _TOPS
+            if zero:
+                after = (zero & (~zero + _ONE)) >> _SEVEN
+                lane &= after - _ONE
+                at += np.int64(after * _NUMBERS >> _TOP)
+            else:
+                at += 8
+            tails += np.int64((lane >> _SEVEN & ~(lane >> _SIX) & _ONES) * _ONES >> _TOP)
+            if used < longest:
+                lanes[used] = lane
+            used += np.int64(lane != 0)
+            if zero:
+                break
+        points = at - begin - tails
+        at += 1
+        if found == passage_words:
+            filled = _close(tally, groups, blocks, words, counts, filled)
+            passages += 1
+            ends[passages] = filled
+            found = 0
+        found += 1
+        if points < min_length:
+            continue
+        key = np.int64(-1)
+        if used <= longest:
+            key, _ = _find(lanes, used, slots, pool, starts)
+        if key < 0:
+            outside += 1
+        elif key < tally.size:
+            tally[key] += 1
+            group = np.uint64(key) >> _SIX
+            groups[group] |= _ONE << (np.uint64(key) & _LAST)
+            blocks[group >> _SIX] |= _ONE << (group & _LAST)
+    filled = _close(tally, groups, blocks, words, counts, filled)
+    passages += 1
+    ends[passages] = filled
+    state[0] = passages
+    state[1] = filled
+    state[2] = outside
+
+
+@njit(cache=True, nogil=True)
+def _close(
+    tally: NDArray[np.int32],
+    groups: NDArray[np.uint64],
+    blocks: NDArray[np.uint64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    filled: int,
+) -> int:
+    # Write a passage, rows rising, and clear what it touched. Rows are bits of groups, and groups
+    # that are not empty bits of blocks: faster than sorting, and short passages pay for no others.
+    for block in range(blocks.size):
+        left = blocks[block]
+        blocks[block] = _NONE
+        while left:
+            group = block << 6 | np.int64(_lowest(left))
+            left &= left - _ONE
+            bits = groups[group]
+            groups[group] = _NONE
+            while bits:
+                row = group << 6 | np.int64(_lowest(bits))
+                bits &= bits - _ONE
+                words[filled] = row
+                counts[filled] = tally[row]
+                tally[row] = 0
+                filled += 1
+    return filled
+
+
+@njit(cache=True, nogil=True)
+def _lowest(bits: np.uint64) -> Any:
+    # Place of the lowest bit: a product with a de Bruijn number has other top bits for each.
+    return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
