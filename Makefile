@@ -3,11 +3,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test lint clean
+.PHONY: help install demo test faults lint clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
 	@echo "make test   install, then linting, types, import contract and all tests"
+	@echo "make faults the long form of the random tests of the store (SEED=, HISTORIES=)"
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -31,6 +32,11 @@ lint: install
 
 test: lint
 	$(BIN)/python -m pytest
+
+faults: install
+	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
+	STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
+	$(BIN)/python -m pytest tests/storage/test_random_histories.py --hypothesis-seed=$$seed
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import click
 
 from streaming_moments.errors import ShardError
+from streaming_moments.pipelines.compact import COMPACT_AFTER
+from streaming_moments.pipelines.compact import compact as compact_store
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
 from streaming_moments.pipelines.demo import demo as run_demo
@@ -19,22 +22,23 @@ from streaming_moments.pipelines.options import (
     print_json,
     running,
     storage_option,
+    worker_timeout_option,
 )
 from streaming_moments.pipelines.refit import coherence as coherence_of
 from streaming_moments.pipelines.refit import refit as refit_store
 from streaming_moments.pipelines.report import (
     as_json,
-    log_lines,
-    print_log,
     print_status,
     print_topics,
     status_of,
     topic_lines,
+    update_as_json,
 )
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.models import model_called
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -145,7 +149,17 @@ def create(
 @click.argument("store")
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
+@click.option("--old", multiple=True, help="With --replace: copy of the old content; repeatable.")
+@click.option(
+    "--compact-after",
+    type=click.IntRange(0),
+    default=COMPACT_AFTER,
+    show_default=True,
+    help="Sum up the segments when there are so many; 0: never.",
+)
 @document_option
+@worker_timeout_option
 @cluster_options
 @storage_option
 @json_option
@@ -153,6 +167,10 @@ def update(
     store: str,
     shards: tuple[str, ...],
     skip_bad_shards: bool,
+    replace: bool,
+    old: tuple[str, ...],
+    compact_after: int,
+    worker_timeout: timedelta,
     max_document_bytes: int,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
@@ -161,9 +179,12 @@ def update(
     json_output: bool,
 ) -> int:
     """Count the SHARDS that STORE has not counted yet."""
+    if old and not replace:
+        raise click.UsageError("--old gives the content that --replace takes away; give both.")
     opened = MomentStore.open(store, storage_options=storage_options)
     listed = list_shards(shards, storage_options, opened.form.kind)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    copies = list_shards(old, storage_options, opened.form.kind) if old else []
+    with running(Session(scheduler, workers, memory, worker_timeout)) as (cluster, progress):
         result = update_store(
             opened,
             listed,
@@ -172,25 +193,19 @@ def update(
             ReadLimits(document_bytes=max_document_bytes),
             storage_options,
             progress,
+            old=copies if replace else None,
         )
+        final = result.store
+        if 0 < compact_after <= len(final.commit.segments):
+            final = compact_store(final, cluster, progress)
     if json_output:
-        print_json(
-            {
-                "store": result.store.url,
-                "version": result.store.version,
-                "counted": result.counted,
-                "already": result.already,
-                "documents": result.documents,
-                "tokens": result.tokens,
-                "outside": result.outside,
-                "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
-            }
-        )
+        print_json(update_as_json(result, final))
     else:
         click.echo(
-            f"version {result.store.version}: counted {result.counted} shards "
+            f"version {final.version}: counted {result.counted} shards "
             f"({result.documents:,} documents, {result.tokens:,} tokens), "
             f"{result.already} were counted before"
+            f"{f', {result.replaced} replaced' if result.replaced else ''}"
         )
     for error in result.bad:
         click.echo(f"left out {error}", err=True)
@@ -288,7 +303,7 @@ def topics(
     """Show the topics of a model of STORE."""
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
-    chosen = name or [*opened.models][-1]
+    chosen = model_called(opened.commit, name)
     lines = topic_lines(model, opened.vocabulary, words)
     if json_output:
         print_json(
@@ -318,19 +333,6 @@ def status(
         print_json(as_json(shown))
     else:
         print_status(console(), shown)
-
-
-@cli.command()
-@click.argument("store")
-@storage_option
-@json_option
-def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
-    """Show the commits of STORE, the latest first."""
-    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
-    if json_output:
-        print_json({"commits": [as_json(line) for line in lines]})
-    else:
-        print_log(console(), lines)
 
 
 @cli.command()

@@ -19,6 +19,8 @@ from streaming_moments.errors import InvalidInput
 # What is left of a machine for the operating system, the page cache and the scheduler.
 _SHARE_OF_MEMORY = 0.6
 
+WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -36,6 +38,8 @@ class Cluster:
         Budget of a worker process, in bytes.
     embedded : bool
         Whether the worker lives in this process, whose memory:// it then shares.
+    worker_timeout : float
+        Seconds without any worker after which a job gives up.
     """
 
     client: Client
@@ -43,6 +47,7 @@ class Cluster:
     threads: int
     memory: int
     embedded: bool
+    worker_timeout: float = WORKER_TIMEOUT
 
 
 @contextmanager
@@ -76,7 +81,12 @@ def connect(
         return
     cores = CPU_COUNT
     # a failing task is reported by us in one line; the worker's own account would repeat it
-    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.limit": "1 hour"}
+    quiet = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.limit": "1 hour",
+        # a death is blamed on all that waited on the worker too
+        "distributed.scheduler.allowed-failures": 10,
+    }
     with dask.config.set(quiet), _quiet_logs():
         if workers:
             local = LocalCluster(

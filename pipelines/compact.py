@@ -56,7 +56,7 @@ def compact(
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
     written = run_bounded(
-        cluster.client,
+        cluster,
         write_sum,
         [(writer, sources, index) for index in range(store.row_blocks)],
         cluster.workers * each,

@@ -133,7 +133,7 @@ def create(
     ]
     in_flight = cluster.workers * plan.in_flight
     samples = run_bounded(
-        cluster.client, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
+        cluster, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
     )
     pilot = choose(samples, policy, options)
     return MomentStore.create(

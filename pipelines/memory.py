@@ -192,7 +192,7 @@ def plan_update(
         )
     counts = min(left, _MOST_COUNTS)
     # room is kept for the parts under way: what is gathered and what may still come fit together
-    part = max(counts // (4 * threads), _LEAST_COUNTS // (4 * threads))
+    part = counts // (2 * threads)
     return UpdatePlan(
         counts_bytes=counts,
         part_bytes=part,
@@ -287,7 +287,7 @@ def blocks_in_flight(size: StateSize, threads: int, memory: int, copies: int) ->
             f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} the block {copies} times) "
             f"but the budget is {mebibytes(memory)}; raise --memory"
         )
-    return max(1, min(threads, (memory - PROCESS_BYTES) // task)) if task else threads
+    return max(1, min(threads, (memory - PROCESS_BYTES) // task))
 
 
 def mebibytes(nbytes: float) -> str:

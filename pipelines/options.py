@@ -7,15 +7,17 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import click
 from rich.console import Console
 
-from streaming_moments.pipelines.cluster import Cluster, connect
+from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
 
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -32,6 +34,23 @@ class Bytes(click.ParamType[int]):
         if not match or float(match[1]) == 0:
             self.fail(f"{value!r} is no size; write for example 512MB or 2GB", param, ctx)
         return int(float(match[1]) * _UNITS[match[2]])
+
+
+class Duration(click.ParamType[timedelta]):
+    """Times such as 7d, 12h, 30m or 90s."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Time as a difference of times."""
+        if isinstance(value, timedelta):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", str(value).strip().lower())
+        if not match:
+            self.fail(f"{value!r} is no time; write for example 7d, 12h, 30m or 90s", param, ctx)
+        return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
 
 
 class JsonObject(click.ParamType[dict[str, Any]]):
@@ -60,6 +79,7 @@ class Session:
     scheduler: str | None
     workers: int
     memory: int | None
+    worker_timeout: timedelta = timedelta(seconds=WORKER_TIMEOUT)
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,6 +121,16 @@ def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def worker_timeout_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--worker-timeout",
+        type=Duration(),
+        default="5m",
+        show_default=True,
+        help="Give up when there is no worker for so long.",
+    )(command)
+
+
 @contextmanager
 def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
     """A cluster, and the progress shown while it works."""
@@ -108,7 +138,8 @@ def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
         connect(session.scheduler, session.workers, session.memory) as cluster,
         step_progress() as progress,
     ):
-        yield cluster, progress
+        patient = replace(cluster, worker_timeout=session.worker_timeout.total_seconds())
+        yield patient, progress
 
 
 def console() -> Console:

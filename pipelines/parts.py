@@ -12,10 +12,11 @@ from streaming_moments.projection import ProjectedBatch
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.filesystems import FileState
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.segments import SegmentWriter
-from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import SegmentReference
 
@@ -31,12 +32,15 @@ class PartAddress:
     first_batch : int
         Batches to pass over.
     mark : str
-        Fingerprint of the shard at its first part; empty at the first.
+        Fingerprint of the shard as its first part found it; empty at the first.
+    files : tuple of FileState
+        State of its files then.
     """
 
     shard: Shard
     first_batch: int = 0
     mark: str = ""
+    files: tuple[FileState, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +112,11 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         The shard cannot be read, or changed between its parts.
     """
     store, shard = context.store, address.shard
-    mark = fingerprint(shard, context.storage_options)
-    if address.mark not in ("", mark):
+    files = files_of(shard, context.storage_options)
+    if address.first_batch and files != address.files:
         raise ShardError(shard.url, "changed while it was read; list and read it again")
+    # hashing may read all of the shard: once is enough, later parts look at size and time
+    mark = address.mark or fingerprint(shard, context.storage_options)
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
     rest, seen = None, 0
@@ -125,7 +131,7 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
     )
     for read in reads:
         if nbytes >= part_bytes:
-            rest = PartAddress(shard, address.first_batch + len(batches), mark)
+            rest = PartAddress(shard, address.first_batch + len(batches), mark, files)
             break
         try:
             projected = ProjectedBatch.of(read.batch, store.basis)

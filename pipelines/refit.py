@@ -104,7 +104,7 @@ def refit(
     blocks = _blocks(client, store, plan.keep_blocks)
 
     cores = run_bounded(
-        client, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
+        cluster, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
     )
     whitened = client.submit(
         whiten_rows, cores, store.length_histogram(), store.basis, n_topics, alpha0, pure=False
@@ -113,7 +113,7 @@ def refit(
     whitening = whitened.result()
     strips = _strips(blocks, n_topics)
     evidence = run_bounded(
-        client,
+        cluster,
         rotation_evidence,
         [(strip, whitened, rotation) for strip in strips],
         in_flight,
@@ -124,7 +124,7 @@ def refit(
     turn = client.submit(solve_rotation, evidence, pure=False).result()
     del evidence
     parts = run_bounded(
-        client,
+        cluster,
         topic_rows,
         [(block, whitened, turn) for block in blocks],
         in_flight,
@@ -157,7 +157,7 @@ def coherence(
     calls = [(BlockAddress(store, index), words) for index in range(store.row_blocks)]
     in_flight = cluster.workers * cluster.threads
     parts = run_bounded(
-        cluster.client, word_codocuments, calls, in_flight, progress or Silent(), "coherence"
+        cluster, word_codocuments, calls, in_flight, progress or Silent(), "coherence"
     )
     frequencies = np.zeros(words.size, dtype=np.int64)
     together = np.zeros((words.size, words.size), dtype=np.int64)

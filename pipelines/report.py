@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.topic_model import TopicModel
@@ -63,6 +64,7 @@ class Status:
     row_blocks: int
     state_bytes: int
     models: tuple[str, ...]
+    tags: Mapping[str, str]
     vocabulary: str
     basis: str
 
@@ -131,6 +133,7 @@ def status_of(store: MomentStore) -> Status:
         row_blocks=store.row_blocks,
         state_bytes=state,
         models=tuple(store.models),
+        tags=dict(store.commit.tags),
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
     )
@@ -182,6 +185,7 @@ def print_status(console: Console, status: Status) -> None:
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}"),
         ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
+        ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
     ]
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
@@ -215,6 +219,22 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
 def as_json(value: Status | TopicLine | LogLine) -> dict[str, object]:
     """Fields by name; numbers that JSON lacks become null."""
     return {name: _finite(item) for name, item in asdict(value).items()}
+
+
+def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
+    """What an update did; `final` is the store afterwards, maybe compacted."""
+    return {
+        "store": final.url,
+        "version": final.version,
+        "segments": len(final.commit.segments),
+        "counted": result.counted,
+        "already": result.already,
+        "replaced": result.replaced,
+        "documents": result.documents,
+        "tokens": result.tokens,
+        "outside": result.outside,
+        "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+    }
 
 
 def _finite(item: object) -> object:

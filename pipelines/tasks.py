@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from distributed import Client, Future, as_completed
+from distributed import Future, KilledWorker
 
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.progress import StepProgress
 
 
+class WorkersLost(StreamingMomentsError):
+    """The cluster cannot do the work: it has no workers, or a task kills them."""
+
+
+@dataclass(frozen=True)
+class FinishedTasks:
+    """Futures in the order in which they finish; it does not wait for ever without workers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where they run.
+    """
+
+    cluster: Cluster
+    _finished: SimpleQueue[Future[Any]] = field(default_factory=SimpleQueue)
+
+    def add(self, future: Future[Any]) -> None:
+        """One more to wait for."""
+        future.add_done_callback(self._finished.put)
+
+    def next(self) -> Future[Any]:
+        """The next that finishes, or fails.
+
+        Raises
+        ------
+        WorkersLost
+            There was no worker for the cluster's time-out.
+        """
+        timeout = self.cluster.worker_timeout
+        seen = time.monotonic()
+        while True:
+            try:
+                return self._finished.get(timeout=min(1.0, timeout))
+            except Empty:
+                if self.cluster.client.scheduler_info(n_workers=-1)["workers"]:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen >= timeout:
+                    raise WorkersLost(
+                        f"the cluster has had no workers for {timeout:g} seconds; start some and "
+                        "run it again, every commit so far is kept (--worker-timeout waits longer)"
+                    ) from None
+
+
 def run_bounded(
-    client: Client,
+    cluster: Cluster,
     function: Callable[..., Any],
     calls: Sequence[tuple[Any, ...]],
     in_flight: int,
@@ -28,10 +77,17 @@ def run_bounded(
     ------
     Exception
         What the first failing task raised; the tasks still waiting are cancelled.
+    WorkersLost
+        The cluster has no workers, or the task kills them.
     """
     results: list[Any] = [None] * len(calls)
-    with closing(completed(client, function, calls, in_flight, keep)) as finished:
+    with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
         for done, (index, value) in enumerate(finished, start=1):
+            if isinstance(value, KilledWorker):
+                raise WorkersLost(
+                    f"the workers died time and again while {step}; give them more memory, or a "
+                    "smaller --memory budget, and run it again"
+                ) from value
             if isinstance(value, BaseException):
                 raise value
             results[index] = value
@@ -40,7 +96,7 @@ def run_bounded(
 
 
 def completed(
-    client: Client,
+    cluster: Cluster,
     function: Callable[..., Any],
     calls: Iterable[tuple[Any, ...]],
     in_flight: int,
@@ -52,14 +108,14 @@ def completed(
     """
     waiting = iter(enumerate(calls))
     places: dict[Future[Any], int] = {}
-    running = as_completed(with_results=False)
+    client, running = cluster.client, FinishedTasks(cluster)
     try:
         for index, call in _first(waiting, in_flight):
             future = client.submit(function, *call, pure=False)
             places[future] = index
             running.add(future)
         while places:
-            future = next(running)
+            future = running.next()
             index = places.pop(future)
             failure = future.exception()
             result = failure

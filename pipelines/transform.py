@@ -110,7 +110,7 @@ def transform(
     context = TransformContext(store, model, output, method, seed, limits, storage_options)
     spread = cluster.client.scatter(context, broadcast=True, hash=False)
     written = run_bounded(
-        cluster.client,
+        cluster,
         transform_shard,
         [(shard, place, spread) for place, shard in enumerate(shards)],
         cluster.workers * plan.in_flight,

@@ -75,15 +75,26 @@ def read_histogram(folder: Folder, reference: SegmentReference) -> LengthHistogr
     return LengthHistogram.from_array(_entries(table, slice(None), f"{where}/{HISTOGRAM}"))
 
 
+def sum_histograms(folder: Folder, references: Iterable[SegmentReference]) -> LengthHistogram:
+    """Length histogram of some segments, each with its sign; errors as `sum_block`."""
+    total = LengthHistogram.zero()
+    for reference in _added_first(references):
+        stored = read_histogram(folder, reference)
+        total = total + stored if reference.sign > 0 else total - stored
+    return total
+
+
 def sum_block(
     folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout, index: int
 ) -> MomentStatistics:
-    """Statistics of a row block, summed over segments in place.
+    """Statistics of a row block, summed over segments in place, each with its sign.
 
     Raises
     ------
     StoreError
         A file is missing, swapped, cut off or damaged: names it.
+    InvalidInput
+        More documents of a length are taken away than were added.
     """
     block = layout.block(index)
     histogram = LengthHistogram.zero()
@@ -91,12 +102,14 @@ def sum_block(
         name: np.zeros(shape, dtype=np.int64)
         for name, shape in statistic_shapes(layout.basis, block, layout.codocuments).items()
     }
-    for reference in references:
-        added, arrays = read_stored_block(folder, reference, layout, index)
-        histogram = histogram + added
+    for reference in _added_first(references):
+        stored, arrays = read_stored_block(folder, reference, layout, index)
+        added = reference.sign > 0
+        histogram = histogram + stored if added else histogram - stored
+        combine = np.add if added else np.subtract
         for name, total in totals.items():
             # the commit's bound keeps every sum below 2^62
-            total += arrays.pop(name)[0, : len(total)]
+            combine(total, arrays.pop(name)[0, : len(total)], out=total)
     return _statistics(layout.basis, block, histogram, totals)
 
 
@@ -152,6 +165,11 @@ def _statistics(
         arrays["triple_sketch"],
         arrays.get("codocuments"),
     )
+
+
+def _added_first(references: Iterable[SegmentReference]) -> list[SegmentReference]:
+    # a histogram holds no numbers below zero on the way either
+    return sorted(references, key=lambda reference: -reference.sign)
 
 
 def _entries(array: Any, selection: slice, where: str) -> NDArray[np.int64]:

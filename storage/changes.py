@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
 from streaming_moments.basis import Basis
-from streaming_moments.errors import BoundExceeded, ForeignStatistics, StoreError, short
-from streaming_moments.statistics import LARGEST_TOTAL
+from streaming_moments.errors import (
+    BoundExceeded,
+    ForeignStatistics,
+    InvalidInput,
+    StoreError,
+    short,
+)
+from streaming_moments.projection import LARGEST_TOTAL
 from streaming_moments.storage.commits import CommitConflict, CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, write_format
 from streaming_moments.storage.foundations import write_basis, write_vocabulary
 from streaming_moments.storage.layout import require_name
-from streaming_moments.storage.ledger import Ledger, ShardsAlreadyCounted
+from streaming_moments.storage.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.storage.versions import Commit, ModelReference
+from streaming_moments.storage.versions import Commit, ModelReference, SegmentReference
 from streaming_moments.vocabulary import Vocabulary
 
 
@@ -59,53 +68,149 @@ def require_absent(folder: Folder) -> None:
         raise StoreError(_exists(folder))
 
 
-def appended(
-    head: Commit,
-    segment: Segment,
-    ledger: Ledger,
-    message: str,
-    skipped: tuple[tuple[str, str], ...],
-) -> Commit:
-    """The commit that adds a segment.
+@dataclass(frozen=True)
+class Recount:
+    """Segments that one commit adds and takes away.
+
+    Parameters
+    ----------
+    operation : str
+        "append", "forget" or "replace".
+    message : str
+        For the log.
+    added, removed : tuple of Segment
+        Each with at least one shard.
+    skipped : tuple of (str, str)
+        URLs of shards left out, each with the reason.
+    """
+
+    operation: str
+    message: str
+    added: tuple[Segment, ...] = ()
+    removed: tuple[Segment, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All segments, those taken away with that sign and first."""
+        taken = (replace(part, reference=replace(part.reference, sign=-1)) for part in self.removed)
+        return (*taken, *self.added)
+
+    @property
+    def references(self) -> tuple[SegmentReference, ...]:
+        """What the commit says of them."""
+        return tuple(part.reference for part in self.segments)
+
+
+def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
+    """The commit that adds and takes away segments.
 
     Parameters
     ----------
     head : Commit
         The latest commit.
-    segment : Segment
-        With at least one shard.
+    recount : Recount
+        What to change; that no count falls below zero is not checked here.
     ledger : Ledger
         Of the latest commit.
-    message : str
-        For the log.
-    skipped : tuple of (str, str)
-        URLs of shards left out, each with the reason.
 
     Raises
     ------
     ForeignStatistics
         A segment of another basis.
     ShardsAlreadyCounted
-        The ledger holds shards of the segment.
+        The ledger holds shards that are added and not taken away.
+    InvalidInput
+        The ledger does not hold a shard that is taken away, or holds it with other content.
     BoundExceeded
         Sums could pass 2^62.
     """
-    if segment.basis != head.lineage.basis:
-        raise ForeignStatistics(
-            f"the segment is of basis {short(segment.basis)}, the store's latest version of "
-            f"{short(head.lineage.basis)}; gather the statistics with the store's basis"
-        )
-    already = ledger.counted([shard.url for shard in segment.shards])
+    require_basis(head, recount.segments)
+    taken = [record for segment in recount.removed for record in segment.shards]
+    for record in taken:
+        require_counted(ledger, record)
+    away = {record.url for record in taken}
+    urls = [record.url for segment in recount.added for record in segment.shards]
+    if len(away) < len(taken) or len(set(urls)) < len(urls):
+        raise InvalidInput("a shard is given twice in one commit; give each shard once")
+    already = tuple(url for url in ledger.counted(urls) if url not in away)
     if already:
         raise ShardsAlreadyCounted(already)
-    bound = sum(part.largest for part in (*head.segments, segment.reference))
+    segments = (*head.segments, *recount.references)
+    require_bound(segments)
+    return head.successor(
+        recount.operation, recount.message, segments=segments, skipped=recount.skipped
+    )
+
+
+def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
+    """Refuse URLs that are not in the ledger, before they are read.
+
+    Raises
+    ------
+    InvalidInput
+        Names the first.
+    """
+    counted = set(ledger.counted(urls))
+    for url in urls:
+        if url not in counted:
+            raise InvalidInput(_not_counted(url))
+
+
+def require_counted(ledger: Ledger, record: ShardRecord) -> None:
+    """Refuse to take away a shard that is not in the ledger exactly as it was read.
+
+    Raises
+    ------
+    InvalidInput
+        Names what the ledger says.
+    """
+    counted = ledger.find(record.url)
+    if counted is None:
+        raise InvalidInput(_not_counted(record.url))
+    if counted.fingerprint != record.fingerprint:
+        raise InvalidInput(
+            f"{record.url} was counted as {counted.fingerprint} and is now {record.fingerprint}; "
+            "only the content that was counted can be taken away, so put the old content back"
+        )
+    if counted != record:
+        raise InvalidInput(
+            f"{record.url} was counted as {counted.documents} documents and {counted.tokens} "
+            f"tokens and is read now as {record.documents} and {record.tokens}; read it as it was "
+            "counted, with the version of streaming-moments that counted it"
+        )
+
+
+def require_basis(head: Commit, segments: Iterable[Segment]) -> None:
+    """Refuse segments of another basis than the commit's.
+
+    Raises
+    ------
+    ForeignStatistics
+        Names both.
+    """
+    for segment in segments:
+        if segment.basis != head.lineage.basis:
+            raise ForeignStatistics(
+                f"the segment is of basis {short(segment.basis)}, the store's latest version of "
+                f"{short(head.lineage.basis)}; gather the statistics with the store's basis"
+            )
+
+
+def require_bound(segments: Iterable[SegmentReference]) -> None:
+    """Refuse segments whose sums could pass 2^62.
+
+    Raises
+    ------
+    BoundExceeded
+        Names the bound.
+    """
+    bound = sum(segment.largest for segment in segments)
     if bound >= LARGEST_TOTAL:
         raise BoundExceeded(
             f"a sum of the statistics may reach {bound:.3g}, above 2^62; cut the documents into "
-            "shorter passages (--passage-words), or open another store"
+            "shorter passages (--passage-words), `compact` the store, or open another one"
         )
-    segments = (*head.segments, segment.reference)
-    return head.successor("append", message, segments=segments, skipped=skipped)
 
 
 def model_added(head: Commit, name: str, reference: ModelReference, message: str) -> Commit:
@@ -122,11 +227,20 @@ def require_free(commit: Commit, name: str) -> None:
     InvalidInput
         A name with other characters than A-Z a-z 0-9 . _ -.
     StoreError
-        There is a model of that name.
+        There is a model or a tag of that name.
     """
     require_name(name)
     if name in commit.models:
         raise StoreError(f"there is a model {name!r} already; models never change, take a new name")
+    if name in commit.tags:
+        raise StoreError(f"{name!r} is a tag, for model {commit.tags[name]!r}; take a new name")
+
+
+def _not_counted(url: str) -> str:
+    return (
+        f"{url} is not counted, so it cannot be taken away; give shards by the URLs they were "
+        "counted by"
+    )
 
 
 def _exists(folder: Folder) -> str:

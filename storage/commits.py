@@ -15,7 +15,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import COMMITS, commit_file
 from streaming_moments.storage.sealed import seal, unseal
@@ -158,7 +158,7 @@ class CommitLog:
         heads = iter([head])
 
         def attempt() -> Commit:
-            successor = change(next(heads, None) or self.latest())
+            successor = self._changed(next(heads, None), change)
             self.put(successor)
             return successor
 
@@ -183,6 +183,18 @@ class CommitLog:
                 "create it again"
             )
         return self.read(version)
+
+    def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
+        if known is None:
+            return change(self.latest())
+        try:
+            return change(known)
+        except StreamingMomentsError:
+            # what a stale version refuses the latest may allow
+            latest = self.latest()
+            if latest.transaction == known.transaction:
+                raise
+            return change(latest)
 
     def _put_once(self, commit: Commit, content: bytes) -> Exception | None:
         """None if written, the error if nothing is."""

@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,6 +23,32 @@ from streaming_moments.storage.filesystems import one_line, open_file_system
 _CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _LOCAL = frozenset({"file", "local"})
 _PARTIAL = ".partial"
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+CLOCK = "clock"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file as the storage lists it.
+
+    Parameters
+    ----------
+    path : str
+        Within the folder that was listed.
+    size : int
+        In bytes.
+    modified : datetime
+        When it was written, by the clock of the storage.
+    """
+
+    path: str
+    size: int
+    modified: datetime
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is a file under another name on its way to its own."""
+        return self.path.endswith(_PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -151,15 +178,67 @@ class Folder:
 
         Files a killed writer left half written are no part of it.
         """
+        return {file.path: file.size for file in self.files(name) if not file.is_partial}
+
+    def files(self, name: str) -> list[StoredFile]:
+        """Every file in a folder and below, by path; also those a killed writer left.
+
+        Raises
+        ------
+        StoreError
+            The folder cannot be listed, or the storage tells no times.
+        """
         with self._errors("list", name):
             root = self._place(name)
             found = self._file_system.find(root, detail=True)
         start = len(self._file_system._strip_protocol(root)) + 1
-        return {
-            place[start:]: int(info["size"])
+        return [
+            StoredFile(place[start:], int(info["size"]), self._written(place, info))
             for place, info in sorted(found.items())
-            if not place.endswith(_PARTIAL)
-        }
+        ]
+
+    def clock(self) -> datetime:
+        """The time by the clock of the storage, with which `files` can be compared.
+
+        Raises
+        ------
+        StoreError
+            The storage cannot be written, or tells no times.
+        """
+        with self._errors("write", CLOCK):
+            place = self._place(CLOCK)
+            if self.is_local:
+                # without a sync: it is not to last
+                aside = f"{place}.{uuid.uuid4().hex}{_PARTIAL}"
+                with open(aside, "xb"):
+                    info = self._file_system.info(aside)
+                os.unlink(aside)
+            else:
+                self._file_system.pipe_file(place, b"clock")
+                info = self._file_system.info(place)
+        return self._written(place, info)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files, and on local disks the folders that are empty then.
+
+        Raises
+        ------
+        StoreError
+            A file cannot be deleted; those that are gone already are no error.
+        """
+        for name in names:
+            place = self._place(name)
+            with self._errors("delete", name), contextlib.suppress(FileNotFoundError):
+                if self.is_local:
+                    os.unlink(place)
+                else:
+                    self._file_system.rm_file(place)
+        if self.is_local:
+            above = {parent for name in names for parent in PurePosixPath(name).parents[:-1]}
+            for folder in sorted(above, key=lambda parent: -len(parent.parts)):
+                # a writer may have put a file there meanwhile, and then it stays
+                with contextlib.suppress(OSError):
+                    os.rmdir(self._place(str(folder)))
 
     def exists(self, name: str) -> bool:
         """Whether there is a file; an error on the way there is an error, not a no."""
@@ -249,6 +328,19 @@ class Folder:
     def _protocols(self) -> frozenset[str]:
         protocol = self._file_system.protocol
         return frozenset([protocol] if isinstance(protocol, str) else protocol)
+
+    def _written(self, place: str, info: Mapping[str, Any]) -> datetime:
+        found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+        if isinstance(found, (int, float)):
+            return datetime.fromtimestamp(found, UTC)
+        if isinstance(found, str):
+            found = datetime.fromisoformat(found)
+        if not isinstance(found, datetime):
+            raise StoreError(
+                f"the storage does not tell when {place} was written; keep the store on a local "
+                "disk, s3, gs or az"
+            )
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def _place(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}" if name else self._path

@@ -17,6 +17,8 @@ LARGEST_CHUNK = 32 << 20  # bytes before compression
 FEWEST_BLOCKS = 8  # so that several workers share a small store too
 HISTOGRAM = "length_histogram"
 COMMITS = "commits"
+SEGMENTS = "segments"
+MODELS = "models"
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -35,12 +37,12 @@ def commit_file(version: int) -> str:
 
 def segment_folder(segment: str) -> str:
     """Folder of a segment."""
-    return f"segments/{segment}"
+    return f"{SEGMENTS}/{segment}"
 
 
 def model_folder(name: str, identity: str) -> str:
     """Folder of a model; the identity keeps two writers of one name apart until one commits."""
-    return f"models/{name}/{identity}"
+    return f"{MODELS}/{name}/{identity}"
 
 
 def vocabulary_file(fingerprint: str) -> str:

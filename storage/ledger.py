@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -128,6 +129,8 @@ class Ledger:
     ----------
     tables : mapping
         Arrow table of the records of each segment, by the segment's id.
+    removed : frozenset of str
+        Identifiers of the segments that are taken away; so are their records.
 
     Examples
     --------
@@ -138,9 +141,10 @@ class Ledger:
     """
 
     tables: Mapping[str, pa.Table]
+    removed: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
-        return sum(table.num_rows for table in self.tables.values())
+        return int(self._table.num_rows)
 
     def __iter__(self) -> Iterator[ShardRecord]:
         return (ShardRecord(**row) for row in self._table.to_pylist())
@@ -166,10 +170,35 @@ class Ledger:
         twice = pc.greater(counts.field("counts"), 1)
         return tuple(counts.field("values").filter(twice).to_pylist())
 
+    def overdrawn(self) -> tuple[str, ...]:
+        """URLs of records that are taken away more often than added; there must be none."""
+        net = self._net
+        return tuple(net["url"].filter(pc.less(net["sign_sum"], 0)).to_pylist())
+
     @cached_property
     def _table(self) -> pa.Table:
-        tables = list(self.tables.values())
-        return pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+        if self.removed.isdisjoint(self.tables):
+            tables = list(self.tables.values())
+            return pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+        net = self._net
+        counted = net.filter(pc.greater(net["sign_sum"], 0))
+        # a record counted twice stays twice, so that it is found out
+        times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
+        return counted.select(_SCHEMA.names).take(pa.array(times))
+
+    @property
+    def _net(self) -> pa.Table:
+        """Each record once, with the sum of its signs."""
+        signed = [
+            table.append_column(
+                "sign", pa.array(np.full(table.num_rows, -1 if name in self.removed else 1))
+            )
+            for name, table in self.tables.items()
+        ]
+        empty = _SCHEMA.append(pa.field("sign", pa.int64())).empty_table()
+        # without threads the records keep their order
+        grouped = pa.concat_tables([empty, *signed]).group_by(_SCHEMA.names, use_threads=False)
+        return grouped.aggregate([("sign", "sum")])
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -195,4 +224,5 @@ def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: L
             raise StoreError(f"{where} is in no manifest; restore the segment from a copy")
         require_file(where, content, manifest.files[SHARDS])
         tables[reference.id] = table_from_parquet(content, where)
-    return Ledger({reference.id: tables[reference.id] for reference in references})
+    removed = frozenset(reference.id for reference in references if reference.sign < 0)
+    return Ledger({reference.id: tables[reference.id] for reference in references}, removed)

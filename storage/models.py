@@ -27,8 +27,31 @@ from streaming_moments.storage.manifests import (
     read_manifests,
 )
 from streaming_moments.storage.sealed import seal
-from streaming_moments.storage.versions import ModelReference
+from streaming_moments.storage.versions import Commit, ModelReference
 from streaming_moments.topic_model import TopicModel
+
+
+def model_called(commit: Commit, name: str | None = None) -> str:
+    """Name of the model that a name or a tag stands for, by default of the latest model.
+
+    Raises
+    ------
+    StoreError
+        There is none: names those there are.
+    """
+    if not commit.models:
+        raise StoreError(
+            f"there is no model at version {commit.version}; fit one with `streaming-moments refit`"
+        )
+    if name is None:
+        return [*commit.models][-1]
+    chosen = commit.tags.get(name, name)
+    if chosen not in commit.models:
+        raise StoreError(
+            f"version {commit.version} has no model {name!r}; it has "
+            f"{', '.join([*commit.models, *commit.tags])}"
+        )
+    return chosen
 
 
 def write_model(folder: Folder, name: str, model: TopicModel, version: int) -> ModelReference:

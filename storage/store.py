@@ -12,25 +12,27 @@ from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.blocks import block_of, read_histogram, sum_all_rows, sum_block
+from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_histograms
 from streaming_moments.storage.changes import (
-    appended,
+    Recount,
     create_files,
     model_added,
+    recounted,
     require_free,
 )
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
 from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
+from streaming_moments.storage.garbage import require_fresh
 from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
-from streaming_moments.storage.models import read_model, write_model
+from streaming_moments.storage.models import model_called, read_model, write_model
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.verification import store_problems
-from streaming_moments.storage.versions import Commit, Lineage, ModelReference
+from streaming_moments.storage.versions import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
@@ -174,6 +176,11 @@ class MomentStore:
         return self.commit.lineage.codocuments
 
     @property
+    def layout(self) -> SegmentLayout:
+        """How the statistics are cut."""
+        return SegmentLayout(self.basis, self.row_blocks, self.codocuments)
+
+    @property
     def form(self) -> ShardFormat:
         """How the shards are read."""
         return ShardFormat.from_json(dict(self.commit.lineage.form))
@@ -217,10 +224,7 @@ class MomentStore:
 
     def length_histogram(self) -> LengthHistogram:
         """Documents by length, in vocabulary tokens."""
-        total = LengthHistogram.zero()
-        for segment in self.commit.segments:
-            total = total + read_histogram(self.folder, segment)
-        return total
+        return sum_histograms(self.folder, self.commit.segments)
 
     def load_block(self, index: int) -> MomentStatistics:
         """Statistics of one row block.
@@ -232,15 +236,15 @@ class MomentStore:
         InvalidInput
             There is no such block.
         """
-        return sum_block(self.folder, self.commit.segments, self._layout, index)
+        return sum_block(self.folder, self.commit.segments, self.layout, index)
 
     def load(self) -> MomentStatistics:
         """Statistics of all rows; errors as `load_block`."""
-        return sum_all_rows(self.folder, self.commit.segments, self._layout)
+        return sum_all_rows(self.folder, self.commit.segments, self.layout)
 
     def new_segment(self) -> SegmentWriter:
         """Writer of a new segment, to be sent to workers."""
-        return SegmentWriter(self.folder, uuid.uuid4().hex, self._layout)
+        return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout)
 
     def append(
         self, segment: Segment | None, message: str = "", skipped: Sequence[tuple[str, str]] = ()
@@ -276,13 +280,13 @@ class MomentStore:
         if segment is None or not segment.shards:
             if not left_out:
                 raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
-            return self._extended(lambda head: head.successor("append", message, skipped=left_out))
+            return self.extended(lambda head: head.successor("append", message, skipped=left_out))
+        recount = Recount("append", message, added=(segment,), skipped=left_out)
 
         def change(head: Commit) -> Commit:
-            ledger = read_ledger(self.folder, head.segments, self._ledger)
-            return appended(head, segment, ledger, message, left_out)
+            return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))
 
-        grown = self._extended(change)
+        grown = self.extended(change, recount.references)
         # what is known of the ledger goes on, or every append would read all of it
         known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
         vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
@@ -291,19 +295,29 @@ class MomentStore:
     def append_statistics(
         self, statistics: MomentStatistics, shards: Sequence[ShardRecord], message: str = ""
     ) -> MomentStore:
-        """Write the statistics of all rows of some shards as a segment, and commit it.
+        """Write the statistics of all rows of some shards, and commit them.
+
+        Raises
+        ------
+        ForeignStatistics, InvalidInput, StoreError
+            As `write_segment` and `append`.
+        """
+        return self.append(self.write_segment(statistics, shards), message)
+
+    def write_segment(self, statistics: MomentStatistics, shards: Sequence[ShardRecord]) -> Segment:
+        """Write the statistics of all rows of some shards as a segment.
 
         Raises
         ------
         ForeignStatistics, InvalidInput
             Statistics that are not the store's or not of these shards.
         StoreError
-            As `append`.
+            A file cannot be written.
         """
         writer = self.new_segment()
         blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
         files = [record for block in blocks for record in writer.write_block(block)]
-        return self.append(writer.seal(statistics.length_histogram, shards, files), message)
+        return writer.seal(statistics.length_histogram, shards, files)
 
     def save_model(self, name: str, model: TopicModel, message: str = "") -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
@@ -317,26 +331,36 @@ class MomentStore:
         """
         require_free(self.commit, name)
         reference = write_model(self.folder, name, model, self.version)
-        return self._extended(lambda head: model_added(head, name, reference, message))
+        return self.extended(lambda head: model_added(head, name, reference, message))
 
     def load_model(self, name: str | None = None) -> TopicModel:
-        """A model of this version, by default the latest.
+        """A model of this version by its name or a tag, by default the latest.
 
         Raises
         ------
         StoreError
             There is no such model, or a file of it is damaged.
         """
-        models = self.commit.models
-        if not models:
-            raise StoreError(
-                f"{self.url} has no model at version {self.version}; fit one with "
-                "`streaming-moments refit`"
-            )
-        chosen = [*models][-1] if name is None else name
-        if chosen not in models:
-            raise StoreError(f"{self.url} has no model {chosen!r}; it has {', '.join(models)}")
-        return read_model(self.folder, chosen, models[chosen])
+        chosen = model_called(self.commit, name)
+        return read_model(self.folder, chosen, self.commit.models[chosen])
+
+    def extended(
+        self, change: Callable[[Commit], Commit], segments: Sequence[SegmentReference] = ()
+    ) -> MomentStore:
+        """Commit what `change` makes of the latest version; errors as `append`.
+
+        Parameters
+        ----------
+        change : callable
+            From a commit to its successor; after another writer's commit it is asked again.
+        segments : sequence of SegmentReference
+            What the commit will name that none named before.
+        """
+        # read anew: a later version of the package may have raised the bar meanwhile
+        read_format(self.folder).require_writable(self.url)
+        if segments:
+            require_fresh(self.folder, segments)
+        return self._with(self._log.extend(self.commit, change))
 
     def verify(self) -> list[str]:
         """Read every file of this version; the problems found, one line each.
@@ -350,10 +374,6 @@ class MomentStore:
     def _log(self) -> CommitLog:
         return CommitLog(self.folder, self.format.single_writer)
 
-    @property
-    def _layout(self) -> SegmentLayout:
-        return SegmentLayout(self.basis, self.row_blocks, self.commit.lineage.codocuments)
-
     @cached_property
     def _words(self) -> tuple[Vocabulary, TokenPolicy | None]:
         return read_vocabulary(self.folder, self.commit.lineage.vocabulary)
@@ -361,11 +381,6 @@ class MomentStore:
     @cached_property
     def _ledger(self) -> Ledger:
         return read_ledger(self.folder, self.commit.segments, Ledger({}))
-
-    def _extended(self, change: Callable[[Commit], Commit]) -> MomentStore:
-        # read anew: a later version of the package may have raised the bar meanwhile
-        read_format(self.folder).require_writable(self.url)
-        return self._with(self._log.extend(self.commit, change))
 
     def _with(self, commit: Commit) -> MomentStore:
         same = commit.lineage.basis == self.commit.lineage.basis

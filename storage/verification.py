@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.storage.blocks import read_stored_block
+from streaming_moments.storage.blocks import read_stored_block, sum_block
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import read_format
@@ -45,6 +45,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
     yield from _ledger_problems(folder, commit)
+    yield from _state_problems(folder, commit, layout)
 
 
 def _history_problems(commits: Sequence[Commit]) -> Iterator[str]:
@@ -56,12 +57,25 @@ def _history_problems(commits: Sequence[Commit]) -> Iterator[str]:
 
 def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     try:
-        repeated = read_ledger(folder, commit.segments, Ledger({})).repeated()
+        ledger = read_ledger(folder, commit.segments, Ledger({}))
     except StoreError as error:
         yield str(error)
         return
-    for url in repeated:
+    for url in ledger.repeated():
         yield f"shard {url} is counted more than once"
+    for url in ledger.overdrawn():
+        yield f"shard {url} is taken away but was not counted"
+
+
+def _state_problems(folder: Folder, commit: Commit, layout: SegmentLayout) -> Iterator[str]:
+    """Counts below zero in the sum of the segments."""
+    if all(segment.sign > 0 for segment in commit.segments):
+        return
+    for index in range(layout.row_blocks):
+        try:
+            sum_block(folder, commit.segments, layout, index).require_non_negative()
+        except (StoreError, InvalidInput) as error:
+            yield f"row block {index} of version {commit.version}: {error}"
 
 
 def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Iterator[str]:

@@ -56,6 +56,8 @@ class SegmentReference:
         What was counted in it.
     largest : int
         No entry of its arrays is of larger magnitude.
+    sign : int
+        1 if its statistics are added, -1 if they are taken away.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -66,6 +68,7 @@ class SegmentReference:
     tokens: int
     shards: int
     largest: int
+    sign: int = 1
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -112,9 +115,11 @@ class Commit:
     lineage : Lineage
         What the statistics were gathered with.
     segments : tuple of SegmentReference
-        Their sum is the state.
+        Their sum, each with its sign, is the state.
     models : mapping
         Models by name, the latest last.
+    tags : mapping
+        Name of the model that each tag stands for.
     skipped : tuple of (str, str)
         URLs of shards that this commit left out, each with the reason.
     unknown : mapping
@@ -130,6 +135,7 @@ class Commit:
     lineage: Lineage
     segments: tuple[SegmentReference, ...] = ()
     models: Mapping[str, ModelReference] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
@@ -155,17 +161,17 @@ class Commit:
     @property
     def documents(self) -> int:
         """Documents counted."""
-        return sum(segment.documents for segment in self.segments)
+        return sum(segment.sign * segment.documents for segment in self.segments)
 
     @property
     def tokens(self) -> int:
         """Vocabulary tokens counted."""
-        return sum(segment.tokens for segment in self.segments)
+        return sum(segment.sign * segment.tokens for segment in self.segments)
 
     @property
     def shards(self) -> int:
         """Shards counted."""
-        return sum(segment.shards for segment in self.segments)
+        return sum(segment.sign * segment.shards for segment in self.segments)
 
 
 def commit_to_json(commit: Commit) -> dict[str, Any]:
@@ -174,6 +180,7 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["lineage"] = _flat(commit.lineage)
     content["segments"] = [_flat(segment) for segment in commit.segments]
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
+    content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
     return content
 
@@ -193,9 +200,16 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
             require_name(name): _of(ModelReference, entry)
             for name, entry in content.pop("models").items()
         }
+        tags = {
+            require_name(tag): require_name(name) for tag, name in content.pop("tags", {}).items()
+        }
         skipped = tuple((str(url), str(reason)) for url, reason in content.pop("skipped"))
-        parts = {"lineage": lineage, "segments": segments, "models": models, "skipped": skipped}
-        commit: Commit = _of(Commit, {**content, **parts})
+        parts = {"lineage": lineage, "segments": segments, "models": models, "tags": tags}
+        commit: Commit = _of(Commit, {**content, **parts, "skipped": skipped})
+        if any(segment.sign not in (1, -1) for segment in segments):
+            raise ValueError("a segment is neither added nor taken away")
+        if not set(tags.values()) <= models.keys():
+            raise ValueError("a tag stands for no model")
         identities = [commit.transaction, *(part.id for part in (*segments, *models.values()))]
         digests = [
             lineage.vocabulary,

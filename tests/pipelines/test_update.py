@@ -18,8 +18,9 @@ from streaming_moments.counts import concatenate
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.groups import plan_of
 from streaming_moments.pipelines.memory import MEBIBYTE
-from streaming_moments.pipelines.update import plan_of, update
+from streaming_moments.pipelines.update import update
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
@@ -189,6 +190,7 @@ def test_a_store_of_ids_counts_ids(tmp_path, embedded):
 
 KILLED_UPDATE = """
 import os, signal, sys
+from streaming_moments.pipelines import groups
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.storage.shards import list_shards
@@ -202,7 +204,7 @@ def die(*_):
 with connect() as cluster:
     store = module.update(store, listed[:2], cluster).store
     if moment == "read":
-        module._write_segment = die
+        groups._write_segment = die
     elif moment == "write":
         module._committed = die
     else:

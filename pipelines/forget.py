@@ -1,0 +1,147 @@
+"""Forget shards, or replace their content: what was counted of them is taken away exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.groups import Gathering, gather_all
+from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
+from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.changes import Recount, require_counted, require_known
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.forgetting import commit_recount, require_non_negative
+from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store import MomentStore
+
+_COPIES = 2  # the sum, and one segment of it
+
+
+def forget(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    cluster: Cluster,
+    limits: ReadLimits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    progress: StepProgress | None = None,
+    message: str = "",
+) -> MomentStore:
+    """Take counted shards away, all of them in one commit; their documents are read once more.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    shards : sequence of Shard
+        Counted, with the content that was counted.
+    cluster : Cluster
+        Where to run.
+    limits : ReadLimits, optional
+        Bounds on documents.
+    storage_options : mapping, optional
+        Options of the shards' file systems.
+    progress : StepProgress, optional
+        Told of each shard.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    InvalidInput
+        A shard is not counted, or was counted with other content; or a count would fall below
+        zero. Nothing is forgotten.
+    ShardError
+        A shard cannot be read.
+    BoundExceeded
+        The memory budget cannot hold the work.
+    StoreError
+        The store cannot be read or written.
+    """
+    progress = progress or Silent()
+    store = store.latest()
+    require_known(store.ledger(), [shard.url for shard in shards])
+    gathering = Gathering.begin(store, cluster, progress, limits, storage_options)
+    text = message or f"forget: {len(shards)} shards"
+    return _checked(gathering, Recount("forget", text, removed=gather_all(gathering, shards)))
+
+
+def replace_changed(
+    gathering: Gathering,
+    changed: Sequence[tuple[Shard, ShardRecord]],
+    old: Sequence[Shard],
+    storage_options: Mapping[str, object] | None = None,
+) -> MomentStore:
+    """Take away what was counted of changed shards and count what they hold now, in one commit.
+
+    Parameters
+    ----------
+    gathering : Gathering
+        Where and how to read.
+    changed : sequence of (Shard, ShardRecord)
+        Shards with new content, as they were counted.
+    old : sequence of Shard
+        Copies of the old content at any URLs; they are told apart by their fingerprints.
+    storage_options : mapping, optional
+        Options of the shards' file systems.
+
+    Raises
+    ------
+    InvalidInput
+        The old content of a shard is not among `old`.
+    ShardError, BoundExceeded, StoreError
+        As `forget`.
+    """
+    cluster = gathering.cluster
+    marks = run_bounded(
+        cluster,
+        fingerprint,
+        [(shard, storage_options) for shard in old],
+        2 * cluster.workers * cluster.threads,
+        gathering.progress,
+        "checking old content",
+    )
+    copies = dict(zip(marks, old, strict=True))
+    missing = [record for _, record in changed if record.fingerprint not in copies]
+    if missing:
+        lines = "; ".join(f"{record.url} was counted as {record.fingerprint}" for record in missing)
+        raise InvalidInput(
+            f"the old content of {len(missing)} changed shards is not given: {lines}; give copies "
+            "of it with --old URL"
+        )
+    names = {copies[record.fingerprint].url: record.url for _, record in changed}
+    if len(names) < len(changed):
+        raise InvalidInput(
+            "two changed shards had the same content before; replace them in two updates"
+        )
+    taken = [copies[record.fingerprint] for _, record in changed]
+    recount = Recount(
+        "replace",
+        f"replace: {len(changed)} shards",
+        added=gather_all(gathering, [shard for shard, _ in changed]),
+        removed=gather_all(replace(gathering, names=names), taken),
+    )
+    return _checked(gathering, recount)
+
+
+def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
+    """Commit after every row block was checked on the cluster."""
+    store, cluster = gathering.store, gathering.cluster
+    for segment in recount.removed:
+        for record in segment.shards:
+            require_counted(store.ledger(), record)
+    taken = [part for part in recount.references if part.sign < 0]
+    rest = (*store.commit.segments, *taken)
+    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    run_bounded(
+        cluster,
+        require_non_negative,
+        [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)],
+        cluster.workers * blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES),
+        gathering.progress,
+        "checking row blocks",
+    )
+    return commit_recount(store, recount, rest)

@@ -1,0 +1,330 @@
+"""Groups: shards read on the cluster and added up into one segment, not yet committed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from distributed import Future, KilledWorker
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.lengths import LengthHistogram
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.memory import BATCH_BYTES, StateSize, UpdatePlan, plan_update
+from streaming_moments.pipelines.parts import (
+    PartAddress,
+    PartSummary,
+    ReadingContext,
+    read_part,
+    summary_of,
+    write_block,
+)
+from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.tasks import FinishedTasks, run_bounded
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.segments import Segment
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.versions import SegmentReference
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Where and how shards are gathered. Make one with `begin`.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Whose words and basis are counted with.
+    cluster : Cluster
+        Where to run.
+    plan : UpdatePlan
+        How memory is divided.
+    context : Future
+        Of the `ReadingContext` of the read tasks.
+    progress : StepProgress
+        Told of each shard and row block.
+    keep_going : bool
+        Whether shards that cannot be read are left out; else they are an error.
+    names : mapping
+        URL by which a shard is recorded, where it is read at another one.
+    """
+
+    store: MomentStore
+    cluster: Cluster
+    plan: UpdatePlan
+    context: Future[Any]
+    progress: StepProgress
+    keep_going: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls,
+        store: MomentStore,
+        cluster: Cluster,
+        progress: StepProgress,
+        limits: ReadLimits | None = None,
+        storage_options: Mapping[str, object] | None = None,
+        plan: UpdatePlan | None = None,
+    ) -> Gathering:
+        """Plan the memory and send the cluster what all read tasks need.
+
+        Raises
+        ------
+        BoundExceeded
+            The memory budget cannot hold the work.
+        """
+        limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
+        plan = plan or plan_of(store, cluster, limits.document_bytes)
+        bounds = replace(limits, batch_bytes=plan.batch_bytes)
+        context = cluster.client.submit(
+            ReadingContext.of, store, bounds, storage_options, pure=False
+        )
+        return cls(store, cluster, plan, context, progress)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One group of shards.
+
+    Parameters
+    ----------
+    segment : Segment or None
+        With the records of the shards; None if none could be read.
+    shards : tuple of Shard
+        Those of the segment.
+    bad : tuple of ShardError
+        Shards left out.
+    """
+
+    segment: Segment | None
+    shards: tuple[Shard, ...]
+    bad: tuple[ShardError, ...]
+
+
+class _PartlyRead(Exception):
+    """A shard that turned out bad when parts of it had been added up."""
+
+    def __init__(self, error: ShardError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@dataclass
+class _Group:
+    """Shards on their way to one commit; `parts` are those not yet added up."""
+
+    names: Mapping[str, str]
+    parts: list[Future[Any]] = field(default_factory=list)
+    nbytes: int = 0
+    histogram: LengthHistogram = field(default_factory=LengthHistogram.zero)
+    records: list[ShardRecord] = field(default_factory=list)
+    shards: list[Shard] = field(default_factory=list)
+    bad: list[ShardError] = field(default_factory=list)
+    # shards of which not all parts are read: URL -> (documents, tokens, outside) so far
+    unfinished: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+
+    def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
+        shard, histogram = address.shard, summary.histogram
+        documents, tokens, outside = self.unfinished.pop(shard.url, (0, 0, 0))
+        documents += histogram.n_documents
+        tokens += histogram.C1
+        outside += summary.outside
+        if summary.rest is None and not tokens:
+            raise ShardError(
+                shard.url,
+                f"none of its {documents} documents holds a word of the vocabulary; check its "
+                "language and the column, or create a store from such shards",
+            )
+        self.parts.append(part)
+        self.nbytes += summary.nbytes
+        self.histogram = self.histogram + histogram
+        if summary.rest is None:
+            name = self.names.get(shard.url, shard.url)
+            record = ShardRecord(name, shard.size, summary.mark, documents, tokens, outside)
+            self.records.append(record)
+            self.shards.append(shard)
+        else:
+            self.unfinished[shard.url] = (documents, tokens, outside)
+
+    def drop_parts(self) -> None:
+        self.parts = []
+        self.nbytes = 0
+
+
+def plan_of(store: MomentStore, cluster: Cluster, document_bytes: int = BATCH_BYTES) -> UpdatePlan:
+    """Memory plan of gathering shards for this store on this cluster."""
+    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    return plan_update(size, cluster.threads, cluster.memory, document_bytes)
+
+
+def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of all shards; errors as `gather_group`."""
+    waiting = deque(PartAddress(shard) for shard in shards)
+    segments: list[Segment] = []
+    while waiting:
+        done = len(shards) - len(waiting)
+        gathered = gather_group(gathering, waiting, done, len(shards))
+        if gathered.segment is not None:
+            segments.append(gathered.segment)
+    return tuple(segments)
+
+
+def gather_group(
+    gathering: Gathering, waiting: deque[PartAddress], before: int, total: int
+) -> Gathered:
+    """Read shards until the memory for counts is full, and add them up in a segment.
+
+    Where it is full in the middle of a shard, what was read is added up in a segment that no
+    commit will name, and the group's own segment takes it over.
+
+    Parameters
+    ----------
+    gathering : Gathering
+        Where and how.
+    waiting : deque of PartAddress
+        What is still to be read; those of the group are taken from its front.
+    before, total : int
+        Shards finished before and in all, for the progress.
+
+    Raises
+    ------
+    ShardError, InvalidInput
+        Shards that cannot be read: all of the group.
+    StoreError
+        The store cannot be written.
+    """
+    late: list[ShardError] = []
+    while True:
+        places = list(waiting)
+        try:
+            return _gather_group(gathering, waiting, late, before, total)
+        except _PartlyRead as spoilt:
+            # parts of it are in sums already: the group begins again without the shard
+            late.append(spoilt.error)
+            waiting.clear()
+            waiting.extend(place for place in places if place.shard.url != spoilt.error.url)
+
+
+def _gather_group(
+    gathering: Gathering,
+    waiting: deque[PartAddress],
+    late: Sequence[ShardError],
+    before: int,
+    total: int,
+) -> Gathered:
+    group = _Group(gathering.names, bad=list(late))
+    earlier: list[SegmentReference] = []
+    while True:
+        with closing(_read_until_full(group, waiting, gathering, bool(earlier))) as reading:
+            for done in reading:
+                gathering.progress.advance("reading shards", before + done, total)
+        if group.bad and not gathering.keep_going:
+            raise _all_of(group.bad)
+        if not group.unfinished:
+            break
+        tokens, documents = group.histogram.C1, group.histogram.n_documents
+        read = ShardRecord("parts", 0, "sha256:", documents, tokens)
+        earlier = [_write_segment(group, [read], earlier, gathering).reference]
+        group.drop_parts()
+    segment = _write_segment(group, group.records, earlier, gathering) if group.records else None
+    return Gathered(segment, tuple(group.shards), tuple(group.bad))
+
+
+def _read_until_full(
+    group: _Group,
+    waiting: deque[PartAddress],
+    gathering: Gathering,
+    only_rests: bool,
+) -> Generator[int, None, None]:
+    """Fill the group; yields the number of shards finished.
+
+    With `only_rests` no new shard is begun: the group closes with those it has.
+
+    After a bad shard it reads on to the end of the group without keeping anything, so that all
+    bad ones are named at once.
+    """
+    cluster, plan = gathering.cluster, gathering.plan
+    client, context = cluster.client, gathering.context
+    most = cluster.workers * plan.reads_in_flight
+    running: dict[Future[Any], tuple[PartAddress, Future[Any]]] = {}
+    finished = FinishedTasks(cluster)
+    kept = 0
+    try:
+        while True:
+            # rests stand before new shards
+            ready = bool(waiting) and (not only_rests or waiting[0].first_batch > 0)
+            if not running and not (ready and group.nbytes < plan.counts_bytes):
+                return
+            expected = group.nbytes + len(running) * plan.part_bytes
+            room = len(running) < most and expected < plan.counts_bytes
+            if ready and (room or not running):
+                address = waiting.popleft()
+                part = client.submit(read_part, address, context, plan.part_bytes, pure=False)
+                summary = client.submit(summary_of, part, pure=False)
+                running[summary] = (address, part)
+                finished.add(summary)
+                continue
+            future = finished.next()
+            address, part = running.pop(future)
+            failure = future.exception()
+            try:
+                if isinstance(failure, KilledWorker):
+                    raise ShardError(
+                        address.shard.url,
+                        "killed every worker that read it; give workers more memory, or cut it "
+                        "into smaller shards",
+                    ) from failure
+                if failure is not None:
+                    raise failure
+                read: PartSummary = future.result()
+                if read.rest is not None:
+                    # the rest comes next: an unfinished shard holds up the commit
+                    waiting.appendleft(read.rest)
+                group.add(part, address, read)
+            except ShardError as error:
+                if address.first_batch and gathering.keep_going:
+                    raise _PartlyRead(error) from error
+                group.bad.append(error)
+            if group.bad and not gathering.keep_going:
+                kept += group.nbytes
+                group.drop_parts()
+                if kept >= plan.counts_bytes:
+                    return
+            yield len(group.records) + len(group.bad)
+    finally:
+        client.cancel([*running, *(part for _, part in running.values())])
+
+
+def _write_segment(
+    group: _Group,
+    records: Sequence[ShardRecord],
+    earlier: Sequence[SegmentReference],
+    gathering: Gathering,
+) -> Segment:
+    store, cluster = gathering.store, gathering.cluster
+    writer = store.new_segment()
+    calls = [(index, writer, group.parts, earlier) for index in range(store.row_blocks)]
+    in_flight = cluster.workers * cluster.threads
+    written = run_bounded(
+        cluster, write_block, calls, in_flight, gathering.progress, "adding up row blocks"
+    )
+    return writer.seal(group.histogram, records, chain.from_iterable(written))
+
+
+def _all_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
+    if len(bad) == 1:
+        return ShardError(
+            bad[0].url, f"{bad[0].reason}; nothing of its group was counted (or --skip-bad-shards)"
+        )
+    lines = "; ".join(sorted(map(str, bad)))
+    return InvalidInput(
+        f"{len(bad)} shards cannot be read, nothing of their group was counted: {lines}; mend or "
+        "remove them, or leave them out with --skip-bad-shards"
+    )

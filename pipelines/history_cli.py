@@ -1,0 +1,259 @@
+"""The command line, second part: the history of a store, and what tidies it up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.cli import cli
+from streaming_moments.pipelines.compact import compact as compact_store
+from streaming_moments.pipelines.forget import forget as forget_shards
+from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.pipelines.options import (
+    Duration,
+    Session,
+    cluster_options,
+    console,
+    document_option,
+    json_option,
+    print_json,
+    running,
+    storage_option,
+)
+from streaming_moments.pipelines.report import as_json, log_lines, print_log
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.garbage import collect, find_garbage
+from streaming_moments.storage.history import Difference, difference
+from streaming_moments.storage.history import rollback as rollback_store
+from streaming_moments.storage.history import tag as tag_model
+from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.store import MomentStore
+
+__all__ = ["cli"]  # with the commands of both parts
+
+EXIT_UNSOUND = 2
+_SHOWN = 20
+
+
+@cli.command()
+@click.argument("store")
+@storage_option
+@json_option
+def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
+    """Show the commits of STORE, the latest first."""
+    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
+    if json_output:
+        print_json({"commits": [as_json(line) for line in lines]})
+    else:
+        print_log(console(), lines)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("version", type=int)
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def rollback(
+    store: str,
+    version: int,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Make STORE again what it was at VERSION, by a new commit."""
+    back = rollback_store(
+        MomentStore.open(store, storage_options=storage_options), version, message
+    )
+    _print_version(back, f"what version {version} was", json_output)
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--version", type=int, help="Version [the latest].")
+@storage_option
+@json_option
+def verify(
+    store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
+) -> int:
+    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound."""
+    opened = MomentStore.open(store, version, storage_options)
+    problems = opened.verify()
+    if json_output:
+        print_json({"store": opened.url, "version": opened.version, "problems": problems})
+    elif problems:
+        click.echo("\n".join(problems))
+    else:
+        click.echo(f"version {opened.version} is sound")
+    return EXIT_UNSOUND if problems else 0
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("before", type=int)
+@click.argument("after", type=int)
+@click.option("--model", help="Name or tag of the models to compare [all both versions have].")
+@storage_option
+@json_option
+def diff(
+    store: str,
+    before: int,
+    after: int,
+    model: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show what changed in STORE from version BEFORE to version AFTER."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    found = difference(opened, before, after, model)
+    if json_output:
+        print_json(asdict(found))
+    else:
+        click.echo("\n".join(_difference_lines(found)))
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("name")
+@click.argument("model")
+@storage_option
+@json_option
+def tag(
+    store: str,
+    name: str,
+    model: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Let the tag NAME stand for MODEL of STORE, wherever it stood before."""
+    tagged = tag_model(MomentStore.open(store, storage_options=storage_options), name, model)
+    _print_version(tagged, f"{name} is model {tagged.commit.tags[name]}", json_output)
+
+
+@cli.command()
+@click.argument("store")
+@cluster_options
+@storage_option
+@json_option
+def compact(
+    store: str,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+) -> None:
+    """Replace the segments of STORE by their sum; older versions keep theirs."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    before = len(opened.commit.segments)
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        after = compact_store(opened, cluster, progress)
+    _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("shards", nargs=-1, required=True)
+@click.option("--message", default="", help="For the log.")
+@document_option
+@cluster_options
+@storage_option
+@json_option
+def forget(
+    store: str,
+    shards: tuple[str, ...],
+    message: str,
+    max_document_bytes: int,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+) -> None:
+    """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    listed = list_shards(shards, storage_options, opened.form.kind)
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        after = forget_shards(
+            opened,
+            listed,
+            cluster,
+            ReadLimits(document_bytes=max_document_bytes),
+            storage_options,
+            progress,
+            message,
+        )
+    _print_version(after, f"{len(listed)} shards forgotten", json_output)
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="Age from which it is garbage; shorter only while nobody writes.",
+)
+@storage_option
+@json_option
+def gc(
+    store: str,
+    dry_run: bool,
+    grace: timedelta,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Delete what writers that died have left in STORE; nothing else ever deletes."""
+    folder = MomentStore.open(store, storage_options=storage_options).folder
+    garbage = find_garbage(folder, grace)
+    if not dry_run:
+        collect(folder, garbage)
+    freed = sum(heap.size for heap in garbage)
+    if json_output:
+        places = [{"path": heap.path, "bytes": heap.size} for heap in garbage]
+        print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
+        return
+    for heap in garbage:
+        click.echo(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
+    would = "would be freed" if dry_run else "freed"
+    click.echo(f"{mebibytes(freed)} {would} in {len(garbage)} places")
+
+
+def _print_version(store: MomentStore, what: str, json_output: bool) -> None:
+    if not json_output:
+        click.echo(f"version {store.version}: {what}")
+        return
+    commit = store.commit
+    print_json(
+        {
+            "store": store.url,
+            "version": commit.version,
+            "operation": commit.operation,
+            "documents": commit.documents,
+            "shards": commit.shards,
+            "segments": len(commit.segments),
+            "tags": dict(commit.tags),
+        }
+    )
+
+
+def _difference_lines(found: Difference) -> list[str]:
+    lines = [
+        f"version {found.before} to {found.after}: {found.documents:+,} documents, "
+        f"{found.tokens:+,} tokens, {len(found.added)} shards added, {len(found.removed)} removed"
+    ]
+    for sign, records in (("+", found.added), ("-", found.removed)):
+        lines += [f"{sign} {record.url}: {record.documents:,}" for record in records[:_SHOWN]]
+        if len(records) > _SHOWN:
+            lines.append(f"{sign} and {len(records) - _SHOWN} more (--json lists all)")
+    for name, moved in found.moved.items():
+        lines.append(f"topics of {name}: {moved.before} to {moved.after}, total variation")
+        lines += [f"  {one} -> {two}: {distance:.3f}" for one, two, distance in moved.pairs]
+        lines += [f"  {topic} -> gone" for topic in moved.gone]
+        lines += [f"  new -> {topic}" for topic in moved.new]
+    return lines

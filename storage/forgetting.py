@@ -1,0 +1,95 @@
+"""Forgetting: documents taken away again, as if they had never come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from streaming_moments.storage.blocks import sum_block
+from streaming_moments.storage.changes import Recount, recounted
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.layout import SegmentLayout
+from streaming_moments.storage.ledger import read_ledger
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.versions import Commit, SegmentReference
+
+
+def require_non_negative(
+    folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout, index: int
+) -> None:
+    """Refuse segments whose sum has a row block with counts below zero; holds two blocks.
+
+    Raises
+    ------
+    InvalidInput
+        Names the arrays; the documents taken away were never added.
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    sum_block(folder, references, layout, index).require_non_negative()
+
+
+def commit_recount(
+    store: MomentStore, recount: Recount, checked: Iterable[SegmentReference] = ()
+) -> MomentStore:
+    """Add and take away segments in one commit, if the ledger and every count allow it.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    recount : Recount
+        What to change.
+    checked : iterable of SegmentReference
+        Segments, those that are taken away among them, whose sum was found non-negative before
+        with `require_non_negative`; it is found out here where the latest version has others.
+
+    Raises
+    ------
+    InvalidInput
+        A shard is not counted as it is taken away, or a count would fall below zero.
+    ShardsAlreadyCounted
+        Shards that are added are counted already.
+    ForeignStatistics, BoundExceeded, StoreError
+        As `MomentStore.append`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.basis import Basis
+    >>> from streaming_moments.counts import CountBatch
+    >>> from streaming_moments.statistics import MomentStatistics
+    >>> from streaming_moments.storage.ledger import ShardRecord
+    >>> from streaming_moments.storage.shards import ShardFormat
+    >>> from streaming_moments.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    >>> store = MomentStore.create("memory://forgetting", vocabulary, None, basis, ShardFormat())
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]], vocabulary.fingerprint)
+    >>> shard = ShardRecord("s3://corpus/1.txt", 20, "etag:d41d", documents=2, tokens=5)
+    >>> statistics = MomentStatistics.of(batch, basis)
+    >>> store = store.append_statistics(statistics, [shard])
+    >>> segment = store.write_segment(statistics, [shard])
+    >>> store = commit_recount(store, Recount("forget", "by request", removed=(segment,)))
+    >>> store.load() == MomentStatistics.zero(basis), len(store.ledger())
+    (True, 0)
+    """
+    taken = tuple(part for part in recount.references if part.sign < 0)
+    sound = {(part.id, part.sign) for part in checked}
+
+    def change(head: Commit) -> Commit:
+        ledger = read_ledger(store.folder, head.segments, store.ledger())
+        successor = recounted(head, recount, ledger)
+        # without what is added: that is no excuse for taking away what was never there
+        rest = (*head.segments, *taken)
+        if taken and not _only_grown(rest, sound):
+            for index in range(store.row_blocks):
+                require_non_negative(store.folder, rest, store.layout, index)
+        return successor
+
+    return store.extended(change, recount.references)
+
+
+def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
+    """Whether the references are a non-negative sum and other segments that are added to it."""
+    found = {(part.id, part.sign) for part in references}
+    return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

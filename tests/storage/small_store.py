@@ -1,0 +1,87 @@
+"""A store of four words, small enough for hundreds of histories."""
+
+import uuid
+
+import numpy as np
+
+from streaming_moments.basis import Basis
+from streaming_moments.counts import CountBatch
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.changes import Recount
+from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.forgetting import commit_recount
+from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+N_WORDS, CORE = 4, 3
+VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), CORE)
+BASIS = Basis(
+    np.random.default_rng(3).integers(-127, 128, (CORE, 2)).astype(np.int8),
+    N_WORDS,
+    VOCABULARY.fingerprint,
+)
+
+
+def create(url=None):
+    place = url or f"memory://{uuid.uuid4().hex}"
+    return MomentStore.create(str(place), VOCABULARY, None, BASIS, ShardFormat())
+
+
+def content(seed):
+    """Statistics of the six documents of a shard."""
+    counts = np.random.default_rng(seed).poisson(0.7, (6, N_WORDS))
+    return MomentStatistics.of(CountBatch.from_csr(counts, VOCABULARY.fingerprint), BASIS)
+
+
+def record(url, seed):
+    histogram = content(seed).length_histogram
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+
+
+def total(seeds):
+    return sum(map(content, seeds), MomentStatistics.zero(BASIS))
+
+
+def segment(store, shards):
+    """A sealed segment of shards, given as seeds by URL."""
+    records = [record(url, seed) for url, seed in shards.items()]
+    return store.write_segment(total(shards.values()), records)
+
+
+def append(store, shards, message=""):
+    return store.append(segment(store, shards), message)
+
+
+def forget(store, shards, checked=()):
+    recount = Recount("forget", "", removed=(segment(store, shards),))
+    return commit_recount(store, recount, checked)
+
+
+def replace(store, old, new):
+    recount = Recount("replace", "", (segment(store, new),), (segment(store, old),))
+    return commit_recount(store, recount)
+
+
+def summed(store):
+    """Sources of a compaction, and their sum, not committed."""
+    sources = store.commit.segments
+    if not len(store.ledger()):
+        return sources, None
+    writer = store.new_segment()
+    files = [
+        file for index in range(store.row_blocks) for file in write_sum(writer, sources, index)
+    ]
+    return sources, seal_sum(store, writer, files)
+
+
+def compact(store):
+    return commit_compaction(store, *summed(store))
+
+
+def model_of(seed, topics=2):
+    rng = np.random.default_rng(seed)
+    weights = np.full(topics, 1 / topics)
+    return TopicModel.from_topics(rng.dirichlet(np.ones(N_WORDS), topics).T, weights, alpha0=0.1)
