@@ -190,7 +190,8 @@ def plan_update(
             f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
             "--memory, or use fewer threads a worker, or lower --max-document-bytes"
         )
-    counts = min(left, _MOST_COUNTS)
+    # a part ends with the batch that passes its bound, so the sum may be a little more
+    counts = min(int(left / _SLACK), _MOST_COUNTS)
     # room is kept for the parts under way: what is gathered and what may still come fit together
     part = counts // (2 * threads)
     return UpdatePlan(
@@ -198,7 +199,7 @@ def plan_update(
         part_bytes=part,
         batch_bytes=BATCH_BYTES,
         reads_in_flight=2 * threads,
-        peak_bytes=PROCESS_BYTES + threads * task + counts,
+        peak_bytes=PROCESS_BYTES + threads * task + int(_SLACK * counts),
     )
 
 
