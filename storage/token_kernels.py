@@ -73,8 +73,9 @@ def spell(
 
     ASCII, which is never hard, goes byte by byte without a branch that depends on it.
     """
-    # What is not ASCII may fold to twice its bytes, and they are written by four.
-    lanes = np.empty(2 * (offsets[-1] - offsets[0]) // 8 + 4, dtype=np.uint64)
+    # What is not ASCII may fold to twice its bytes; the rest is for writing and reading by more.
+    most = 2 * (offsets[-1] - offsets[0]) + offsets.size
+    lanes = np.empty(most // 8 + 4, dtype=np.uint64)
     spelled = lanes.view(np.uint8)
     begins = np.zeros(offsets.size, dtype=np.int64)
     hard = np.zeros(offsets.size - 1, dtype=np.bool_)

@@ -213,6 +213,15 @@ def test_spell_is_the_words_with_a_zero_after_each() -> None:
         assert content[start:stop].decode() == expected
 
 
+def test_spelling_at_its_longest_stays_within_its_buffer() -> None:
+    texts = ["\u0587"] * 10_000
+    lanes, begins, hard = token_kernels.spell(
+        *counting.buffers(encoded(texts)), counting.symbols()[0]
+    )
+    assert not hard.any()
+    assert begins[-1] == 5 * len(texts) <= lanes.nbytes - 16
+
+
 @given(st.lists(st.binary(max_size=20), max_size=40), st.integers(0, 3))
 @example([b"", b"\x00", b"a\x00", b"a", b"a", b"aaaaaaaa", b"aaaaaaaaa"], 0)
 def test_index_keys_is_a_dictionary(keys: list[bytes], more: int) -> None:
