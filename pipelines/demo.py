@@ -177,20 +177,19 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     models = {}
     for k in TOPIC_NUMBERS:
         with costs.measured(f"refit: {k} topics"):
-            models[k] = refit(store, k, ALPHA0, cluster, progress=progress)
-        scores = _required(coherence(store, models[k], cluster, progress))
+            model = refit(store, k, ALPHA0, cluster, progress=progress)
+        scores = _required(coherence(store, model, cluster, progress))
+        models[k] = model.with_coherence(scores.umass, scores.npmi)
         table.add_row(
             str(k),
             f"{scores.npmi.mean():.3f}",
             f"{scores.umass.mean():.1f}",
-            f"{models[k].captured:.2f}",
+            f"{model.captured:.2f}",
             f"{costs.steps[-1].seconds:.1f}",
         )
     console.print(table, "")
 
     model = models[SHOWN_TOPICS]
-    scores = _required(coherence(store, model, cluster, progress))
-    model = model.with_coherence(scores.umass, scores.npmi)
     store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")
     lines = topic_lines(model, store.vocabulary, 10)
     print_topics(console, lines, f"{SHOWN_TOPICS} topics of latent Dirichlet allocation")

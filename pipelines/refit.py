@@ -92,7 +92,8 @@ def refit(
     """
     progress = progress or Silent()
     RotationEvidence.zero(1, rotation)
-    if not store.length_histogram().C3:
+    histogram = store.length_histogram()
+    if not histogram.C3:
         raise NotIdentifiable(
             f"version {store.version} of the store counts no document of three vocabulary words; "
             "run `streaming-moments update` first"
@@ -107,7 +108,7 @@ def refit(
         cluster, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
     )
     whitened = client.submit(
-        whiten_rows, cores, store.length_histogram(), store.basis, n_topics, alpha0, pure=False
+        whiten_rows, cores, histogram, store.basis, n_topics, alpha0, pure=False
     )
     del cores
     whitening = whitened.result()
@@ -137,7 +138,6 @@ def refit(
     for index, (part, counts) in enumerate(parts):
         block = RowBlock(index, store.row_blocks)
         rows[block.rows], word_counts[block.rows] = part, counts
-    histogram = store.length_histogram()
     return finish(rows, turn, word_counts, histogram, store.basis, whitening, rotation)
 
 

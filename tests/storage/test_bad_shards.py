@@ -2,21 +2,17 @@
 
 import bz2
 import gzip
-import io
-import itertools
-import json
 import os
 import pickle
 import tracemalloc
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
@@ -27,7 +23,6 @@ from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 POLICY = TokenPolicy(stop_words=("and", "the"))
-ID_VOCABULARY = Vocabulary(("nine", "three", "seven"), core=2, token_ids=(9, 3, 7))
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda content: content,
     ".gz": gzip.compress,
@@ -35,40 +30,6 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
 }
 VOCABULARY = Vocabulary(("law", "sea"), core=1, policy=POLICY.fingerprint)
-
-
-def parquet(rows: int | None = None, **columns: Any) -> bytes:
-    stream = io.BytesIO()
-    pq.write_table(pa.table(columns), stream, row_group_size=rows)
-    return stream.getvalue()
-
-
-def jsonl(texts: list[str]) -> bytes:
-    return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
-
-
-@pytest.fixture(params=["local", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "local":
-        yield str(tmp_path)
-        return
-    folder = f"/{uuid.uuid4().hex}"
-    yield f"memory://{folder}"
-    fsspec.filesystem("memory").rm(folder, recursive=True)
-
-
-def put(place: str, name: str, content: bytes) -> Shard:
-    with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
-        stream.write(content)
-    return Shard(f"{place}/{name}", len(content))
-
-
-def put_local(folder: Path, name: str, content: bytes) -> Shard:
-    return put(str(folder), name, content)
-
-
-def flat(chunks: Iterator[list[str]]) -> list[str]:
-    return list(itertools.chain.from_iterable(chunks))
 
 
 BAD = [

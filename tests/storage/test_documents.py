@@ -4,20 +4,18 @@ import bz2
 import gzip
 import io
 import itertools
-import json
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_shards import flat, jsonl, lda_c, parquet, put, put_local
 
 from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat, list_shards
 
 TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
 IDS: list[tuple[list[int], list[int]]] = [([7, 3], [2, 1]), ([], []), ([9, 1000000007], [5, 1])]
@@ -27,48 +25,6 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
 }
-
-
-def parquet(rows: int | None = None, **columns: Any) -> bytes:
-    stream = io.BytesIO()
-    pq.write_table(pa.table(columns), stream, row_group_size=rows)
-    return stream.getvalue()
-
-
-def lda_c(documents: list[tuple[list[int], list[int]]]) -> bytes:
-    lines = (
-        " ".join([str(len(ids)), *(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))])
-        for ids, counts in documents
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def jsonl(texts: list[str]) -> bytes:
-    return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
-
-
-@pytest.fixture(params=["local", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "local":
-        yield str(tmp_path)
-        return
-    folder = f"/{uuid.uuid4().hex}"
-    yield f"memory://{folder}"
-    fsspec.filesystem("memory").rm(folder, recursive=True)
-
-
-def put(place: str, name: str, content: bytes) -> Shard:
-    with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
-        stream.write(content)
-    return Shard(f"{place}/{name}", len(content))
-
-
-def put_local(folder: Path, name: str, content: bytes) -> Shard:
-    return put(str(folder), name, content)
-
-
-def flat(chunks: Iterator[list[str]]) -> list[str]:
-    return list(itertools.chain.from_iterable(chunks))
 
 
 def entries(chunks: Iterator[Any]) -> list[tuple[list[int], list[int]]]:

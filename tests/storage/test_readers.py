@@ -1,98 +1,36 @@
 """Shards counted over a vocabulary, and what does not belong together."""
 
 import gzip
-import io
-import json
 import uuid
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_shards import (
+    ID_VOCABULARY,
+    TERMS,
+    brute_force,
+    jsonl,
+    lda_c,
+    parquet,
+    put,
+    put_local,
+    read_all,
+    rows,
+    vocabulary_for,
+)
 
-from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
 
 POLICY = TokenPolicy(stop_words=("and", "the"))
-TERMS = ("sea", "law", "ship", "été", "हिन्दी")
-ID_VOCABULARY = Vocabulary(("nine", "three", "seven"), core=2, token_ids=(9, 3, 7))
-
-
-def vocabulary_for(policy: TokenPolicy) -> Vocabulary:
-    return Vocabulary(TERMS, core=2, policy=policy.fingerprint)
-
-
-def parquet(rows: int | None = None, **columns: Any) -> bytes:
-    stream = io.BytesIO()
-    pq.write_table(pa.table(columns), stream, row_group_size=rows)
-    return stream.getvalue()
-
-
-def lda_c(documents: list[tuple[list[int], list[int]]]) -> bytes:
-    lines = (
-        " ".join([str(len(ids)), *(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))])
-        for ids, counts in documents
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def jsonl(texts: list[str]) -> bytes:
-    return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
-
-
-@pytest.fixture(params=["local", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "local":
-        yield str(tmp_path)
-        return
-    folder = f"/{uuid.uuid4().hex}"
-    yield f"memory://{folder}"
-    fsspec.filesystem("memory").rm(folder, recursive=True)
-
-
-def put(place: str, name: str, content: bytes) -> Shard:
-    with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
-        stream.write(content)
-    return Shard(f"{place}/{name}", len(content))
-
-
-def put_local(folder: Path, name: str, content: bytes) -> Shard:
-    return put(str(folder), name, content)
-
-
-def brute_force(texts: list[str], policy: TokenPolicy) -> tuple[list[list[int]], int]:
-    passages = [Counter(passage) for text in texts for passage in policy.passages(text)]
-    outside = sum(n for passage in passages for term, n in passage.items() if term not in TERMS)
-    return [[passage[term] for term in TERMS] for passage in passages], outside
-
-
-def read_all(
-    shard: Shard,
-    form: ShardFormat,
-    vocabulary: Vocabulary,
-    policy: TokenPolicy | None,
-    limits: ReadLimits | None = None,
-) -> tuple[CountBatch, int]:
-    read = list(read_shard(shard, form, vocabulary, policy, limits or ReadLimits()))
-    return concatenate([part.batch for part in read]), sum(part.outside for part in read)
-
-
-def rows(batch: CountBatch) -> list[list[int]]:
-    dense: list[list[int]] = batch.to_csr().toarray().tolist()
-    return dense
 
 
 @settings(deadline=None, max_examples=40)

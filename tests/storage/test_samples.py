@@ -1,89 +1,37 @@
 """Samples of shards over their own terms."""
 
 import itertools
-import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_shards import (
+    ID_VOCABULARY,
+    TERMS,
+    brute_force,
+    jsonl,
+    lda_c,
+    put,
+    put_local,
+    read_all,
+    rows,
+    vocabulary_for,
+)
 
-from streaming_moments.counts import CountBatch, concatenate
+from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
-from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
 IDS: list[tuple[list[int], list[int]]] = [([7, 3], [2, 1]), ([], []), ([9, 1000000007], [5, 1])]
 POLICY = TokenPolicy(stop_words=("and", "the"))
-TERMS = ("sea", "law", "ship", "été", "हिन्दी")
-ID_VOCABULARY = Vocabulary(("nine", "three", "seven"), core=2, token_ids=(9, 3, 7))
-
-
-def vocabulary_for(policy: TokenPolicy) -> Vocabulary:
-    return Vocabulary(TERMS, core=2, policy=policy.fingerprint)
-
-
-def lda_c(documents: list[tuple[list[int], list[int]]]) -> bytes:
-    lines = (
-        " ".join([str(len(ids)), *(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))])
-        for ids, counts in documents
-    )
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def jsonl(texts: list[str]) -> bytes:
-    return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
-
-
-@pytest.fixture(params=["local", "memory"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "local":
-        yield str(tmp_path)
-        return
-    folder = f"/{uuid.uuid4().hex}"
-    yield f"memory://{folder}"
-    fsspec.filesystem("memory").rm(folder, recursive=True)
-
-
-def put(place: str, name: str, content: bytes) -> Shard:
-    with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
-        stream.write(content)
-    return Shard(f"{place}/{name}", len(content))
-
-
-def put_local(folder: Path, name: str, content: bytes) -> Shard:
-    return put(str(folder), name, content)
-
-
-def brute_force(texts: list[str], policy: TokenPolicy) -> tuple[list[list[int]], int]:
-    passages = [Counter(passage) for text in texts for passage in policy.passages(text)]
-    outside = sum(n for passage in passages for term, n in passage.items() if term not in TERMS)
-    return [[passage[term] for term in TERMS] for passage in passages], outside
-
-
-def read_all(
-    shard: Shard,
-    form: ShardFormat,
-    vocabulary: Vocabulary,
-    policy: TokenPolicy | None,
-    limits: ReadLimits | None = None,
-) -> tuple[CountBatch, int]:
-    read = list(read_shard(shard, form, vocabulary, policy, limits or ReadLimits()))
-    return concatenate([part.batch for part in read]), sum(part.outside for part in read)
-
-
-def rows(batch: CountBatch) -> list[list[int]]:
-    dense: list[list[int]] = batch.to_csr().toarray().tolist()
-    return dense
 
 
 @pytest.mark.parametrize("passage_words", [None, 2])
