@@ -11,9 +11,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Documents gathered at a time for one word: keeps both operands of the product in the L2 cache.
-_GATHER = 1024
-
 
 @njit(cache=True, nogil=True)
 def transpose(
@@ -49,89 +46,22 @@ def project(
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
     basis: NDArray[np.int8],
-    projections: NDArray[np.float64],
+    projections: NDArray[np.float32],
 ) -> None:
-    """`projections += X[:, :core] @ basis`, (documents, s) float64, exact below 2^53."""
+    """`projections[:] = X[:, :core] @ basis`, (documents, s) float32, summed exactly in float64."""
     core, columns = basis.shape
+    total = np.empty(columns)
     for document in range(indptr.size - 1):
+        total[:] = 0
         for entry in range(indptr[document], indptr[document + 1]):
             if words[entry] >= core:
                 break
             row = basis[words[entry]]
             count = counts[entry]
             for column in range(columns):
-                projections[document, column] += count * row[column]
-
-
-@njit(cache=True, nogil=True)
-def add_triples(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    values: NDArray[np.int32],
-    projections: NDArray[np.float64],
-    long: NDArray[np.bool_],
-    triples: NDArray[np.int64],
-) -> None:
-    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, packed upper triangle.
-
-    Word-major: the y of the documents that hold word i are gathered, then one small matrix
-    product does the work, because `X' (y (x) y)` as a sparse product is bound by memory.
-    The caller makes sure that every partial sum stays below 2^53, so float64 is exact.
-    """
-    columns = projections.shape[1]
-    gathered = np.empty((_GATHER, columns))
-    weighted = np.empty((_GATHER, columns))
-    product = np.empty((columns, columns))
-    for row in range(triples.shape[0]):
-        word = first + row * step
-        target = triples[row]
-        entry = starts[word]
-        while entry < starts[word + 1]:
-            filled = 0
-            while entry < starts[word + 1] and filled < _GATHER:
-                document = documents[entry]
-                if not long[document]:
-                    for column in range(columns):
-                        value = projections[document, column]
-                        gathered[filled, column] = value
-                        weighted[filled, column] = value * values[entry]
-                    filled += 1
-                entry += 1
-            np.dot(gathered[:filled].T, weighted[:filled], product)
-            place = 0
-            for one in range(columns):
-                for two in range(one, columns):
-                    target[place] += np.int64(product[one, two])
-                    place += 1
-
-
-@njit(cache=True, nogil=True)
-def add_long_triples(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    values: NDArray[np.int32],
-    projections: NDArray[np.float64],
-    long: NDArray[np.bool_],
-    triples: NDArray[np.int64],
-) -> None:
-    """As `add_triples`, for the long documents: int64 arithmetic, exact below 2^62."""
-    columns = projections.shape[1]
-    for row in range(triples.shape[0]):
-        word = first + row * step
-        for entry in range(starts[word], starts[word + 1]):
-            if not long[documents[entry]]:
-                continue
-            y = projections[documents[entry]]
-            place = 0
-            for one in range(columns):
-                scaled = np.int64(values[entry]) * np.int64(y[one])
-                for two in range(one, columns):
-                    triples[row, place] += scaled * np.int64(y[two])
-                    place += 1
+                total[column] += count * row[column]
+        for column in range(columns):
+            projections[document, column] = total[column]
 
 
 @njit(cache=True, nogil=True)

@@ -35,8 +35,9 @@ class ProjectedBatch:
         Where each word's entries begin.
     documents, values : (entries,) int32
         Document and count of the entries by word.
-    projections : (documents, s) float64
-        y, whole numbers.
+    projections : (documents, s) float32
+        y, whole numbers: `c max|y|^2 < 2^62` and `max|y| <= 128 c` leave `max|y| < 2^23`, so they
+        are exact, and half the bytes of float64 for kernels that wait for them.
     long : (documents,) bool
         Documents whose products could pass 2^53 and are summed in int64.
     core_starts : (documents + 1,) int64
@@ -50,7 +51,7 @@ class ProjectedBatch:
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
     values: NDArray[np.int32]
-    projections: NDArray[np.float64]
+    projections: NDArray[np.float32]
     long: NDArray[np.bool_]
     core_starts: NDArray[np.int64]
     packed: NDArray[np.uint32] | None
@@ -75,7 +76,7 @@ class ProjectedBatch:
         starts, documents, values = kernels.transpose(
             batch.indptr, batch.words, batch.counts, batch.n_words
         )
-        projections = np.zeros((batch.documents, basis.columns))
+        projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
         kernels.project(batch.indptr, batch.words, batch.counts, basis.matrix, projections)
         long = _long_documents(batch.lengths, projections)
         _refuse_endless(batch.lengths, projections)
@@ -92,7 +93,7 @@ class ProjectedBatch:
 
 
 def triple_bounds(
-    lengths: NDArray[np.int64], projections: NDArray[np.float64]
+    lengths: NDArray[np.int64], projections: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """(documents,) float64: no entry of any T_i gains more than this from the document."""
     if projections.size == 0:
@@ -114,7 +115,7 @@ def _packed(
     return core_starts, packed
 
 
-def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float64]) -> None:
+def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float32]) -> None:
     bounds = triple_bounds(lengths, projections)
     if bounds.size and bounds.max() >= LARGEST_TOTAL:
         document = int(bounds.argmax())
@@ -125,7 +126,7 @@ def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float64]
 
 
 def _long_documents(
-    lengths: NDArray[np.int64], projections: NDArray[np.float64]
+    lengths: NDArray[np.int64], projections: NDArray[np.float32]
 ) -> NDArray[np.bool_]:
     bounds = triple_bounds(lengths, projections)
     order = np.argsort(bounds, kind="stable")

@@ -1,9 +1,9 @@
-"""How good topics are: coherence from stored counts, relevance, top words."""
+"""How good topics are: coherence from stored counts, relevance, diversity, agreement."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import InvalidInput
@@ -178,6 +178,86 @@ def npmi_coherence(
     # two words in every document say nothing about each other: 0 / 0 is 0
     scores = np.where(together, ratio / np.where(scale > 0, scale, 1.0), -1.0)
     return np.asarray(scores.mean(axis=1), dtype=np.float64)
+
+
+def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
+    """Share of different words among the top words of all topics (Dieng, Ruiz, Blei 2020).
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        Columns on the simplex.
+    number : int
+        Top words of a topic, 1 to n.
+
+    Returns
+    -------
+    float
+        1 when no two topics share a top word, 1 / k when all have the same.
+
+    Raises
+    ------
+    InvalidInput
+        A number outside 1 to n.
+
+    Examples
+    --------
+    >>> topic_diversity(np.array([[0.5, 0.5], [0.4, 0.1], [0.1, 0.4]]), 2)
+    0.75
+    """
+    if not 1 <= number <= topics.shape[0]:
+        raise InvalidInput(f"{number} top words asked for; there are 1 to {topics.shape[0]}")
+    top = top_words(topics, number)
+    return np.unique(top).size / top.size
+
+
+def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
+    """Agreement of two assignments of the same documents, whatever the topics are called.
+
+    With n_ij the documents in cluster i of one and j of the other, a_i and b_j their sums and
+    `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`, it is
+    `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
+    (Hubert and Arabie 1985, eq. 5).
+
+    Parameters
+    ----------
+    one, two : (documents,) integers
+        Topic of each document.
+
+    Returns
+    -------
+    float
+        1 for the same partition, about 0 for independent ones, at least -1.
+
+    Raises
+    ------
+    InvalidInput
+        Assignments of different numbers of documents, or of none.
+
+    Examples
+    --------
+    >>> adjusted_rand_index([0, 0, 1, 1], [5, 5, 2, 2])
+    1.0
+    """
+    first, second = np.asarray(one), np.asarray(two)
+    if first.ndim != 1 or first.shape != second.shape or not first.size:
+        raise InvalidInput(
+            f"assignments of shapes {first.shape} and {second.shape}; give two of the same "
+            "documents"
+        )
+    rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
+    cells = np.unique(np.stack([rows, columns]), axis=1, return_counts=True)[1]
+    together = _pairs(cells)
+    apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
+    expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
+    largest = (apart + other) / 2
+    # one cluster each, or every document alone in both: the same partition
+    return (together - expected) / (largest - expected) if largest != expected else 1.0
+
+
+def _pairs(sizes: NDArray[np.int64]) -> int:
+    """Pairs inside clusters of these sizes."""
+    return sum(size * (size - 1) // 2 for size in sizes.tolist())
 
 
 def _top_counts(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments import kernels
+from streaming_moments import kernels, triple_kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
@@ -158,9 +158,9 @@ class MomentStatistics:
             document_frequencies += np.diff(projected.starts)[block.rows]
             _add_pairs(projected, block, pair_counts, together)
             sketch = (projected.projections, projected.long, triple_sketch)
-            kernels.add_triples(first, step, *by_word, *sketch)
+            triple_kernels.add_triples(first, step, *by_word, *sketch)
             if projected.long.any():
-                kernels.add_long_triples(first, step, *by_word, *sketch)
+                triple_kernels.add_long_triples(first, step, *by_word, *sketch)
         return cls(
             basis,
             block,

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, kernels
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, kernels, triple_kernels
 from streaming_moments.packing import pack
 from streaming_moments.projection import ProjectedBatch
 
 
-@pytest.fixture(params=[(1, 5, 4, 2), (40, 30, 20, 3), (3000, 12, 12, 6)])
+@pytest.fixture(
+    params=[(1, 5, 4, 2), (40, 30, 20, 3), (3000, 12, 12, 6), (300, 20, 20, 17), (120, 40, 38, 36)]
+)
 def projected(request):
     documents, n_words, core, columns = request.param
     rng = np.random.default_rng(documents)
@@ -46,9 +48,28 @@ def test_triples(projected, block, long):
     expected = pack(np.einsum("di,da,db->iab", X, y, y))[block.rows]
     found = np.zeros(expected.shape, dtype=np.int64)
     arguments = (block.index, block.step, projected.starts, projected.documents, projected.values)
-    kernels.add_triples(*arguments, projected.projections, flags, found)
-    kernels.add_long_triples(*arguments, projected.projections, flags, found)
+    triple_kernels.add_triples(*arguments, projected.projections, flags, found)
+    triple_kernels.add_long_triples(*arguments, projected.projections, flags, found)
     assert np.array_equal(found, expected)
+
+
+def test_the_largest_projections_are_whole_numbers_still():
+    # near the longest document accepted: y above 2^22 of either sign
+    basis = Basis(np.array([[127, -126], [126, 127]], dtype=np.int8), 2)
+    counts = np.array([[60_001, 1_000], [1, 9], [3, 2]])
+    projected = ProjectedBatch.of(CountBatch.from_csr(counts), basis)
+    y = counts @ basis.matrix.astype(np.int64)
+    assert np.abs(y).max() > 2**22
+    assert projected.long.any()
+    assert np.array_equal(projected.projections, y)
+    found = MomentStatistics.of(CountBatch.from_csr(counts), basis).triple_sketch
+    assert found.tolist() == [
+        [
+            sum(int(x[i]) * int(v[a]) * int(v[b]) for x, v in zip(counts, y, strict=True))
+            for a, b in ((0, 0), (0, 1), (1, 1))
+        ]
+        for i in range(2)
+    ]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
