@@ -1,0 +1,83 @@
+"""`python tests/benchmarks`: measure, print, write."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+from corpora import make_planted
+from measure import Measurement, measure
+from plot import plot
+from programme import Programme
+from report import Machine, Report
+from rich.console import Console
+
+QUICK_DOCUMENTS, QUICK_TOPICS = (2000,), (20,)
+
+
+@click.command()
+@click.option("--output", default=".bench", show_default=True, help="Folder for all that is made.")
+@click.option("--only", help="Only measurements whose name holds this.")
+@click.option("--documents", type=int, multiple=True, help="Sizes, repeatable [20000, 200000].")
+@click.option("--topics", type=int, multiple=True, help="Planted topics, repeatable [20, 50].")
+@click.option("--quick", is_flag=True, help="2,000 documents, 20 topics.")
+@click.option("--repeat", default=1, show_default=True, help="Measurements of each; the median.")
+@click.option("--limit", default=900.0, show_default=True, help="Seconds for a measurement.")
+@click.option("--all", "everything", is_flag=True, help="Also what an hour has no room for.")
+@click.option("--list", "only_list", is_flag=True, help="Print the measurements' names.")
+def main(
+    output: str,
+    only: str | None,
+    documents: tuple[int, ...],
+    topics: tuple[int, ...],
+    quick: bool,
+    repeat: int,
+    limit: float,
+    everything: bool,
+    only_list: bool,
+) -> None:
+    """Measure this project and its peers side by side, each in a fresh process."""
+    # terminated, it ends the process it measures as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    folder = Path(output).resolve()
+    programme = Programme(
+        str(folder / "corpora"),
+        tuple(sorted(documents)) or (QUICK_DOCUMENTS if quick else (20_000, 200_000)),
+        tuple(sorted(topics)) or (QUICK_TOPICS if quick else (20, 50)),
+        everything,
+    )
+    jobs = [job for job in programme.jobs() if only is None or only in job.name]
+    if not jobs:
+        raise click.UsageError(f"no measurement's name holds {only!r}; --list shows them")
+    if only_list:
+        click.echo("\n".join(job.name for job in jobs))
+        return
+    # not a terminal: whole lines
+    console = Console() if sys.stdout.isatty() else Console(width=140)
+    (folder / "corpora").mkdir(parents=True, exist_ok=True)
+    for corpus in programme.planted():
+        make_planted(corpus, with_texts=corpus == programme.text_corpus())
+    measured: list[Measurement] = []
+    machine = Machine.here()
+    for turn in range(repeat):
+        for number, job in enumerate(jobs, start=1):
+            found = measure(job, limit, folder / "run")
+            measured.append(found)
+            console.print(
+                f"[{turn * len(jobs) + number}/{repeat * len(jobs)}] {found.name}: "
+                f"{found.outcome}, {found.seconds:.1f} s {found.error}",
+                markup=False,
+                highlight=False,
+            )
+            # kept after each: an hour's run that is interrupted leaves what it has
+            Report(machine, programme, limit, tuple(measured)).write(folder)
+    report = Report(machine, programme, limit, tuple(measured))
+    report.print(console)
+    plot(report, folder / "bench.png")
+    console.print(f"{folder}: bench.json, bench.md, bench.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Which measurements there are, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from corpora import Planted
+from jobs import PlantedFit, PlantedPipelines, RealFit
+from measure import Job
+from methods import Method
+from ours import FromCounts
+from rivals import GensimLda, SklearnLda, TomotopyLda
+from scaling import StoreCosts, TextReading, TripleKernel, UpdateScaling
+from tensors import Parafac, PowerMethod
+
+PEERS: tuple[Method, ...] = (
+    GensimLda(1),
+    SklearnLda(1),
+    TomotopyLda(50),
+    GensimLda(5),
+    SklearnLda(5),
+    TomotopyLda(200),
+)
+TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
+JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
+REAL_TOPICS = 20
+LONG_REASON = "an hour's run has no room for it; one pass is measured, --all measures both"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A measurement that is not made, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Programme:
+    """The measurements of a run.
+
+    Parameters
+    ----------
+    cache : str
+        Folder of the corpora.
+    documents, topics : tuple of int
+        Sizes of the planted corpora, rising; each pair is one corpus.
+    everything : bool
+        Also what is left out otherwise, as it takes too long.
+    """
+
+    cache: str
+    documents: tuple[int, ...]
+    topics: tuple[int, ...]
+    everything: bool = False
+
+    def planted(self) -> list[Planted]:
+        return [Planted(self.cache, d, k) for d in self.documents for k in self.topics]
+
+    def jobs(self) -> list[Job]:
+        """All measurements: the real corpora, scaling, and the planted corpora by size."""
+        return [
+            *(job for name in ("reuters", "sotu") for job in self._real(name)),
+            *self._scaling(),
+            *(job for corpus in self.planted() for job in self._beside(corpus)),
+        ]
+
+    def text_corpus(self) -> Planted:
+        """The planted corpus of which there are texts as well."""
+        return self.planted()[0]
+
+    def left_out(self) -> list[LeftOut]:
+        return [
+            LeftOut(f"{corpus.name}: {method.name}", LONG_REASON)
+            for corpus in self.planted()
+            for method in PEERS
+            if not self._measured(corpus, method)
+        ]
+
+    def _beside(self, corpus: Planted) -> list[Job]:
+        """Ours between the peers, the first once more at the end, so that drift shows."""
+        ours: list[Job] = [
+            PlantedFit(JOINT, corpus),
+            PlantedPipelines(0, corpus),
+            PlantedPipelines(1, corpus),
+            PlantedPipelines(2, corpus),
+            PlantedFit(FEATURE, corpus),
+            PlantedFit(TENSORS[0], corpus),
+            PlantedFit(TENSORS[1], corpus),
+        ]
+        peers: list[Job] = [PlantedFit(m, corpus) for m in PEERS if self._measured(corpus, m)]
+        between = [job for pair in zip_longest(ours, peers) for job in pair if job is not None]
+        return [*between, PlantedFit(JOINT, corpus, again=True)]
+
+    def _measured(self, corpus: Planted, method: Method) -> bool:
+        return self.everything or not _too_long(corpus, method)
+
+    def _real(self, corpus: str) -> list[Job]:
+        methods = (JOINT, *PEERS[:3], FEATURE, *PEERS[3:], *TENSORS)
+        return [RealFit(method, corpus, REAL_TOPICS, self.cache) for method in methods]
+
+    def _scaling(self) -> list[Job]:
+        text = self.text_corpus()
+        k, most = self.topics[0], self.topics[-1]
+        sizes = sorted({self.documents[0], self.documents[-1]})
+        some = [Planted(self.cache, size, k) for size in sizes]
+        # 32 topics are asked of these: the corpus must have as many, where there is one
+        stores = [Planted(self.cache, size, most) for size in sizes]
+        return [
+            *(TripleKernel(text, threads) for threads in (1, 2)),
+            *(TextReading(text, whole) for whole in (False, True)),
+            *(UpdateScaling(corpus, processes) for corpus in some for processes in (1, 2)),
+            *(StoreCosts(corpus) for corpus in stores),
+        ]
+
+
+# Documents and topics from which on a setting is left out, so that the run fits in an hour.
+_LONG: tuple[tuple[int, int, Method], ...] = (
+    (200_000, 20, SklearnLda(5)),
+    (200_000, 50, GensimLda(5)),
+)
+
+
+def _too_long(corpus: Planted, method: Method) -> bool:
+    return any(
+        corpus.documents >= documents and corpus.n_topics >= topics and method == one
+        for documents, topics, one in _LONG
+    )
