@@ -3,12 +3,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test faults lint clean
+.PHONY: help install demo test faults bench lint clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
 	@echo "make test   install, then linting, types, import contract and all tests"
-	@echo "make faults the long form of the random tests of the store (SEED=, HISTORIES=)"
+	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
+	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -35,8 +36,12 @@ test: lint
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
-	STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
-	$(BIN)/python -m pytest tests/storage/test_random_histories.py --hypothesis-seed=$$seed
+	SEED=$$seed STREAMING_MOMENTS_FAULTS=long STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
+	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py --hypothesis-seed=$$seed
+
+bench: install
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python tests/benchmarks $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

@@ -17,8 +17,8 @@ from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
     console,
-    document_option,
     json_option,
+    limit_options,
     print_json,
     running,
     storage_option,
@@ -85,7 +85,7 @@ def cli(debug: bool) -> None:
     help="Of the sample and the basis.",
 )
 @click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
-@document_option
+@limit_options
 @cluster_options
 @storage_option
 def create(
@@ -101,6 +101,7 @@ def create(
     passage_words: int | None,
     codocuments: bool,
     max_document_bytes: int,
+    max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
     workers: int,
@@ -135,7 +136,7 @@ def create(
             PilotOptions(**pilot),
             cluster,
             codocuments,
-            ReadLimits(document_bytes=max_document_bytes),
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
         )
@@ -158,7 +159,7 @@ def create(
     show_default=True,
     help="Sum up the segments when there are so many; 0: never.",
 )
-@document_option
+@limit_options
 @worker_timeout_option
 @cluster_options
 @storage_option
@@ -172,6 +173,7 @@ def update(
     compact_after: int,
     worker_timeout: timedelta,
     max_document_bytes: int,
+    max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
     workers: int,
@@ -190,7 +192,7 @@ def update(
             listed,
             cluster,
             skip_bad_shards,
-            ReadLimits(document_bytes=max_document_bytes),
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
             old=copies if replace else None,
@@ -347,7 +349,7 @@ def status(
     show_default=True,
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the Gibbs sampler.")
-@document_option
+@limit_options
 @cluster_options
 @storage_option
 @json_option
@@ -359,6 +361,7 @@ def transform(
     method: Any,
     seed: int | None,
     max_document_bytes: int,
+    max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
     workers: int,
@@ -378,7 +381,7 @@ def transform(
             cluster,
             method,
             seed,
-            ReadLimits(document_bytes=max_document_bytes),
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
         )

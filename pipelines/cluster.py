@@ -14,12 +14,35 @@ from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
+
+# Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
+_UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 # What is left of a machine for the operating system, the page cache and the scheduler.
 _SHARE_OF_MEMORY = 0.6
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
+
+
+class SchedulerLost(StreamingMomentsError):
+    """The scheduler died, or was restarted, while a job ran.
+
+    Parameters
+    ----------
+    address : str
+        Where it was.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+    def __str__(self) -> str:
+        return (
+            f"the scheduler at {self.address} died, or was restarted, while the job ran; every "
+            "commit so far is kept; start the scheduler and run it again"
+        )
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,8 @@ class Cluster:
         Whether the worker lives in this process, whose memory:// it then shares.
     worker_timeout : float
         Seconds without any worker after which a job gives up.
+    address : str
+        Of the scheduler.
     """
 
     client: Client
@@ -48,6 +73,7 @@ class Cluster:
     memory: int
     embedded: bool
     worker_timeout: float = WORKER_TIMEOUT
+    address: str = ""
 
 
 @contextmanager
@@ -69,6 +95,8 @@ def connect(
     ------
     InvalidInput
         Both a scheduler and workers, a negative number, or an address nobody answers.
+    SchedulerLost
+        The scheduler that was joined is gone before the work is done.
     """
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
@@ -91,6 +119,7 @@ def connect(
         if workers:
             local = LocalCluster(
                 n_workers=workers,
+                preload=[_UNINTERRUPTED],
                 threads_per_worker=max(1, cores // workers),
                 dashboard_address=":0",
                 memory_limit=0,
@@ -122,28 +151,41 @@ def _joined(scheduler: str) -> Iterator[Client]:
             "tcp:// address"
         ) from error
     with _quiet_logs(), client:
-        yield client
+        try:
+            yield client
+        except StreamingMomentsError:
+            raise
+        except Exception as error:
+            if client.status == "running":
+                raise
+            # what a client says that has lost its scheduler depends on what it was doing
+            raise SchedulerLost(scheduler) from error
 
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    # Dask gives its client a level of its own
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _described(
     client: Client, memory: int | None, embedded: bool, machine_workers: int = 0
 ) -> Cluster:
-    info: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
+    info = identity["workers"]
     if not info:
         raise InvalidInput("the cluster has no workers; start some with `dask worker`")
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
     available = MEMORY_LIMIT // max(machine_workers, 1)
     allowed = int(_SHARE_OF_MEMORY * (min(limits) if limits else available))
-    return Cluster(client, len(info), threads, allowed if memory is None else memory, embedded)
+    budget = allowed if memory is None else memory
+    return Cluster(client, len(info), threads, budget, embedded, address=identity["address"])

@@ -10,7 +10,7 @@ import numpy as np
 from streaming_moments.basis import DEFAULT_CORE, Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import BATCH_BYTES, plan_reading
+from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import require_absent
@@ -123,9 +123,9 @@ def create(
         The memory budget cannot hold a read task.
     """
     require_absent(Folder.at(url, storage_options))
-    limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
-    plan = plan_reading(cluster.threads, cluster.memory, limits.document_bytes)
-    limits = replace(limits, batch_bytes=plan.batch_bytes)
+    limits = limits or LIMITS
+    plan = plan_reading(cluster.threads, cluster.memory, limits)
+    limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     quotas = _quotas(shards, options)
     calls = [
         (shard, form, policy, quota, options.seed + place, limits, storage_options)

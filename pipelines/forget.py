@@ -11,7 +11,13 @@ from streaming_moments.pipelines.groups import Gathering, gather_all
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.changes import Recount, require_counted, require_known
+from streaming_moments.storage.changes import (
+    Recount,
+    kept_segments,
+    require_counted,
+    require_known,
+    segments_of,
+)
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.forgetting import commit_recount, require_non_negative
 from streaming_moments.storage.ledger import ShardRecord
@@ -63,7 +69,15 @@ def forget(
     """
     progress = progress or Silent()
     store = store.latest()
-    require_known(store.ledger(), [shard.url for shard in shards])
+    ledger = store.ledger()
+    require_known(ledger, [shard.url for shard in shards])
+    # before anything is written: what has changed would leave a segment that nobody commits
+    for shard, mark in zip(
+        shards, _fingerprints(cluster, shards, storage_options, progress), strict=True
+    ):
+        counted = ledger.find(shard.url)
+        if counted is not None:
+            require_counted(ledger, replace(counted, fingerprint=mark))
     gathering = Gathering.begin(store, cluster, progress, limits, storage_options)
     text = message or f"forget: {len(shards)} shards"
     return _checked(gathering, Recount("forget", text, removed=gather_all(gathering, shards)))
@@ -84,47 +98,64 @@ def replace_changed(
     changed : sequence of (Shard, ShardRecord)
         Shards with new content, as they were counted.
     old : sequence of Shard
-        Copies of the old content at any URLs; they are told apart by their fingerprints.
+        Copies of the old content at any URLs; they are told apart by their fingerprints. Content
+        that a segment of the store holds alone needs none: that segment is dropped.
     storage_options : mapping, optional
         Options of the shards' file systems.
 
     Raises
     ------
     InvalidInput
-        The old content of a shard is not among `old`.
+        The old content of a shard is not among `old`, nor alone in a segment.
     ShardError, BoundExceeded, StoreError
         As `forget`.
     """
-    cluster = gathering.cluster
-    marks = run_bounded(
-        cluster,
-        fingerprint,
-        [(shard, storage_options) for shard in old],
-        2 * cluster.workers * cluster.threads,
-        gathering.progress,
-        "checking old content",
-    )
+    marks = _fingerprints(gathering.cluster, old, storage_options, gathering.progress)
     copies = dict(zip(marks, old, strict=True))
-    missing = [record for _, record in changed if record.fingerprint not in copies]
+    records = [record for _, record in changed]
+    missing = [record for record in records if record.fingerprint not in copies]
+    store = gathering.store
+    dropped = segments_of(store.commit, store.ledger(), missing)
+    held = {record for part in dropped for record in store.ledger().records(part.id)}
+    missing = [record for record in missing if record not in held]
     if missing:
         lines = "; ".join(f"{record.url} was counted as {record.fingerprint}" for record in missing)
         raise InvalidInput(
-            f"the old content of {len(missing)} changed shards is not given: {lines}; give copies "
-            "of it with --old URL"
+            f"the old content of {len(missing)} changed shards is not given, and no segment holds "
+            f"it alone: {lines}; give copies of it with --old URL"
         )
-    names = {copies[record.fingerprint].url: record.url for _, record in changed}
-    if len(names) < len(changed):
+    given = [record for record in records if record not in held]
+    names = {copies[record.fingerprint].url: record.url for record in given}
+    if len(names) < len(given):
         raise InvalidInput(
             "two changed shards had the same content before; replace them in two updates"
         )
-    taken = [copies[record.fingerprint] for _, record in changed]
     recount = Recount(
         "replace",
         f"replace: {len(changed)} shards",
         added=gather_all(gathering, [shard for shard, _ in changed]),
-        removed=gather_all(replace(gathering, names=names), taken),
+        removed=gather_all(
+            replace(gathering, names=names), [copies[record.fingerprint] for record in given]
+        ),
+        dropped=dropped,
     )
     return _checked(gathering, recount)
+
+
+def _fingerprints(
+    cluster: Cluster,
+    shards: Sequence[Shard],
+    storage_options: Mapping[str, object] | None,
+    progress: StepProgress,
+) -> list[str]:
+    return run_bounded(
+        cluster,
+        fingerprint,
+        [(shard, storage_options) for shard in shards],
+        2 * cluster.workers * cluster.threads,
+        progress,
+        "checking counted content",
+    )
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
@@ -134,7 +165,7 @@ def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
         for record in segment.shards:
             require_counted(store.ledger(), record)
     taken = [part for part in recount.references if part.sign < 0]
-    rest = (*store.commit.segments, *taken)
+    rest = (*kept_segments(store.commit, recount), *taken)
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     run_bounded(
         cluster,

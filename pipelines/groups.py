@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,7 +14,7 @@ from distributed import Future, KilledWorker
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import BATCH_BYTES, StateSize, UpdatePlan, plan_update
+from streaming_moments.pipelines.memory import LIMITS, StateSize, UpdatePlan, plan_update
 from streaming_moments.pipelines.parts import (
     PartAddress,
     PartSummary,
@@ -24,7 +24,13 @@ from streaming_moments.pipelines.parts import (
     write_block,
 )
 from streaming_moments.pipelines.progress import StepProgress
-from streaming_moments.pipelines.tasks import FinishedTasks, run_bounded
+from streaming_moments.pipelines.tasks import (
+    FinishedTasks,
+    WorkersLost,
+    cancel,
+    outcome_of,
+    run_bounded,
+)
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.segments import Segment
@@ -80,9 +86,9 @@ class Gathering:
         BoundExceeded
             The memory budget cannot hold the work.
         """
-        limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
-        plan = plan or plan_of(store, cluster, limits.document_bytes)
-        bounds = replace(limits, batch_bytes=plan.batch_bytes)
+        limits = limits or LIMITS
+        plan = plan or plan_of(store, cluster, limits)
+        bounds = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
         context = cluster.client.submit(
             ReadingContext.of, store, bounds, storage_options, pure=False
         )
@@ -116,12 +122,20 @@ class _PartlyRead(Exception):
         self.error = error
 
 
+class _Suspected(Exception):
+    """Shards of which parts that the group needs are lost with the workers that held them."""
+
+    def __init__(self, urls: frozenset[str]) -> None:
+        super().__init__(urls)
+        self.urls = urls
+
+
 @dataclass
 class _Group:
-    """Shards on their way to one commit; `parts` are those not yet added up."""
+    """Shards on their way to one commit; `parts` are those not yet added up, with their shards."""
 
     names: Mapping[str, str]
-    parts: list[Future[Any]] = field(default_factory=list)
+    parts: dict[Future[Any], str] = field(default_factory=dict)
     nbytes: int = 0
     histogram: LengthHistogram = field(default_factory=LengthHistogram.zero)
     records: list[ShardRecord] = field(default_factory=list)
@@ -129,6 +143,7 @@ class _Group:
     bad: list[ShardError] = field(default_factory=list)
     # shards of which not all parts are read: URL -> (documents, tokens, outside) so far
     unfinished: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    alone: bool = False  # it holds one shard, suspected of killing workers
 
     def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
         shard, histogram = address.shard, summary.histogram
@@ -142,7 +157,7 @@ class _Group:
                 f"none of its {documents} documents holds a word of the vocabulary; check its "
                 "language and the column, or create a store from such shards",
             )
-        self.parts.append(part)
+        self.parts[part] = shard.url
         self.nbytes += summary.nbytes
         self.histogram = self.histogram + histogram
         if summary.rest is None:
@@ -154,14 +169,19 @@ class _Group:
             self.unfinished[shard.url] = (documents, tokens, outside)
 
     def drop_parts(self) -> None:
-        self.parts = []
+        self.parts = {}
         self.nbytes = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self.parts or self.shards or self.unfinished)
 
-def plan_of(store: MomentStore, cluster: Cluster, document_bytes: int = BATCH_BYTES) -> UpdatePlan:
+
+def plan_of(store: MomentStore, cluster: Cluster, limits: ReadLimits = LIMITS) -> UpdatePlan:
     """Memory plan of gathering shards for this store on this cluster."""
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    return plan_update(size, cluster.threads, cluster.memory, document_bytes)
+    return plan_update(size, cluster.threads, cluster.memory, limits)
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
@@ -183,6 +203,10 @@ def gather_group(
 
     Where it is full in the middle of a shard, what was read is added up in a segment that no
     commit will name, and the group's own segment takes it over.
+
+    A worker that dies takes blame for all that it was doing. So a shard whose readers died goes
+    to the end of `waiting`, to be read alone in a group of its own; only one that kills its
+    workers there too is a bad one.
 
     Parameters
     ----------
@@ -208,8 +232,23 @@ def gather_group(
         except _PartlyRead as spoilt:
             # parts of it are in sums already: the group begins again without the shard
             late.append(spoilt.error)
-            waiting.clear()
-            waiting.extend(place for place in places if place.shard.url != spoilt.error.url)
+            _begin_again(waiting, places, leave={spoilt.error.url})
+        except _Suspected as suspected:
+            _begin_again(waiting, places, apart=suspected.urls)
+
+
+def _begin_again(
+    waiting: deque[PartAddress],
+    places: Sequence[PartAddress],
+    leave: Set[str] = frozenset(),
+    apart: Set[str] = frozenset(),
+) -> None:
+    """Put back what a group has taken, but for shards left out; those apart are read alone."""
+    alone = apart | {address.shard.url for address in waiting if address.alone}
+    kept = [address for address in places if address.shard.url not in leave]
+    waiting.clear()
+    waiting.extend(address for address in kept if address.shard.url not in alone)
+    waiting.extend(PartAddress(a.shard, alone=True) for a in kept if a.shard.url in alone)
 
 
 def _gather_group(
@@ -259,13 +298,14 @@ def _read_until_full(
     try:
         while True:
             # rests stand before new shards
-            ready = bool(waiting) and (not only_rests or waiting[0].first_batch > 0)
+            ready = bool(waiting) and _may_join(waiting[0], group, bool(running), only_rests)
             if not running and not (ready and group.nbytes < plan.counts_bytes):
                 return
             expected = group.nbytes + len(running) * plan.part_bytes
             room = len(running) < most and expected < plan.counts_bytes
             if ready and (room or not running):
                 address = waiting.popleft()
+                group.alone = address.alone
                 part = client.submit(read_part, address, context, plan.part_bytes, pure=False)
                 summary = client.submit(summary_of, part, pure=False)
                 running[summary] = (address, part)
@@ -273,23 +313,19 @@ def _read_until_full(
                 continue
             future = finished.next()
             address, part = running.pop(future)
-            failure = future.exception()
+            read = outcome_of(cluster, future)
             try:
-                if isinstance(failure, KilledWorker):
-                    raise ShardError(
-                        address.shard.url,
-                        "killed every worker that read it; give workers more memory, or cut it "
-                        "into smaller shards",
-                    ) from failure
-                if failure is not None:
-                    raise failure
-                read: PartSummary = future.result()
+                if isinstance(read, KilledWorker):
+                    waiting.append(_suspected(address, read, gathering))
+                    continue
+                if isinstance(read, BaseException):
+                    raise read
                 if read.rest is not None:
                     # the rest comes next: an unfinished shard holds up the commit
                     waiting.appendleft(read.rest)
                 group.add(part, address, read)
             except ShardError as error:
-                if address.first_batch and gathering.keep_going:
+                if address.begun and gathering.keep_going:
                     raise _PartlyRead(error) from error
                 group.bad.append(error)
             if group.bad and not gathering.keep_going:
@@ -299,7 +335,34 @@ def _read_until_full(
                     return
             yield len(group.records) + len(group.bad)
     finally:
-        client.cancel([*running, *(part for _, part in running.values())])
+        cancel(cluster, [*running, *(part for _, part in running.values())])
+
+
+def _may_join(address: PartAddress, group: _Group, running: bool, only_rests: bool) -> bool:
+    """Whether the group may take this next."""
+    if address.begun:
+        return True
+    if only_rests or group.alone:
+        return False
+    return not (address.alone and (running or group.begun))
+
+
+def _suspected(address: PartAddress, death: KilledWorker, gathering: Gathering) -> PartAddress:
+    """Where a shard whose readers died is read alone; a bad shard if it was alone."""
+    if death.task == gathering.context.key:
+        raise WorkersLost(
+            "the workers died time and again before they read a shard; see their logs, and run it "
+            "again"
+        ) from death
+    if address.alone:
+        raise ShardError(
+            address.shard.url,
+            "killed every worker that read it, though nothing else ran there; give workers more "
+            "memory, or cut it into smaller shards",
+        ) from death
+    if address.begun:
+        raise _Suspected(frozenset({address.shard.url})) from death
+    return PartAddress(address.shard, alone=True)
 
 
 def _write_segment(
@@ -310,11 +373,17 @@ def _write_segment(
 ) -> Segment:
     store, cluster = gathering.store, gathering.cluster
     writer = store.new_segment()
-    calls = [(index, writer, group.parts, earlier) for index in range(store.row_blocks)]
+    calls = [(index, writer, list(group.parts), earlier) for index in range(store.row_blocks)]
     in_flight = cluster.workers * cluster.threads
-    written = run_bounded(
-        cluster, write_block, calls, in_flight, gathering.progress, "adding up row blocks"
-    )
+    try:
+        written = run_bounded(
+            cluster, write_block, calls, in_flight, gathering.progress, "adding up row blocks"
+        )
+    except WorkersLost as error:
+        lost = frozenset(url for part, url in group.parts.items() if part.status == "error")
+        if lost and not group.alone:
+            raise _Suspected(lost) from error
+        raise
     return writer.seal(group.histogram, records, chain.from_iterable(written))
 
 

@@ -17,8 +17,8 @@ from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
     console,
-    document_option,
     json_option,
+    limit_options,
     print_json,
     running,
     storage_option,
@@ -65,9 +65,7 @@ def rollback(
     json_output: bool,
 ) -> None:
     """Make STORE again what it was at VERSION, by a new commit."""
-    back = rollback_store(
-        MomentStore.open(store, storage_options=storage_options), version, message
-    )
+    back = rollback_store(MomentStore.open(store, version, storage_options), version, message)
     _print_version(back, f"what version {version} was", json_output)
 
 
@@ -80,7 +78,8 @@ def verify(
     store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
 ) -> int:
     """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound."""
-    opened = MomentStore.open(store, version, storage_options)
+    # what open would refuse is to be listed
+    opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
     if json_output:
         print_json({"store": opened.url, "version": opened.version, "problems": problems})
@@ -158,7 +157,7 @@ def compact(
 @click.argument("store")
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--message", default="", help="For the log.")
-@document_option
+@limit_options
 @cluster_options
 @storage_option
 @json_option
@@ -167,6 +166,7 @@ def forget(
     shards: tuple[str, ...],
     message: str,
     max_document_bytes: int,
+    max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
     workers: int,
@@ -181,7 +181,7 @@ def forget(
             opened,
             listed,
             cluster,
-            ReadLimits(document_bytes=max_document_bytes),
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
             message,

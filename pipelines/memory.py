@@ -9,6 +9,7 @@ from streaming_moments.errors import BoundExceeded
 from streaming_moments.packing import packed_size
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import statistic_shapes
+from streaming_moments.storage.documents import ReadLimits
 
 MEBIBYTE = 1 << 20
 # Resident size of a worker process with everything imported and compiled, measured: 330 MiB.
@@ -16,6 +17,11 @@ PROCESS_BYTES = 400 * MEBIBYTE
 # A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
 READ_FACTOR = 12
 BATCH_BYTES = 8 * MEBIBYTE
+# A page of Parquet is held as stored, decompressed and decoded: measured 2.7 times its bytes.
+_DECODE_FACTOR = 3
+_LEAST_ROW_GROUP = 4 * MEBIBYTE
+_MOST_ROW_GROUP = 256 * MEBIBYTE
+LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 _SLACK = 1.1
 _LEAST_COUNTS = 32 * MEBIBYTE
@@ -69,6 +75,8 @@ class UpdatePlan:
         Read tasks of one worker running or waiting for room.
     peak_bytes : int
         All a worker process holds at most.
+    row_group_bytes : int
+        Largest row group, or page of a larger one, that a read task decodes.
     """
 
     counts_bytes: int
@@ -76,6 +84,7 @@ class UpdatePlan:
     batch_bytes: int
     reads_in_flight: int
     peak_bytes: int
+    row_group_bytes: int = _MOST_ROW_GROUP
 
 
 @dataclass(frozen=True)
@@ -107,16 +116,19 @@ class ReadingPlan:
         Text read at a time.
     in_flight : int
         Read tasks of one worker at a time.
+    row_group_bytes : int
+        Largest row group, or page of a larger one, that a task decodes.
     peak_bytes : int
         All a worker process holds at most.
     """
 
     batch_bytes: int
     in_flight: int
+    row_group_bytes: int
     peak_bytes: int
 
 
-def plan_reading(threads: int, memory: int, document_bytes: int = BATCH_BYTES) -> ReadingPlan:
+def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> ReadingPlan:
     """Divide a worker's memory for a job that reads shards one task each.
 
     Parameters
@@ -125,8 +137,8 @@ def plan_reading(threads: int, memory: int, document_bytes: int = BATCH_BYTES) -
         Threads of the worker.
     memory : int
         Budget in bytes.
-    document_bytes : int
-        Longest document accepted.
+    limits : ReadLimits
+        Of documents and row groups; without one of row groups, what half of the memory left allows.
 
     Raises
     ------
@@ -138,19 +150,23 @@ def plan_reading(threads: int, memory: int, document_bytes: int = BATCH_BYTES) -
     >>> plan_reading(threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
-    reading = _reading_bytes(document_bytes)
+    text = _reading_bytes(limits.document_bytes)
+    decoded = limits.row_group_bytes or _row_group_bytes((memory - PROCESS_BYTES) // threads - text)
+    reading = text + _DECODE_FACTOR * decoded
     in_flight = min(threads, (memory - PROCESS_BYTES) // reading)
     if in_flight < 1:
         raise BoundExceeded(
             f"reading needs {mebibytes(PROCESS_BYTES + reading)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(reading)} a task) but the "
-            f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes"
+            f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
+            "--max-row-group-bytes"
         )
-    return ReadingPlan(BATCH_BYTES, in_flight, PROCESS_BYTES + in_flight * reading)
+    peak = PROCESS_BYTES + in_flight * reading
+    return ReadingPlan(BATCH_BYTES, in_flight, decoded, peak)
 
 
 def plan_update(
-    size: StateSize, threads: int, memory: int, document_bytes: int = BATCH_BYTES
+    size: StateSize, threads: int, memory: int, limits: ReadLimits = LIMITS
 ) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
@@ -162,8 +178,8 @@ def plan_update(
         Threads of the worker.
     memory : int
         Budget in bytes.
-    document_bytes : int
-        Longest document accepted.
+    limits : ReadLimits
+        Of documents and row groups; without one of row groups, what half of the memory left allows.
 
     Raises
     ------
@@ -177,10 +193,12 @@ def plan_update(
     >>> plan_update(size, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
     True
     """
-    reading = _reading_bytes(document_bytes)
+    text = _reading_bytes(limits.document_bytes)
     # the sums, those of earlier parts of a shard, and the same again while they are written
     adding = int(_SLACK * 3 * size.block_bytes)
-    task = max(reading, adding)
+    free = memory - PROCESS_BYTES - _LEAST_COUNTS
+    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - max(text, adding))
+    task = max(text + _DECODE_FACTOR * decoded, adding)
     left = memory - PROCESS_BYTES - threads * task
     if left < _LEAST_COUNTS:
         least = PROCESS_BYTES + threads * task + _LEAST_COUNTS
@@ -188,7 +206,8 @@ def plan_update(
             f"an update needs {mebibytes(least)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
             f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
-            "--memory, or use fewer threads a worker, or lower --max-document-bytes"
+            "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
+            "--max-row-group-bytes"
         )
     # a part ends with the batch that passes its bound, so the sum may be a little more
     counts = min(int(left / _SLACK), _MOST_COUNTS)
@@ -199,6 +218,7 @@ def plan_update(
         part_bytes=part,
         batch_bytes=BATCH_BYTES,
         reads_in_flight=2 * threads,
+        row_group_bytes=decoded,
         peak_bytes=PROCESS_BYTES + threads * task + int(_SLACK * counts),
     )
 
@@ -264,6 +284,11 @@ def plan_refit(
 
 def _reading_bytes(document_bytes: int) -> int:
     return READ_FACTOR * max(BATCH_BYTES, document_bytes)
+
+
+def _row_group_bytes(free: int) -> int:
+    """Largest row group accepted where a task has so much memory left: it may take half of it."""
+    return min(max(free // 2 // _DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 
 def blocks_in_flight(size: StateSize, threads: int, memory: int, copies: int) -> int:

@@ -111,14 +111,20 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    row_groups = click.option(
+        "--max-row-group-bytes",
+        type=Bytes(),
+        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
+    )
+    documents = click.option(
         "--max-document-bytes",
         type=Bytes(),
         default="8MB",
         show_default=True,
         help="Longest document, line or list of ids accepted.",
-    )(command)
+    )
+    return documents(row_groups(command))
 
 
 def worker_timeout_option(command: Callable[..., Any]) -> Callable[..., Any]:

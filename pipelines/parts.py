@@ -13,6 +13,7 @@ from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.filesystems import FileState
+from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.segments import SegmentWriter
@@ -23,24 +24,32 @@ from streaming_moments.storage.versions import SegmentReference
 
 @dataclass(frozen=True)
 class PartAddress:
-    """Where a read task begins: a shard, and the batches of it that were read before.
+    """Where a read task begins: a shard, and the place in it up to which it was read before.
 
     Parameters
     ----------
     shard : Shard
         The shard.
-    first_batch : int
-        Batches to pass over.
+    start : Position
+        After the last batch that was read.
     mark : str
         Fingerprint of the shard as its first part found it; empty at the first.
     files : tuple of FileState
         State of its files then.
+    alone : bool
+        Whether nothing else may run beside it: workers died that were reading it among others.
     """
 
     shard: Shard
-    first_batch: int = 0
+    start: Position = START
     mark: str = ""
     files: tuple[FileState, ...] = ()
+    alone: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether some of the shard was read before."""
+        return self.start != START
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +122,13 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
     """
     store, shard = context.store, address.shard
     files = files_of(shard, context.storage_options)
-    if address.first_batch and files != address.files:
+    if address.begun and files != address.files:
         raise ShardError(shard.url, "changed while it was read; list and read it again")
     # hashing may read all of the shard: once is enough, later parts look at size and time
     mark = address.mark or fingerprint(shard, context.storage_options)
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
-    rest, seen = None, 0
+    rest, seen, after = None, 0, address.start
     reads = read_shard(
         shard,
         store.form,
@@ -127,17 +136,17 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         store.policy,
         context.limits,
         context.storage_options,
-        address.first_batch,
+        address.start,
     )
     for read in reads:
         if nbytes >= part_bytes:
-            rest = PartAddress(shard, address.first_batch + len(batches), mark, files)
+            rest = PartAddress(shard, after, mark, files, address.alone)
             break
         try:
             projected = ProjectedBatch.of(read.batch, store.basis)
         except BoundExceeded as error:
             raise ShardError(shard.url, f"from document {seen} on: {error}") from error
-        seen += read.batch.documents
+        seen, after = seen + read.batch.documents, read.after
         batches.append(projected)
         nbytes += projected.nbytes
         histogram = histogram + LengthHistogram.of(read.batch.lengths)

@@ -17,7 +17,7 @@ from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.rows import RowBlock
 from streaming_moments.slices import rotated_diagonals
@@ -111,7 +111,7 @@ def refit(
         whiten_rows, cores, histogram, store.basis, n_topics, alpha0, pure=False
     )
     del cores
-    whitening = whitened.result()
+    whitening: Whitening = result_of(cluster, whitened, "whitening")
     strips = _strips(blocks, n_topics)
     evidence = run_bounded(
         cluster,
@@ -122,8 +122,9 @@ def refit(
         "whitened slices",
         True,
     )
-    turn = client.submit(solve_rotation, evidence, pure=False).result()
+    solved = client.submit(solve_rotation, evidence, pure=False)
     del evidence
+    turn: NDArray[np.float64] = result_of(cluster, solved, "rotation")
     parts = run_bounded(
         cluster,
         topic_rows,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from distributed import Future, KilledWorker
+from distributed import CancelledError, Future, KilledWorker
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.cluster import Cluster, SchedulerLost
 from streaming_moments.pipelines.progress import StepProgress
 
 
@@ -44,20 +44,74 @@ class FinishedTasks:
         ------
         WorkersLost
             There was no worker for the cluster's time-out.
+        SchedulerLost
+            The scheduler is gone.
         """
-        timeout = self.cluster.worker_timeout
-        seen = time.monotonic()
+        patience = _Patience(self.cluster)
         while True:
             try:
-                return self._finished.get(timeout=min(1.0, timeout))
+                return self._finished.get(timeout=patience.step)
             except Empty:
-                if self.cluster.client.scheduler_info(n_workers=-1)["workers"]:
-                    seen = time.monotonic()
-                elif time.monotonic() - seen >= timeout:
-                    raise WorkersLost(
-                        f"the cluster has had no workers for {timeout:g} seconds; start some and "
-                        "run it again, every commit so far is kept (--worker-timeout waits longer)"
-                    ) from None
+                patience.look()
+
+
+@dataclass
+class _Patience:
+    """How long the cluster has had no workers."""
+
+    cluster: Cluster
+    seen: float = field(default_factory=time.monotonic)
+
+    @property
+    def step(self) -> float:
+        """Seconds between two looks."""
+        return min(1.0, self.cluster.worker_timeout)
+
+    def look(self) -> None:
+        client, timeout = self.cluster.client, self.cluster.worker_timeout
+        # a client without a scheduler remembers the workers there were
+        if client.status != "running":
+            raise SchedulerLost(self.cluster.address)
+        if client.scheduler_info(n_workers=-1).get("workers"):
+            self.seen = time.monotonic()
+        elif time.monotonic() - self.seen >= timeout:
+            raise WorkersLost(
+                f"the cluster has had no workers for {timeout:g} seconds; start some and "
+                "run it again, every commit so far is kept (--worker-timeout waits longer)"
+            )
+
+
+def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
+    """What a task gave, or the exception it raised; with `keep` the future instead of the result.
+
+    Raises
+    ------
+    WorkersLost
+        There was no worker for the cluster's time-out.
+    SchedulerLost
+        The scheduler is gone, and its tasks with it.
+    """
+    patience = _Patience(cluster)
+    wait = patience.step
+    while True:
+        try:
+            failure = future.exception(timeout=wait)
+            if failure is not None:
+                return failure
+            if keep and not future.cancelled():
+                return future
+            return future.result(timeout=wait)
+        except CancelledError as error:
+            # nobody waits for a task that we cancelled
+            raise SchedulerLost(cluster.address) from error
+        except TimeoutError:
+            patience.look()
+            wait *= 2  # a large result needs a longer turn
+
+
+def result_of(cluster: Cluster, future: Future[Any], step: str) -> Any:
+    """Result of a task that runs alone; errors as `run_bounded`."""
+    return _required(outcome_of(cluster, future), step)
 
 
 def run_bounded(
@@ -79,18 +133,13 @@ def run_bounded(
         What the first failing task raised; the tasks still waiting are cancelled.
     WorkersLost
         The cluster has no workers, or the task kills them.
+    SchedulerLost
+        The scheduler is gone.
     """
     results: list[Any] = [None] * len(calls)
     with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
         for done, (index, value) in enumerate(finished, start=1):
-            if isinstance(value, KilledWorker):
-                raise WorkersLost(
-                    f"the workers died time and again while {step}; give them more memory, or a "
-                    "smaller --memory budget, and run it again"
-                ) from value
-            if isinstance(value, BaseException):
-                raise value
-            results[index] = value
+            results[index] = _required(value, step)
             progress.advance(step, done, len(calls))
     return results
 
@@ -117,17 +166,31 @@ def completed(
         while places:
             future = running.next()
             index = places.pop(future)
-            failure = future.exception()
-            result = failure
-            if failure is None:
-                result = future if keep else future.result()
+            result = outcome_of(cluster, future, keep)
             for following, call in _first(waiting, 1):
                 started = client.submit(function, *call, pure=False)
                 places[started] = following
                 running.add(started)
             yield index, result
     finally:
-        client.cancel(list(places))
+        cancel(cluster, places)
+
+
+def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
+    """Give up tasks; a scheduler that is gone has given them up."""
+    if cluster.client.status == "running":
+        cluster.client.cancel(list(futures))
+
+
+def _required(outcome: Any, step: str) -> Any:
+    if isinstance(outcome, KilledWorker):
+        raise WorkersLost(
+            f"the workers died time and again while {step}; give them more memory, or a "
+            "smaller --memory budget, and run it again"
+        ) from outcome
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 def _first(items: Iterator[Any], number: int) -> Iterator[Any]:

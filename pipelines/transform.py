@@ -10,7 +10,7 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import BATCH_BYTES, plan_reading
+from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.documents import ReadLimits
@@ -104,15 +104,17 @@ def transform(
     names = [proportions_file(shard.url) for shard in shards]
     if len(set(names)) < len(names):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    limits = limits or ReadLimits(document_bytes=BATCH_BYTES)
-    plan = plan_reading(cluster.threads, cluster.memory, limits.document_bytes)
-    limits = replace(limits, batch_bytes=plan.batch_bytes)
-    context = TransformContext(store, model, output, method, seed, limits, storage_options)
-    spread = cluster.client.scatter(context, broadcast=True, hash=False)
+    limits = limits or LIMITS
+    plan = plan_reading(cluster.threads, cluster.memory, limits)
+    limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    # made by a task, so that it outlives any worker
+    context = cluster.client.submit(
+        TransformContext, store, model, output, method, seed, limits, storage_options, pure=False
+    )
     written = run_bounded(
         cluster,
         transform_shard,
-        [(shard, place, spread) for place, shard in enumerate(shards)],
+        [(shard, place, context) for place, shard in enumerate(shards)],
         cluster.workers * plan.in_flight,
         progress or Silent(),
         "transforming shards",

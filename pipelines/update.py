@@ -106,7 +106,7 @@ def update(
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
         Old content of counted shards that have new content, which replaces it in one commit;
-        without it they are an error.
+        what a segment holds alone need not be given. With None such shards are an error.
 
     Raises
     ------
@@ -210,8 +210,8 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     )
     return InvalidInput(
         f"{len(changed)} counted shards have new content: {lines}; put the old content back, "
-        "give new content a new name, or count it instead with --replace and the old content "
-        "with --old URL"
+        "give new content a new name, or count it instead with --replace, and the old content "
+        "with --old URL where no segment holds it alone"
     )
 
 

@@ -103,9 +103,15 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
     Raises
     ------
     StoreError
-        There is none of that name.
+        There is none of that name, or none that numbers can be read from.
     """
-    found = group.get(name)
+    try:
+        found = group.get(name)
+    except (ValueError, KeyError, TypeError) as error:
+        # an unknown codec or type; JSON that was cut
+        raise StoreError(
+            f"{where}/{name} describes no array ({error}); restore it from a copy"
+        ) from error
     if not isinstance(found, zarr.Array):
         raise StoreError(f"{where} has no array {name}; restore it from a copy")
     return found

@@ -18,7 +18,7 @@ from streaming_moments.storage.commits import CommitConflict, CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, write_format
 from streaming_moments.storage.foundations import write_basis, write_vocabulary
-from streaming_moments.storage.layout import require_name
+from streaming_moments.storage.layout import require_name, segment_folder
 from streaming_moments.storage.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.tokens import TokenPolicy
@@ -80,6 +80,8 @@ class Recount:
         For the log.
     added, removed : tuple of Segment
         Each with at least one shard.
+    dropped : tuple of SegmentReference
+        Segments of the version that it shall have no longer, as `segments_of` finds them.
     skipped : tuple of (str, str)
         URLs of shards left out, each with the reason.
     """
@@ -88,6 +90,7 @@ class Recount:
     message: str
     added: tuple[Segment, ...] = ()
     removed: tuple[Segment, ...] = ()
+    dropped: tuple[SegmentReference, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -100,6 +103,11 @@ class Recount:
     def references(self) -> tuple[SegmentReference, ...]:
         """What the commit says of them."""
         return tuple(part.reference for part in self.segments)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where they were written."""
+        return tuple(segment_folder(reference.id) for reference in self.references)
 
 
 def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
@@ -122,11 +130,15 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
         The ledger holds shards that are added and not taken away.
     InvalidInput
         The ledger does not hold a shard that is taken away, or holds it with other content.
+    StoreError
+        The commit has not a segment that is dropped.
     BoundExceeded
         Sums could pass 2^62.
     """
     require_basis(head, recount.segments)
+    kept = kept_segments(head, recount)
     taken = [record for segment in recount.removed for record in segment.shards]
+    taken += [record for part in recount.dropped for record in ledger.records(part.id)]
     for record in taken:
         require_counted(ledger, record)
     away = {record.url for record in taken}
@@ -136,11 +148,61 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     already = tuple(url for url in ledger.counted(urls) if url not in away)
     if already:
         raise ShardsAlreadyCounted(already)
-    segments = (*head.segments, *recount.references)
+    segments = (*kept, *recount.references)
     require_bound(segments)
     return head.successor(
         recount.operation, recount.message, segments=segments, skipped=recount.skipped
     )
+
+
+def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
+    """Segments of a commit without those dropped.
+
+    Raises
+    ------
+    StoreError
+        The commit has not all that are dropped.
+    """
+    dropped = {part.id for part in recount.dropped}
+    kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
+    if len(kept) + len(dropped) != len(head.segments):
+        raise StoreError(
+            f"version {head.version} has no longer the {len(dropped)} segments that hold the old "
+            "content alone: another writer compacted them or went back to an older version; give "
+            "copies of the old content with --old URL"
+        )
+    return kept
+
+
+def segments_of(
+    head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
+) -> tuple[SegmentReference, ...]:
+    """Segments that hold nothing but some of the records, each of these once.
+
+    Taking such a segment out of the version takes away what was counted of its shards. Shards that
+    were ever taken away since the last compaction are left out.
+
+    Parameters
+    ----------
+    head : Commit
+        The version.
+    ledger : Ledger
+        Of the version.
+    records : iterable of ShardRecord
+        Shards, as they were counted.
+    """
+    negative = (part for part in head.segments if part.sign < 0)
+    subtracted = {record.url for part in negative for record in ledger.records(part.id)}
+    wanted = {record for record in records if record.url not in subtracted}
+    found = []
+    for part in head.segments:
+        # the count first: a large segment's records need not be looked at
+        if part.sign > 0 and part.shards <= len(wanted):
+            held = set(ledger.records(part.id))
+            if held and held <= wanted:
+                found.append(part)
+                wanted -= held
+    return tuple(found)
 
 
 def require_known(ledger: Ledger, urls: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ class CommitConflict(StoreError):
 
 
 class CommitStateUnknown(StoreError):
-    """A commit may or may not be written, as its file cannot be read; nothing was deleted."""
+    """A commit may or may not be written, or not outlast a power cut; nothing was deleted."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class CommitLog:
         CommitConflict
             Another writer has committed the version.
         CommitStateUnknown
-            The put failed and its file cannot be read.
+            The put failed and its file cannot be read, or is written but cannot be synced.
         StoreError
             The put failed time and again, and nothing is written.
         """
@@ -211,13 +211,13 @@ class CommitLog:
                     f"version {commit.version} of {self.folder.url} was committed by another "
                     "writer; open the latest version and run it again"
                 ) from error
+            self._sync(name, error)
         return None
 
     def _transaction(self, name: str, error: Exception) -> str | None:
         where = f"{self.folder.url}/{name}"
         try:
-            reading = self._retrying(retry=retry_if_exception_type(StoreError), reraise=True)
-            data = reading(self.folder.find, name)
+            data = self._insisting()(self.folder.find, name)
             return None if data is None else str(unseal(data, where)["transaction"])
         except (StoreError, KeyError) as unreadable:
             raise CommitStateUnknown(
@@ -225,6 +225,17 @@ class CommitLog:
                 f"({self.folder.explain(error)}) and so did reading it back ({unreadable}); "
                 "nothing was deleted, run it again when the storage answers"
             ) from unreadable
+
+    def _sync(self, name: str, error: Exception) -> None:
+        """Make a commit last whose put failed after its file was written."""
+        try:
+            self._insisting()(self.folder.sync, COMMITS)
+        except StoreError as unsynced:
+            raise CommitStateUnknown(
+                f"{self.folder.url}/{name} is written but a power cut may take it: the put failed "
+                f"({self.folder.explain(error)}) and so did syncing its folder ({unsynced}); "
+                "nothing was deleted, check the disk, then see in the log whether it is there"
+            ) from unsynced
 
     def _created(self, name: str, content: bytes) -> bool:
         try:
@@ -240,6 +251,9 @@ class CommitLog:
                 "disk, s3, gs or az, or create the store with single_writer=True if there is "
                 "only one"
             )
+
+    def _insisting(self) -> Retrying:
+        return self._retrying(retry=retry_if_exception_type(StoreError), reraise=True)
 
     def _retrying(self, **choices: Any) -> Retrying:
         defaults: dict[str, Any] = {

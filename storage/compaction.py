@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.changes import require_basis, require_bound
+from streaming_moments.storage.layout import segment_folder
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.store import MomentStore
@@ -77,4 +78,5 @@ def commit_compaction(
         require_bound([*summed, *kept])
         return head.successor("compact", message, segments=(*summed, *kept))
 
-    return store.extended(change, summed)
+    written = [segment_folder(reference.id) for reference in summed]
+    return store.extended(change, written)

@@ -6,11 +6,10 @@ Lines and rows are numbered from 1 in errors.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TypeVar
+from itertools import chain, islice
+from typing import TypeVar
 
 import fsspec
 import numpy as np
@@ -20,15 +19,23 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage import parquet
 from streaming_moments.storage.filesystems import files_under, open_file_system, shard_errors
-from streaming_moments.storage.shards import Shard, ShardFormat, compression_of
+from streaming_moments.storage.lda_c import numbers_of
+from streaming_moments.storage.lines import (
+    BYTE_ORDER_MARK,
+    START,
+    Position,
+    decoded,
+    opened,
+    read_lines,
+    refuse_long,
+)
+from streaming_moments.storage.shards import Shard, ShardFormat
 
 _Document = TypeVar("_Document")
 IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 
 EMPTY = "is empty; leave it out, or write its documents again"
-_BLOCK_BYTES = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LDA_C_LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
+_ROW_GROUP_BYTES = 64 << 20
 _LARGEST_COUNT = np.iinfo(np.int32).max
 
 
@@ -44,6 +51,10 @@ class ReadLimits:
         Documents of a chunk, in bytes; a chunk holds one document at least.
     batch_documents : int
         Documents of a chunk.
+    row_group_bytes : int, optional
+        Largest row group of Parquet, in bytes decompressed, and 8 for each token id or count. Of
+        a larger one of texts no page may be above it: these are decoded whole. By default 64 MiB,
+        and in pipelines what their memory plan allows.
 
     Raises
     ------
@@ -54,10 +65,16 @@ class ReadLimits:
     document_bytes: int = 16 << 20
     batch_bytes: int = 32 << 20
     batch_documents: int = 32_768
+    row_group_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if min(self.document_bytes, self.batch_bytes, self.batch_documents) < 1:
+        if any(bound is not None and bound < 1 for bound in vars(self).values()):
             raise InvalidInput(f"{self}: every bound must be at least 1")
+
+    @property
+    def decoded_bytes(self) -> int:
+        """The bound on a row group, or its default."""
+        return _ROW_GROUP_BYTES if self.row_group_bytes is None else self.row_group_bytes
 
 
 DEFAULT_LIMITS = ReadLimits()
@@ -98,20 +115,30 @@ def read_texts(
     ShardError
         The shard holds no documents, holds ids, or cannot be read as its format: says where.
     """
+    return (texts for texts, _ in text_chunks(shard, form, limits, storage_options))
+
+
+def text_chunks(
+    shard: Shard,
+    form: ShardFormat,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+) -> Iterator[tuple[list[str], Position]]:
+    """Texts from a position on, in chunks, each with the position after it; as `read_texts`."""
     kind = form.kind_of(shard.url)
     if form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds token ids; give shards of texts")
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
         if kind == "directory":
-            documents = _files(fs, path, shard.url, limits, storage_options)
+            documents = _files(fs, path, shard.url, limits, storage_options, start)
         elif kind == "parquet":
-            arrays = parquet_texts(fs, path, shard.url, form.text_column, limits)
-            documents = (pair for texts in arrays for pair in parquet.with_sizes(texts))
+            documents = _parquet_texts(fs, path, shard.url, form.text_column, limits, start)
         elif kind == "jsonl":
-            documents = _json_texts(fs, path, shard.url, form.text_column, limits)
+            documents = _json_texts(fs, path, shard.url, form.text_column, limits, start)
         else:
-            documents = _line_texts(fs, path, shard.url, limits)
+            documents = _line_texts(fs, path, shard.url, limits, start)
         yield from _bounded(documents, shard, limits)
 
 
@@ -130,15 +157,27 @@ def read_ids(
     ShardError
         The shard holds no documents, holds texts, or cannot be read as its format: says where.
     """
+    return (chunk for chunk, _ in id_chunks(shard, form, limits, storage_options))
+
+
+def id_chunks(
+    shard: Shard,
+    form: ShardFormat,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+) -> Iterator[tuple[IdChunk, Position]]:
+    """Token ids from a position on, in chunks, each with the position after it; as `read_ids`."""
     if not form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds texts; name the column of token ids by --ids-column")
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
         if form.kind_of(shard.url) == "parquet":
-            documents = _parquet_ids(fs, path, shard.url, form, limits)
+            documents = _parquet_ids(fs, path, shard.url, form, limits, start)
         else:
-            documents = _lda_c(fs, path, shard.url, limits)
-        yield from map(join_ids, _bounded(documents, shard, limits))
+            documents = _lda_c(fs, path, shard.url, limits, start)
+        for chunk, after in _bounded(documents, shard, limits):
+            yield join_ids(chunk), after
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
@@ -172,75 +211,44 @@ def split_ids(chunk: IdChunk) -> list[IdDocument]:
 
 
 def _bounded(
-    documents: Iterable[tuple[_Document, int]], shard: Shard, limits: ReadLimits
-) -> Iterator[list[_Document]]:
+    documents: Iterable[tuple[_Document, int, Position]], shard: Shard, limits: ReadLimits
+) -> Iterator[tuple[list[_Document], Position]]:
+    """Chunks of documents, each given with its bytes and the position after it."""
     chunk: list[_Document] = []
-    size = 0
-    for document, nbytes in documents if shard.size else ():
+    size, end = 0, START
+    for document, nbytes, after in documents if shard.size else ():
         if chunk and (size + nbytes > limits.batch_bytes or len(chunk) == limits.batch_documents):
-            yield chunk
+            yield chunk, end
             chunk, size = [], 0
         chunk.append(document)
-        size += nbytes
+        size, end = size + nbytes, after
     # Every chunk but the last was followed by a document: none here means none at all.
     if not chunk:
         raise ShardError(shard.url, EMPTY)
-    yield chunk
-
-
-@contextmanager
-def _opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    codec = compression_of(path)
-    with fs.open(path, "rb") as stored:
-        if codec is None:
-            yield stored
-        else:
-            yield pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
-
-
-def _lines(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, limits: ReadLimits
-) -> Iterator[tuple[int, bytes]]:
-    number = 1
-    begun: list[bytes] = []
-    with _opened(fs, path) as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            first, *others = block.split(b"\n")
-            begun.append(first)
-            _refuse_long(sum(map(len, begun)), f"line {number}", url, limits)
-            if others:
-                for line in (b"".join(begun), *others[:-1]):
-                    _refuse_long(len(line), f"line {number}", url, limits)
-                    yield number, _bare(line, number)
-                    number += 1
-                begun = others[-1:]
-    rest = b"".join(begun)
-    _refuse_long(len(rest), f"line {number}", url, limits)
-    if rest:
-        yield number, _bare(rest, number)
-
-
-def _bare(line: bytes, number: int) -> bytes:
-    line = line.removesuffix(b"\r")
-    return line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+    yield chunk, end
 
 
 def _line_texts(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, limits: ReadLimits
-) -> Iterator[tuple[str, int]]:
-    for number, line in _lines(fs, path, url, limits):
-        yield _decoded(line, f"line {number}", url), len(line)
+    fs: fsspec.AbstractFileSystem, path: str, url: str, limits: ReadLimits, start: Position
+) -> Iterator[tuple[str, int, Position]]:
+    for after, line in read_lines(fs, path, url, limits.document_bytes, start):
+        yield decoded(line, f"line {after.passed}", url), len(line), after
 
 
 def _json_texts(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, field: str, limits: ReadLimits
-) -> Iterator[tuple[str, int]]:
-    for number, line in _lines(fs, path, url, limits):
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    field: str,
+    limits: ReadLimits,
+    start: Position,
+) -> Iterator[tuple[str, int, Position]]:
+    for after, line in read_lines(fs, path, url, limits.document_bytes, start):
         if not line.strip():
             continue
-        place = f"line {number}"
+        place = f"line {after.passed}"
         try:
-            record = json.loads(_decoded(line, place, url))
+            record = json.loads(decoded(line, place, url))
         except (ValueError, RecursionError) as error:
             raise ShardError(url, f"{place} is not JSON ({error}); mend or drop it") from error
         if not isinstance(record, dict):
@@ -259,7 +267,7 @@ def _json_texts(
             raise ShardError(url, f"{place}: field {field!r} is {kind}, expected a string")
         if b"\\u" in line:
             _refuse_surrogates(text, place, url)
-        yield text, len(line)
+        yield text, len(line), after
 
 
 def _refuse_surrogates(text: str, place: str, url: str) -> None:
@@ -277,103 +285,90 @@ def _files(
     url: str,
     limits: ReadLimits,
     storage_options: Mapping[str, object] | None,
-) -> Iterator[tuple[str, int]]:
-    for state in files_under(fs, path, url):
+    start: Position,
+) -> Iterator[tuple[str, int, Position]]:
+    states = islice(files_under(fs, path, url), start.passed, None)
+    for passed, state in enumerate(states, start=start.passed + 1):
         name = f"file {state.path[len(path) :].lstrip('/')}"
         content = b""
         try:
             with shard_errors(url, storage_options):
                 if state.size:
-                    with _opened(fs, state.path) as stream:
+                    with opened(fs, state.path) as stream:
                         content = stream.read(limits.document_bytes + 1)
         except ShardError as error:
             raise ShardError(url, f"{name} {error.reason}") from error
-        _refuse_long(len(content), name, url, limits)
-        yield _decoded(content.removeprefix(_BYTE_ORDER_MARK), name, url), len(content)
-
-
-def _refuse_long(nbytes: int, place: str, url: str, limits: ReadLimits) -> None:
-    if nbytes > limits.document_bytes:
-        raise ShardError(
-            url,
-            f"{place} is above {limits.document_bytes} bytes; "
-            "split the document, or raise --max-document-bytes",
-        )
-
-
-def _decoded(content: bytes, place: str, url: str) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        byte = content[error.start]
-        raise ShardError(
-            url,
-            f"{place} is not UTF-8: byte {error.start} of it is 0x{byte:02x}; "
-            "convert the shard to UTF-8",
-        ) from error
+        refuse_long(len(content), name, url, limits.document_bytes)
+        text = decoded(content.removeprefix(BYTE_ORDER_MARK), name, url)
+        yield text, len(content), Position(passed)
 
 
 def parquet_texts(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, name: str, limits: ReadLimits
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    name: str,
+    limits: ReadLimits,
+    start: Position = START,
 ) -> Iterator[pa.LargeStringArray]:
     """Texts of a column in small arrays: none is null, all are UTF-8 and within the limit."""
-    for first, texts in parquet.read_strings(fs, path, url, name):
-        if not parquet.are_sound(texts, limits.document_bytes):
-            for row, content in enumerate(texts.cast(pa.large_binary()).to_pylist(), start=first):
-                _refuse_long(len(content), f"row {row}", url, limits)
-                _decoded(content, f"row {row}", url)
+    longest = limits.document_bytes
+    for passed, texts in parquet.read_strings(fs, path, url, name, limits.decoded_bytes, start):
+        if not parquet.are_sound(texts, longest):
+            for row, content in enumerate(texts.cast(pa.large_binary()).to_pylist(), passed + 1):
+                refuse_long(len(content), f"row {row}", url, longest)
+                decoded(content, f"row {row}", url)
         yield texts
 
 
+def _parquet_texts(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    name: str,
+    limits: ReadLimits,
+    start: Position,
+) -> Iterator[tuple[str, int, Position]]:
+    arrays = parquet_texts(fs, path, url, name, limits, start)
+    sized = chain.from_iterable(map(parquet.with_sizes, arrays))
+    for passed, (text, nbytes) in enumerate(sized, start=start.passed + 1):
+        yield text, nbytes, Position(passed)
+
+
 def _parquet_ids(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, form: ShardFormat, limits: ReadLimits
-) -> Iterator[tuple[IdDocument, int]]:
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    form: ShardFormat,
+    limits: ReadLimits,
+    start: Position,
+) -> Iterator[tuple[IdDocument, int, Position]]:
     columns = [parquet.ParquetColumn(str(form.ids_column), "--ids-column", True)]
     if form.counts_column is not None:
         columns.append(parquet.ParquetColumn(form.counts_column, "--counts-column", True))
-    for first, batch in parquet.read_columns(fs, path, url, columns):
+    reads = parquet.read_columns(fs, path, url, columns, limits.decoded_bytes, start)
+    for passed, batch in reads:
         pairs = zip(
             *(parquet.lists_of(batch.column(c.name), c.name, url) for c in columns), strict=True
         )
-        for row, lists in enumerate(pairs, start=first):
-            place = f"row {row}"
-            _refuse_long(sum(array.nbytes for array in lists), place, url, limits)
+        for row, lists in enumerate(pairs, start=passed + 1):
+            place, nbytes = f"row {row}", sum(array.nbytes for array in lists)
+            refuse_long(nbytes, place, url, limits.document_bytes)
             if len({array.size for array in lists}) > 1:
                 raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
             counts = lists[1] if len(lists) > 1 else None
-            yield _checked(lists[0], counts, place, url), sum(array.nbytes for array in lists)
+            yield _checked(lists[0], counts, place, url), nbytes, Position(row)
 
 
 def _lda_c(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, limits: ReadLimits
-) -> Iterator[tuple[IdDocument, int]]:
-    for number, line in _lines(fs, path, url, limits):
+    fs: fsspec.AbstractFileSystem, path: str, url: str, limits: ReadLimits, start: Position
+) -> Iterator[tuple[IdDocument, int, Position]]:
+    for after, line in read_lines(fs, path, url, limits.document_bytes, start):
         if not line.strip():
             continue
-        place = f"line {number}"
-        if _LDA_C_LINE.fullmatch(line) is None:
-            raise ShardError(url, f"{place} {_lda_c_fault(line)}")
-        numbers = np.fromstring(line.replace(b":", b" ").decode(), dtype=np.int64, sep=" ")
-        if numbers.size != 2 * numbers[0] + 1:
-            raise ShardError(
-                url,
-                f"{place} begins with {numbers[0]} but has {numbers.size // 2} pairs id:count; "
-                "write the line again",
-            )
-        yield _checked(numbers[1::2], numbers[2::2], place, url), numbers.nbytes
-
-
-def _lda_c_fault(line: bytes) -> str:
-    size, *pairs = line.decode(errors="replace").split()
-    if re.fullmatch(r"[0-9]{1,18}", size) is None:
-        return f"begins with {size[:40]!r}, expected the number of its ids (LDA-C: M id:count ...)"
-    for pair in pairs:
-        token_id, _, count = pair.partition(":")
-        if re.fullmatch(r"[0-9]{1,18}", token_id) is None:
-            return f"has {pair[:40]!r}, expected id:count with a whole number >= 0 as the id"
-        if re.fullmatch(r"[0-9]{1,18}", count) is None:
-            return f"counts id {token_id} {count[:40]!r} times; counts must be whole numbers >= 0"
-    return "is not LDA-C; separate its pairs by spaces"
+        place = f"line {after.passed}"
+        numbers = numbers_of(line, place, url)
+        yield _checked(numbers[1::2], numbers[2::2], place, url), numbers.nbytes, after
 
 
 def _checked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,12 @@ import fsspec
 from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.storage import local_files
 from streaming_moments.storage.filesystems import one_line, open_file_system
 
 # Object stores whose fsspec clients honour mode="create" by a conditional put.
 _CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _LOCAL = frozenset({"file", "local"})
-_PARTIAL = ".partial"
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 CLOCK = "clock"
 
@@ -48,7 +47,7 @@ class StoredFile:
     @property
     def is_partial(self) -> bool:
         """Whether it is a file under another name on its way to its own."""
-        return self.path.endswith(_PARTIAL)
+        return self.path.endswith(local_files.PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,11 @@ class Folder:
         """
         with self._errors("list", name):
             root = self._place(name)
-            found = self._file_system.find(root, detail=True)
+            if self.is_local:
+                # fsspec leaves out folders that cannot be listed
+                found = local_files.files_below(root)
+            else:
+                found = self._file_system.find(root, detail=True)
         start = len(self._file_system._strip_protocol(root)) + 1
         return [
             StoredFile(place[start:], int(info["size"]), self._written(place, info))
@@ -208,14 +211,9 @@ class Folder:
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)
             if self.is_local:
-                # without a sync: it is not to last
-                aside = f"{place}.{uuid.uuid4().hex}{_PARTIAL}"
-                with open(aside, "xb"):
-                    info = self._file_system.info(aside)
-                os.unlink(aside)
-            else:
-                self._file_system.pipe_file(place, b"clock")
-                info = self._file_system.info(place)
+                return datetime.fromtimestamp(local_files.clock(place), UTC)
+            self._file_system.pipe_file(place, b"clock")
+            info = self._file_system.info(place)
         return self._written(place, info)
 
     def delete(self, names: Sequence[str]) -> None:
@@ -230,15 +228,14 @@ class Folder:
             place = self._place(name)
             with self._errors("delete", name), contextlib.suppress(FileNotFoundError):
                 if self.is_local:
-                    os.unlink(place)
+                    local_files.remove(place)
                 else:
                     self._file_system.rm_file(place)
         if self.is_local:
             above = {parent for name in names for parent in PurePosixPath(name).parents[:-1]}
             for folder in sorted(above, key=lambda parent: -len(parent.parts)):
-                # a writer may have put a file there meanwhile, and then it stays
-                with contextlib.suppress(OSError):
-                    os.rmdir(self._place(str(folder)))
+                with self._errors("delete", str(folder)):
+                    local_files.remove_empty(self._place(str(folder)))
 
     def exists(self, name: str) -> bool:
         """Whether there is a file; an error on the way there is an error, not a no."""
@@ -259,8 +256,7 @@ class Folder:
         """
         with self._errors("write", name):
             if self.is_local:
-                with _written_aside(self._place(name), content) as aside:
-                    os.replace(aside, self._place(name))
+                local_files.write_whole(self._place(name), content)
             else:
                 self._file_system.pipe_file(self._place(name), content)
 
@@ -276,10 +272,7 @@ class Folder:
         """
         place, fs = self._place(name), self._file_system
         if self.is_local:
-            # An exclusive open is torn by a kill and fsspec's is not exclusive; a link is neither.
-            with _written_aside(place, content) as aside:
-                os.link(aside, place)
-            _sync_folder(os.path.dirname(place))
+            local_files.create_whole(place, content)
         elif "memory" in self._protocols:
             mine = MemoryFile(fs, place, content)
             if fs.store.setdefault(place, mine) is not mine:  # one atomic step
@@ -289,20 +282,22 @@ class Folder:
         else:
             if self.exists(name):
                 raise FileExistsError(place)
-            aside = f"{place}.{uuid.uuid4().hex}{_PARTIAL}"
+            aside = f"{place}.{uuid.uuid4().hex}{local_files.PARTIAL}"
             fs.pipe_file(aside, content)
             fs.mv(aside, place)
 
     def sync(self, name: str) -> None:
-        """Make the folders in and above a folder outlast a power cut; only local disks need it."""
+        """Make what is in a folder and below outlast a power cut; only local disks need it.
+
+        Raises
+        ------
+        StoreError
+            A folder cannot be synced: a power cut may take what was written.
+        """
         if not self.is_local:
             return
         with self._errors("sync", name):
-            for folder, _, _ in os.walk(self._place(name)):
-                _sync_folder(folder)
-            above = PurePosixPath(self._place(name)).parents
-            for parent in above[: len(above) - len(PurePosixPath(self._path).parents) + 1]:
-                _sync_folder(str(parent))
+            local_files.sync(self._place(name))
 
     def explain(self, error: BaseException) -> str:
         """An error's kind and first line, without the values of the storage options."""
@@ -354,30 +349,5 @@ class Folder:
         except Exception as error:
             raise StoreError(
                 f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
-                "check the URL, the permissions and the connection, then run it again"
+                "check the URL, the space, the permissions and the connection, then run it again"
             ) from error
-
-
-@contextlib.contextmanager
-def _written_aside(place: str, content: bytes) -> Iterator[str]:
-    """Path of a synced file with the content, in the same folder, gone afterwards."""
-    folder, name = os.path.split(place)
-    os.makedirs(folder, exist_ok=True)
-    aside = os.path.join(folder, f".{name}.{uuid.uuid4().hex}{_PARTIAL}")
-    try:
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield aside
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(aside)
-
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streaming_moments.storage.blocks import sum_block
-from streaming_moments.storage.changes import Recount, recounted
+from streaming_moments.storage.changes import Recount, kept_segments, recounted
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import SegmentLayout
 from streaming_moments.storage.ledger import read_ledger
@@ -47,9 +47,11 @@ def commit_recount(
     ------
     InvalidInput
         A shard is not counted as it is taken away, or a count would fall below zero.
+    StoreError
+        A segment that is dropped is in the latest version no longer; or as `MomentStore.append`.
     ShardsAlreadyCounted
         Shards that are added are counted already.
-    ForeignStatistics, BoundExceeded, StoreError
+    ForeignStatistics, BoundExceeded
         As `MomentStore.append`.
 
     Examples
@@ -80,13 +82,14 @@ def commit_recount(
         ledger = read_ledger(store.folder, head.segments, store.ledger())
         successor = recounted(head, recount, ledger)
         # without what is added: that is no excuse for taking away what was never there
-        rest = (*head.segments, *taken)
-        if taken and not _only_grown(rest, sound):
+        rest = (*kept_segments(head, recount), *taken)
+        away = any(part.sign < 0 for part in rest)
+        if away and (taken or recount.dropped) and not _only_grown(rest, sound):
             for index in range(store.row_blocks):
                 require_non_negative(store.folder, rest, store.layout, index)
         return successor
 
-    return store.extended(change, recount.references)
+    return store.extended(change, recount.folders)
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:

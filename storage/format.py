@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from streaming_moments.storage.sealed import seal, unseal
 
 READS = 1
 WRITES = 1
+INSTALL = "0.1.0"  # the first version of the package that does both
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
 class FormatError(StoreError):
@@ -30,6 +33,8 @@ class StoreFormat:
         Format of the store, and the formats a reader and a writer must know at least.
     single_writer : bool
         Whether the user vouched that there is one writer, as the storage refuses no second one.
+    install : str
+        Version of the package that knows these formats, for one that does not; empty if unknown.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -38,6 +43,7 @@ class StoreFormat:
     min_reader: int = READS
     min_writer: int = WRITES
     single_writer: bool = False
+    install: str = INSTALL
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def require_writable(self, url: str) -> None:
@@ -46,12 +52,12 @@ class StoreFormat:
         Raises
         ------
         FormatError
-            Names the version of the format to install.
+            Names the version to install.
         """
         if self.min_writer > WRITES:
             raise FormatError(
                 f"{url} may be written only by versions of streaming-moments that know store "
-                f"format {self.min_writer}, this one knows {WRITES}; upgrade streaming-moments"
+                f"format {self.min_writer}, this one knows {WRITES}; {_upgrade(self.install)}"
             )
 
 
@@ -62,6 +68,7 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
         "min_reader": form.min_reader,
         "min_writer": form.min_writer,
         "single_writer": form.single_writer,
+        "install": form.install,
     }
     folder.write(FORMAT_FILE, seal({**known, **form.unknown}))
 
@@ -74,7 +81,7 @@ def read_format(folder: Folder) -> StoreFormat:
     StoreError
         There is no store, or the file is damaged.
     FormatError
-        A format that is not known here: names the one to install.
+        A format that is not known here: names the version to install.
     """
     where = f"{folder.url}/{FORMAT_FILE}"
     data = folder.find(FORMAT_FILE)
@@ -88,8 +95,9 @@ def read_format(folder: Folder) -> StoreFormat:
     # before the seal, which a later format may make in another way
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
-            f"{folder.url} may be read only by versions of streaming-moments that know store "
-            f"format {needed}, this one knows {READS}; upgrade streaming-moments"
+            f"{where}: the store may be read only by versions of streaming-moments that know store "
+            f"format {needed}, this one knows {READS}; {_upgrade(content.get('install'))}"
+            f"{_doubt(data, where)}"
         )
     content = unseal(data, where)
     try:
@@ -98,10 +106,25 @@ def read_format(folder: Folder) -> StoreFormat:
             int(content.pop("min_reader")),
             int(content.pop("min_writer")),
             bool(content.pop("single_writer")),
+            str(content.pop("install", "")),
             content,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{where} is not of a known format ({error!r}); restore it") from error
+
+
+def _upgrade(install: object) -> str:
+    known = isinstance(install, str) and _VERSION.fullmatch(install)
+    return f"upgrade streaming-moments{f' to {install} or later' if known else ''}"
+
+
+def _doubt(data: bytes, where: str) -> str:
+    """What to say of a file whose seal is not one of this format."""
+    try:
+        unseal(data, where)
+    except StoreError:
+        return "; or the file is damaged, as its SHA-256 does not fit: then restore it from a copy"
+    return ""
 
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:

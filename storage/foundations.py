@@ -14,6 +14,7 @@ from streaming_moments.storage.manifests import (
     FileRecord,
     files_from_json,
     files_to_json,
+    misfits,
     read_files,
 )
 from streaming_moments.storage.sealed import seal, unseal
@@ -111,13 +112,17 @@ def read_basis(folder: Folder, fingerprint: str) -> Basis:
     Raises
     ------
     StoreError
-        A file is missing, damaged, or of another basis.
+        A file is missing, damaged, of another basis, or too much.
     """
     name = basis_folder(fingerprint)
     where = f"{folder.url}/{name}/{_DESCRIPTION}"
     content = unseal(folder.read(f"{name}/{_DESCRIPTION}"), where)
     try:
         files = files_from_json(content["files"], where)
+        found = folder.sizes(name)
+        found.pop(_DESCRIPTION, None)
+        for problem, remedy in misfits(f"{folder.url}/{name}", found, files):
+            raise StoreError(f"{problem}; {remedy}")
         matrix = read_files(folder, name, files, [_MATRIX])[_MATRIX]
         basis = Basis(
             np.load(io.BytesIO(matrix), allow_pickle=False),

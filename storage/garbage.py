@@ -12,7 +12,7 @@ from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder, StoredFile
 from streaming_moments.storage.format import read_format
 from streaming_moments.storage.layout import MODELS, SEGMENTS, model_folder, segment_folder
-from streaming_moments.storage.versions import Commit, SegmentReference
+from streaming_moments.storage.versions import Commit
 
 GRACE = timedelta(days=7)
 # What is committed must not be near the age at which it may be deleted meanwhile.
@@ -96,17 +96,23 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     folder.delete([file for heap in garbage for file in heap.files])
 
 
-def require_fresh(folder: Folder, references: Sequence[SegmentReference]) -> None:
-    """Refuse to commit segments that garbage collection may be about to delete.
+def require_fresh(folder: Folder, names: Sequence[str]) -> None:
+    """Refuse to commit what garbage collection may be about to delete.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    names : sequence of str
+        Folders of the segments and models that no commit has named before.
 
     Raises
     ------
     StoreError
-        A segment was begun longer ago than half the grace, or is gone.
+        One was begun longer ago than half the grace, or is gone.
     """
     now = folder.clock()
-    for reference in references:
-        name = segment_folder(reference.id)
+    for name in names:
         files = folder.files(name)
         if not files:
             raise StoreError(

@@ -79,9 +79,10 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     Raises
     ------
     StoreError
-        There is no such version, or the store cannot be written.
+        There is no such version, it is not whole, or the store cannot be written.
     """
-    old = store.latest().at(version).commit
+    # the latest version need not be whole: this is the way back from it
+    old = store.at(version).commit
     text = message or f"rollback to version {version}"
 
     def change(head: Commit) -> Commit:

@@ -149,6 +149,10 @@ class Ledger:
     def __iter__(self) -> Iterator[ShardRecord]:
         return (ShardRecord(**row) for row in self._table.to_pylist())
 
+    def records(self, segment: str) -> tuple[ShardRecord, ...]:
+        """Records of one segment, by its identifier."""
+        return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
+
     def find(self, url: str) -> ShardRecord | None:
         """Record of a shard; None if it is not counted."""
         place = self._places.get(url)

@@ -16,6 +16,7 @@ from streaming_moments.storage.versions import SegmentReference
 
 MANIFEST = "manifest.json"
 _AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each
+_RESTORE = "restore it from a copy"
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -185,7 +186,7 @@ def require_file(where: str, content: bytes, record: FileRecord) -> None:
     """
     problem = damage(where, content, record)
     if problem:
-        raise StoreError(f"{problem}; restore it from a copy")
+        raise StoreError(f"{problem}; {_RESTORE}")
 
 
 def damage(where: str, content: bytes, record: FileRecord) -> str:
@@ -197,14 +198,38 @@ def damage(where: str, content: bytes, record: FileRecord) -> str:
     return ""
 
 
+def misfits(
+    where: str, found: Mapping[str, int], files: Mapping[str, FileRecord]
+) -> Iterator[tuple[str, str]]:
+    """Each file that a listing does not show as it was written, with the remedy.
+
+    Parameters
+    ----------
+    where : str
+        What to call the folder.
+    found : mapping
+        Bytes of each file listed, by path.
+    files : mapping
+        Records of the files there should be; the manifest itself need not be among them.
+    """
+    for path in sorted((found.keys() | files.keys()) - {MANIFEST}):
+        if path not in files:
+            yield f"{where}/{path} is in no manifest", "move it out of the store"
+        elif path not in found:
+            yield f"{where}/{path} is missing", _RESTORE
+        elif found[path] != files[path].size:
+            size = files[path].size
+            yield f"{where}/{path} has {found[path]} bytes instead of {size}", _RESTORE
+
+
 def problems_with_files(
     folder: Folder, name: str, files: Mapping[str, FileRecord]
 ) -> Iterator[str]:
     """Each file of the folder `name` that is missing, damaged or in no manifest."""
     found = folder.sizes(name)
-    for path in sorted(found.keys() - files.keys() - {MANIFEST}):
-        yield f"{folder.url}/{name}/{path} is in no manifest"
-    paths = list(files)
+    for problem, _ in misfits(f"{folder.url}/{name}", found, files):
+        yield problem
+    paths = [path for path in files if found.get(path) == files[path].size]
     for start in range(0, len(paths), _AT_ONCE):
         batch = paths[start : start + _AT_ONCE]
         contents = folder.find_all([f"{name}/{path}" for path in batch], _limits(files, batch))

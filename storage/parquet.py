@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import IO
 
 import fsspec
 import numpy as np
@@ -14,11 +16,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.filesystems import one_line
+from streaming_moments.storage.lines import START, Position
+from streaming_moments.storage.pages import pages_of
 
 _BLOCK_BYTES = 1 << 20
-# So few that a page of one long repeated text, decoded, stays bounded.
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
+_ID_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,22 @@ class ParquetColumn:
 
 
 def read_columns(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, columns: Sequence[ParquetColumn]
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    columns: Sequence[ParquetColumn],
+    row_group_bytes: int,
+    start: Position = START,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Row groups one after the other, in small batches, each with its first row (from 1).
+    """Rows from a position on, in small batches, each with the number of rows before it.
+
+    Row groups before the position are not read.
 
     Raises
     ------
     ShardError
-        The file is not Parquet, or a column is missing or of another type: names those there are.
+        The file is not Parquet, a column is missing or of another type (names those there are), or
+        decoding a row group takes more than `row_group_bytes` at once.
     """
     with fs.open(path, "rb") as stored:
         try:
@@ -81,18 +93,30 @@ def read_columns(
             ) from error
         for column in columns:
             _require_column(file.schema_arrow, column, url)
-        names, first = [column.name for column in columns], 1
-        for group in range(file.num_row_groups):
-            rows = _rows_at_a_time(file.metadata.row_group(group), names)
-            for batch in file.iter_batches(rows, [group], names, use_threads=False):
-                yield first, batch
-                first += batch.num_rows
+        names, passed = [column.name for column in columns], 0
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            if passed + group.num_rows <= start.passed:
+                passed += group.num_rows
+                continue
+            place = f"row group {number + 1}"
+            rows = _rows_at_a_time(stored, group, columns, row_group_bytes, place, url)
+            for batch in file.iter_batches(rows, [number], names, use_threads=False):
+                before = max(0, start.passed - passed)
+                if before < batch.num_rows:
+                    yield passed + before, batch[before:]
+                passed += batch.num_rows
 
 
 def read_strings(
-    fs: fsspec.AbstractFileSystem, path: str, url: str, name: str
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    name: str,
+    row_group_bytes: int,
+    start: Position = START,
 ) -> Iterator[tuple[int, pa.LargeStringArray]]:
-    """Texts of a column in small arrays, each with its first row (from 1); a null is empty.
+    """Texts of a column in small arrays, each with the number of rows before it; a null is empty.
 
     They need not be UTF-8: readers of Parquet take the file's word for it.
 
@@ -101,8 +125,9 @@ def read_strings(
     ShardError
         As `read_columns`.
     """
-    for first, batch in read_columns(fs, path, url, [ParquetColumn(name, "--text-column", False)]):
-        yield first, pc.fill_null(batch.column(0).cast(pa.large_string()), "")
+    columns = [ParquetColumn(name, "--text-column", False)]
+    for passed, batch in read_columns(fs, path, url, columns, row_group_bytes, start):
+        yield passed, pc.fill_null(batch.column(0).cast(pa.large_string()), "")
 
 
 def are_sound(texts: pa.LargeStringArray, document_bytes: int) -> bool:
@@ -187,16 +212,66 @@ def lists_of(column: pa.Array, name: str, url: str) -> list[NDArray[np.int64]]:
     return np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
 
 
-def _rows_at_a_time(group: pq.RowGroupMetaData, names: Sequence[str]) -> int:
-    """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean of the row group."""
-    columns = (group.column(place) for place in range(group.num_columns))
-    stored = sum(
-        column.total_uncompressed_size
-        for column in columns
-        if column.path_in_schema.split(".")[0] in names or column.path_in_schema in names
-    )
-    mean = max(1, int(stored) // max(1, int(group.num_rows)))
-    return min(_BATCH_ROWS, max(1, _BATCH_BYTES // mean))
+def _rows_at_a_time(
+    stored: IO[bytes],
+    group: pq.RowGroupMetaData,
+    columns: Sequence[ParquetColumn],
+    limit: int,
+    place: str,
+    url: str,
+) -> int:
+    """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean, and never far more."""
+    of_lists = {column.name: column.of_lists for column in columns}
+    rows = _BATCH_ROWS
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        path = chunk.path_in_schema
+        name = path if path in of_lists else path.split(".")[0]
+        if name not in of_lists or not group.num_rows:
+            continue
+        where = f"{place}, column {name!r}"
+        if of_lists[name]:
+            # runs of one id take no bytes, and a row may be as long as the row group
+            size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
+            _refuse_large(size, f"{where} takes", limit, url)
+            fitting = _BATCH_BYTES * group.num_rows // max(1, size)
+        else:
+            fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
+        rows = min(rows, fitting)
+    return max(1, rows)
+
+
+def _fitting_texts(
+    stored: IO[bytes], chunk: pq.ColumnChunkMetaData, rows: int, limit: int, where: str, url: str
+) -> int:
+    """Rows of texts to decode at a time: a page and what these take stay within the limit each."""
+    largest = int(chunk.total_uncompressed_size)
+    whole = largest <= limit
+    try:
+        # the first page may be a dictionary; others matter where the column does not fit as a whole
+        pages = list(islice(pages_of(stored, chunk), 1 if whole else None))
+    except ValueError as error:
+        raise ShardError(url, f"{where} cannot be read ({error}); write the file again") from error
+    means = [largest // rows]
+    if not whole:
+        largest = max((page.nbytes for page in pages), default=0)
+        means = [page.nbytes // max(1, page.values) for page in pages if not page.is_dictionary]
+        _refuse_large(largest, f"{where} has pages of up to", limit, url)
+    fitting = _BATCH_BYTES // max(1, *means)
+    # texts that repeat one of the dictionary, or the one before, take no bytes of a page
+    repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
+    if "DELTA_BYTE_ARRAY" in chunk.encodings:
+        repeated = largest
+    return min(fitting, limit // max(1, repeated))
+
+
+def _refuse_large(nbytes: int, takes: str, limit: int, url: str) -> None:
+    if nbytes > limit:
+        raise ShardError(
+            url,
+            f"{takes} {nbytes} bytes, which are decoded at once, above {limit}; write the file "
+            "again with smaller row groups, or raise --max-row-group-bytes",
+        )
 
 
 def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +18,12 @@ from streaming_moments.storage.documents import (
     EMPTY,
     IdChunk,
     ReadLimits,
+    id_chunks,
     parquet_texts,
-    read_ids,
-    read_texts,
+    text_chunks,
 )
 from streaming_moments.storage.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.parquet import in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
 from streaming_moments.storage.tokens import TokenPolicy
@@ -42,10 +42,13 @@ class ReadBatch:
         (passages, n) counts over the vocabulary.
     outside : int
         Tokens of these passages that are not in the vocabulary.
+    after : Position
+        Where the shard goes on.
     """
 
     batch: CountBatch
     outside: int
+    after: Position = START
 
 
 def read_shard(
@@ -55,7 +58,7 @@ def read_shard(
     policy: TokenPolicy | None,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
-    first_batch: int = 0,
+    start: Position = START,
 ) -> Iterator[ReadBatch]:
     r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
 
@@ -73,8 +76,8 @@ def read_shard(
         Bounds on a document and a batch.
     storage_options : mapping, optional
         Options of the fsspec file system.
-    first_batch : int
-        Batches to pass over uncounted, as the same limits cut them.
+    start : Position
+        Where to begin; after any batch of the shard, so that the same batches follow.
 
     Returns
     -------
@@ -112,11 +115,13 @@ def read_shard(
                 "or create a store from shards of ids",
             )
         refuse_policy(policy)
-        ids = read_ids(shard, form, limits, storage_options)
+        ids = id_chunks(shard, form, limits, storage_options, start)
         known_ids = np.array(vocabulary.token_ids, dtype=np.int64)
         rows = np.argsort(known_ids)
-        chunks = islice(ids, first_batch, None)
-        counted = (_count_ids(chunk, vocabulary, known_ids, rows) for chunk in chunks)
+        counted = (
+            ReadBatch(*_count_ids(chunk, vocabulary, known_ids, rows), after)
+            for chunk, after in ids
+        )
         return steadily(counted, shard, storage_options)
     if vocabulary.token_ids is not None:
         raise ShardError(
@@ -131,8 +136,8 @@ def read_shard(
             f"not {made.fingerprint[:12]}; read with the policy the store keeps"
         )
     index = WordIndex.of(vocabulary, made)
-    texts = islice(_text_arrays(shard, form, limits, storage_options), first_batch, None)
-    counted = (ReadBatch(*count_column(chunk, index)) for chunk in texts)
+    texts = _text_arrays(shard, form, limits, storage_options, start)
+    counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
     return steadily(counted, shard, storage_options)
 
 
@@ -154,19 +159,21 @@ def _text_arrays(
     form: ShardFormat,
     limits: ReadLimits,
     storage_options: Mapping[str, object] | None,
-) -> Iterator[pa.Array]:
+    start: Position,
+) -> Iterator[tuple[pa.Array, Position]]:
     if form.kind_of(shard.url) != "parquet":
-        yield from map(encoded, read_texts(shard, form, limits, storage_options))
+        for texts, after in text_chunks(shard, form, limits, storage_options, start):
+            yield encoded(texts), after
         return
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
-        arrays = parquet_texts(fs, path, shard.url, form.text_column, limits)
+        arrays = parquet_texts(fs, path, shard.url, form.text_column, limits, start)
         chunks = in_chunks(arrays if shard.size else (), limits.batch_bytes, limits.batch_documents)
-        nothing = True
+        passed = start.passed
         for chunk in chunks:
-            nothing = False
-            yield chunk
-        if nothing:
+            passed += len(chunk)
+            yield chunk, Position(passed)
+        if passed == start.passed:
             raise ShardError(shard.url, EMPTY)
 
 
@@ -199,7 +206,7 @@ def steadily(
 
 def _count_ids(
     chunk: IdChunk, vocabulary: Vocabulary, known_ids: NDArray[np.int64], rows: NDArray[np.int64]
-) -> ReadBatch:
+) -> tuple[CountBatch, int]:
     # `rows` sorts the known ids; an id above all of them is compared with the last.
     places = np.minimum(np.searchsorted(known_ids, chunk.ids, sorter=rows), rows.size - 1)
     found = rows[places]
@@ -208,7 +215,7 @@ def _count_ids(
     counts = np.ones_like(chunk.ids) if chunk.counts is None else chunk.counts
     fingerprint = vocabulary.fingerprint
     batch = counted_batch(chunk.offsets, columns, counts, vocabulary.n_words, fingerprint)
-    return ReadBatch(batch, int(counts[~known].sum()))
+    return batch, int(counts[~known].sum())
 
 
 def counted_batch(

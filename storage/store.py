@@ -25,14 +25,14 @@ from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
 from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
 from streaming_moments.storage.garbage import require_fresh
-from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
+from streaming_moments.storage.layout import SegmentLayout, model_folder, row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.models import model_called, read_model, write_model
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.storage.verification import store_problems
-from streaming_moments.storage.versions import Commit, Lineage, ModelReference, SegmentReference
+from streaming_moments.storage.verification import require_whole, store_problems
+from streaming_moments.storage.versions import Commit, Lineage, ModelReference
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
@@ -138,18 +138,24 @@ class MomentStore:
         url: str,
         version: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        whole: bool = True,
     ) -> MomentStore:
         """Open a store at a version, by default the latest.
+
+        Every file of the version must be there with its size, unless `whole` is False. Hashes
+        are checked where a file is read, all of them by `verify`.
 
         Raises
         ------
         StoreError
-            There is no store, no such version, or what is read is damaged.
+            There is no store, no such version, or a file is missing, damaged or too much.
         """
         folder = Folder.at(url, storage_options)
         form = read_format(folder)
         log = CommitLog(folder, form.single_writer)
         commit = log.latest() if version is None else _existing(log, version)
+        if whole:
+            require_whole(folder, commit)
         return cls(folder, form, commit, read_basis(folder, commit.lineage.basis))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -201,18 +207,12 @@ class MomentStore:
         return self.commit.models
 
     def at(self, version: int) -> MomentStore:
-        """The store at another version.
-
-        Raises
-        ------
-        StoreError
-            There is no such version.
-        """
-        return self._with(_existing(self._log, version))
+        """The store at another version; what this one does not name is checked as by `open`."""
+        return self._with(_existing(self._log, version), whole=True)
 
     def latest(self) -> MomentStore:
-        """The store at its latest version."""
-        return self._with(self._log.latest())
+        """The store at its latest version; what is new in it is checked as by `open`."""
+        return self._with(self._log.latest(), whole=True)
 
     def log(self) -> tuple[Commit, ...]:
         """The commits up to this version, the latest first."""
@@ -286,7 +286,7 @@ class MomentStore:
         def change(head: Commit) -> Commit:
             return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))
 
-        grown = self.extended(change, recount.references)
+        grown = self.extended(change, recount.folders)
         # what is known of the ledger goes on, or every append would read all of it
         known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
         vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
@@ -331,7 +331,8 @@ class MomentStore:
         """
         require_free(self.commit, name)
         reference = write_model(self.folder, name, model, self.version)
-        return self.extended(lambda head: model_added(head, name, reference, message))
+        places = [model_folder(name, reference.id)]
+        return self.extended(lambda head: model_added(head, name, reference, message), places)
 
     def load_model(self, name: str | None = None) -> TopicModel:
         """A model of this version by its name or a tag, by default the latest.
@@ -345,7 +346,7 @@ class MomentStore:
         return read_model(self.folder, chosen, self.commit.models[chosen])
 
     def extended(
-        self, change: Callable[[Commit], Commit], segments: Sequence[SegmentReference] = ()
+        self, change: Callable[[Commit], Commit], written: Sequence[str] = ()
     ) -> MomentStore:
         """Commit what `change` makes of the latest version; errors as `append`.
 
@@ -353,13 +354,13 @@ class MomentStore:
         ----------
         change : callable
             From a commit to its successor; after another writer's commit it is asked again.
-        segments : sequence of SegmentReference
-            What the commit will name that none named before.
+        written : sequence of str
+            Folders of the segments and models it names and no commit named before.
         """
         # read anew: a later version of the package may have raised the bar meanwhile
         read_format(self.folder).require_writable(self.url)
-        if segments:
-            require_fresh(self.folder, segments)
+        if written:
+            require_fresh(self.folder, written)
         return self._with(self._log.extend(self.commit, change))
 
     def verify(self) -> list[str]:
@@ -382,7 +383,9 @@ class MomentStore:
     def _ledger(self) -> Ledger:
         return read_ledger(self.folder, self.commit.segments, Ledger({}))
 
-    def _with(self, commit: Commit) -> MomentStore:
+    def _with(self, commit: Commit, whole: bool = False) -> MomentStore:
+        if whole:
+            require_whole(self.folder, commit, self.commit)
         same = commit.lineage.basis == self.commit.lineage.basis
         basis = self.basis if same else read_basis(self.folder, commit.lineage.basis)
         return replace(self, commit=commit, basis=basis)

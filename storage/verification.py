@@ -1,9 +1,10 @@
-"""Verification: every file's hash, and the identities between the arrays of each segment."""
+"""Verification: which files there are on every open; on demand every hash and identity."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,21 +19,94 @@ from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import read_format
 from streaming_moments.storage.foundations import read_basis, read_vocabulary
-from streaming_moments.storage.layout import SegmentLayout, model_folder, segment_folder
+from streaming_moments.storage.layout import (
+    MODELS,
+    SEGMENTS,
+    SegmentLayout,
+    model_folder,
+    segment_folder,
+    vocabulary_file,
+)
 from streaming_moments.storage.ledger import Ledger, read_ledger
-from streaming_moments.storage.manifests import problems_with_files, segment_manifests
+from streaming_moments.storage.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    misfits,
+    problems_with_files,
+    read_manifests,
+    segment_manifests,
+)
 from streaming_moments.storage.models import model_files
+from streaming_moments.storage.sealed import unseal
 from streaming_moments.storage.versions import Commit, ModelReference, SegmentReference
 
 _PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
 _SEED = 2018
+_LISTINGS = 8  # at the same time
+
+
+def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
+    """Refuse a version of which a file is missing, of another size or too much.
+
+    Manifests are read, the folder of each segment and that of all models are listed; no array is
+    read. The basis is checked as it is read.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    commit : Commit
+        The version.
+    known : Commit, optional
+        A version that was found whole; what it names is not looked at again.
+
+    Raises
+    ------
+    StoreError
+        Names the first such file and the remedy.
+    """
+    before = _manifests_of(known) if known is not None else {}
+    new = dict(_manifests_of(commit).items() - before.items())
+    records = {
+        name: files_from_json(content.get("files"), f"{folder.url}/{name}/{MANIFEST}")
+        for name, content in zip(new, read_manifests(folder, new), strict=True)
+    }
+    _require_files(folder, records)
+    words = vocabulary_file(commit.lineage.vocabulary)
+    if known is None or known.lineage.vocabulary != commit.lineage.vocabulary:
+        # no manifest tells its size, only the seal
+        unseal(folder.read(words), f"{folder.url}/{words}")
+
+
+def _manifests_of(commit: Commit) -> dict[str, str]:
+    """SHA-256 of the manifest of each folder that a commit names."""
+    segments = {segment_folder(part.id): part.manifest for part in commit.segments}
+    models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
+    return {**segments, **models}
+
+
+def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
+    """Refuse folders that do not hold exactly the files of their records."""
+    segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
+    with ThreadPoolExecutor(_LISTINGS) as pool:
+        listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
+    if len(segments) < len(records):
+        # models are many and small, so that one listing of all is quicker
+        for path, size in folder.sizes(MODELS).items():
+            name, identity, rest = path.split("/", 2) if path.count("/") > 1 else (path, "", "")
+            listed.setdefault(model_folder(name, identity), {})[rest] = size
+    for name, files in records.items():
+        where = f"{folder.url}/{name}"
+        for problem, remedy in misfits(where, listed.get(name, {}), files):
+            raise StoreError(f"{problem}; {remedy} (`streaming-moments verify` lists all problems)")
 
 
 def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     """Problems of a version, one line each: nothing less than every byte of it is read."""
+    yield from _history_problems(folder, commit)
     try:
-        log = CommitLog(folder, read_format(folder).single_writer)
-        yield from _history_problems(log.history(commit.version))
+        read_format(folder)
         read_vocabulary(folder, commit.lineage.vocabulary)
         basis = read_basis(folder, commit.lineage.basis)
     except (StoreError, InvalidInput) as error:
@@ -40,16 +114,27 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         yield str(error)
         return
     layout = SegmentLayout(basis, commit.lineage.row_blocks, commit.lineage.codocuments)
+    # damaged files first, as that is soon known; numbers are judged only where no byte is wrong
+    undamaged = []
     for segment in commit.segments:
-        yield from _segment_problems(folder, segment, layout)
+        damaged = list(_segment_problems(folder, segment, layout))
+        yield from damaged
+        undamaged += [] if damaged else [segment]
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
     yield from _ledger_problems(folder, commit)
+    for segment in undamaged:
+        yield from _number_problems(folder, segment, layout)
     yield from _state_problems(folder, commit, layout)
 
 
-def _history_problems(commits: Sequence[Commit]) -> Iterator[str]:
-    """Commits, the latest first, that do not follow one another."""
+def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:
+    """Commits up to a version that cannot be read or do not follow one another."""
+    try:
+        commits = CommitLog(folder).history(latest.version)
+    except StoreError as error:
+        yield str(error)
+        return
     for commit, before in itertools.pairwise(commits):
         if commit.parent != before.transaction:
             yield f"commit {commit.version} does not follow commit {before.version}"
@@ -91,20 +176,24 @@ def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Ite
 def _segment_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Damage to the files of a segment; where there is none, broken identities."""
-    where = f"segment {reference.id}"
+    """Damage to the files of a segment, or files of another store."""
     try:
         [manifest] = segment_manifests(folder, [reference])
-        damaged = list(problems_with_files(folder, segment_folder(reference.id), manifest.files))
-        if damaged:
-            yield from damaged
-            return
-        if (manifest.basis, manifest.vocabulary) != (
-            layout.basis.fingerprint,
-            layout.basis.vocabulary,
-        ):
-            yield f"{where} is of another basis or vocabulary"
-            return
+        yield from problems_with_files(folder, segment_folder(reference.id), manifest.files)
+    except StoreError as error:
+        yield str(error)
+        return
+    basis = layout.basis
+    if (manifest.basis, manifest.vocabulary) != (basis.fingerprint, basis.vocabulary):
+        yield f"segment {reference.id} is of another basis or vocabulary"
+
+
+def _number_problems(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout
+) -> Iterator[str]:
+    """Broken identities between the arrays of a segment."""
+    where = f"segment {reference.id}"
+    try:
         histogram = LengthHistogram.zero()
         sums = _Sums.of(layout.basis)
         for index in range(layout.row_blocks):

@@ -8,6 +8,7 @@ import pytest
 
 from streaming_moments import MomentStatistics
 from streaming_moments.counts import concatenate
+from streaming_moments.pipelines import forget as forgetting
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import PilotOptions, create
@@ -172,6 +173,67 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     assert latest.load() == statistics(store, [a, b])
     assert latest.verify() == []
     assert run("update", store.url, a, b)[1].endswith("2 were counted before\n")
+
+
+@pytest.fixture
+def apart(tmp_path, counted, planted, embedded):
+    """A store of two shards, each in a segment of its own, the first with new content since."""
+    shutil.copytree(counted, tmp_path / "store")
+    store = rollback(MomentStore.open(str(tmp_path / "store")), 0)
+    places = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for number, place in enumerate(places):
+        place.write_text("\n".join(planted[40 * number : 40 * number + 40]))
+        store = update(store, list_shards([str(place)]), embedded).store
+    places[0].write_text("\n".join(planted[100:130]))
+    return store, places
+
+
+def test_old_content_alone_in_a_segment_need_not_be_given(run, apart):
+    store, places = apart
+    code, out, err = run("update", store.url, *places, "--replace")
+    assert code == 0, err
+    assert "1 were counted before, 1 replaced" in out
+    latest = store.latest()
+    assert (latest.version, latest.commit.operation) == (store.version + 1, "replace")
+    assert latest.load() == statistics(store, places)
+    assert [part.sign for part in latest.commit.segments] == [1, 1]
+    assert latest.verify() == []
+    assert store.load() == store.at(store.version).load(), "the version before is whole"
+
+
+def test_old_content_compacted_meanwhile_must_be_given(
+    run, apart, tmp_path, planted, embedded, monkeypatch
+):
+    store, places = apart
+    gather = forgetting.gather_all
+
+    def overtaken(*arguments):
+        monkeypatch.undo()
+        compact(store, embedded)
+        return gather(*arguments)
+
+    monkeypatch.setattr(forgetting, "gather_all", overtaken)
+    code, _, err = run("update", store.url, *places, "--replace")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "give copies of the old content with --old URL" in err
+    assert store.latest().version == store.version + 1
+    assert store.latest().load() == store.load()
+    assert run("update", store.url, *places, "--replace")[0] == 2
+    copy = tmp_path / "copy.txt"
+    copy.write_text("\n".join(planted[:40]))
+    assert run("update", store.url, *places, "--replace", "--old", copy)[0] == 0
+    assert store.latest().load() == statistics(store, places)
+
+
+def test_content_that_was_once_taken_away_must_be_given(run, apart, planted):
+    store, places = apart
+    places[0].write_text("\n".join(planted[:40]))
+    assert run("forget", store.url, places[0])[0] == 0
+    assert run("update", store.url, *places)[0] == 0
+    places[0].write_text("\n".join(planted[100:130]))
+    code, _, err = run("update", store.url, *places, "--replace")
+    assert code == 2
+    assert "no segment holds it alone" in err
 
 
 def test_shards_another_writer_counts_first_are_left_to_it(store, shards, embedded, monkeypatch):

@@ -1,12 +1,18 @@
 """Workers that are gone or killed: an error or a bad shard, never a hang."""
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 
 import cloudpickle
+import numpy as np
+import psutil
 import pytest
 from distributed import WorkerPlugin
 
@@ -14,11 +20,17 @@ from streaming_moments.errors import ShardError
 from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.progress import Silent
-from streaming_moments.pipelines.tasks import WorkersLost, run_bounded
+from streaming_moments.pipelines.tasks import WorkersLost, result_of, run_bounded
+from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.topic_model import TopicModel
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 
 
 class Deadly(WorkerPlugin):
@@ -43,27 +55,162 @@ def test_no_workers_is_an_error_and_no_hang():
             run_bounded(impatient, str, [(1,)], 1, Silent(), "waiting")
 
 
-def test_a_shard_that_kills_its_worker_is_left_out(tmp_path, shards):
+def test_no_workers_is_an_error_wherever_a_job_waits(tmp_path, shards):
+    listed = list_shards([str(shards)])
+    with connect() as cluster:
+        store = create(
+            str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster
+        )
+        model = model_of(store)
+        assert result_of(cluster, cluster.client.submit(str, 1), "waiting") == "1"
+        # a worker that holds the only copy of a result stays until that is released
+        while cluster.client.scheduler_info(n_workers=-1)["workers"]:
+            cluster.client.retire_workers()
+        impatient = replace(cluster, worker_timeout=0.3)
+        with pytest.raises(WorkersLost, match="no workers"):
+            result_of(impatient, cluster.client.submit(str, 2), "waiting")
+        with pytest.raises(WorkersLost, match="no workers"):
+            update(store, listed, impatient)
+        with pytest.raises(WorkersLost, match="no workers"):
+            transform(store, model, listed, str(tmp_path / "out"), impatient)
+
+
+def model_of(store):
+    topics = np.full((store.basis.n_words, 2), 1 / store.basis.n_words)
+    return TopicModel.from_topics(topics, np.array([0.5, 0.5]), alpha0=0.1)
+
+
+def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, capsys):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     folder = tmp_path / "shards"
     shutil.copytree(shards, folder)
-    shutil.copy(folder / "1.jsonl", folder / "deadly.jsonl")
+    # the first, so that it dies with others beside it
+    shutil.copy(folder / "1.jsonl", folder / "0-deadly.jsonl")
     listed = list_shards([str(folder)])
-    with connect(workers=1) as cluster:
-        options = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+    with connect(workers=2) as cluster:
         place = str(tmp_path / "store")
-        store = create(place, listed, ShardFormat(), TokenPolicy(), options, cluster)
-        counted = update(store, [shard for shard in listed if "deadly" not in shard.url], cluster)
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
         cluster.client.register_plugin(Deadly())
-        # ten deaths would take a minute
+        # ten deaths would take a minute, and now one is blamed on all
         cluster.client.run_on_scheduler(
             lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0)
         )
+        command = ["update", place, str(folder), "--scheduler", cluster.address]
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--skip-bad-shards", "--json"])
+        printed = capsys.readouterr()
+        assert ended.value.code == 3, printed.err
+        assert json.loads(printed.out)["counted"] == 6
+        assert "0-deadly.jsonl: killed every worker that read it" in printed.err
+        left = store.latest()
         with pytest.raises(ShardError, match=r"deadly\.jsonl: killed every worker that read it"):
-            update(counted.store, listed, cluster)
-        result = update(counted.store, listed, cluster, skip_bad_shards=True)
-    [error] = result.bad
-    assert error.url.endswith("deadly.jsonl")
-    assert (result.counted, result.already) == (0, 6)
-    assert result.store.commit.skipped == ((error.url, error.reason),)
-    assert result.store.verify() == []
+            update(left, listed, cluster)
+        assert left.latest().version == left.version
+    [(url, reason)] = [skipped for commit in left.log() for skipped in commit.skipped]
+    assert url.endswith("0-deadly.jsonl")
+    assert "killed every worker" in reason
+    assert len(left.ledger()) == 6
+    assert left.verify() == []
+    with connect() as embedded:
+        twin = create(
+            str(tmp_path / "twin"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded
+        )
+        good = [shard for shard in listed if "deadly" not in shard.url]
+        assert update(twin, good, embedded).store.load() == left.load()
+
+
+SCHEDULER = """
+import sys, threading
+from distributed import LocalCluster
+from streaming_moments.pipelines import parts
+
+def stuck(*_):
+    print("reading", flush=True)
+    threading.Event().wait()
+
+parts.read_shard = stuck
+options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
+with LocalCluster(1, **options) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
+    place, listed = str(tmp_path / "store"), list_shards([str(shards)])
+    with connect() as cluster:
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdin=pipe, stdout=pipe, text=True
+    ) as scheduler:
+        guard = threading.Timer(200, scheduler.kill)
+        guard.start()
+        address = scheduler.stdout.readline().strip()
+        command = ["update", place, str(shards), "--scheduler", address]
+        with subprocess.Popen(
+            [sys.executable, "-m", "streaming_moments", *command],
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        ) as job:
+            assert scheduler.stdout.readline() == "reading\n"
+            scheduler.kill()
+            out, err = job.communicate(timeout=100)
+        guard.cancel()
+    assert (job.returncode, out) == (2, ""), err
+    assert err == (
+        f"error: the scheduler at {address} died, or was restarted, while the job ran; every "
+        "commit so far is kept; start the scheduler and run it again\n"
+    )
+    assert store.latest().verify() == []
+
+
+def reading(job, path):
+    """Whether a process or a child of it has the file open."""
+    try:
+        family = [job, *job.children(recursive=True)]
+        return any(str(path) == file.path for process in family for file in process.open_files())
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
+    tmp_path, shards, workers
+):
+    place, long = tmp_path / "store", tmp_path / "long.txt"
+    listed = list_shards([str(shards)])
+    command = [sys.executable, "-m", "streaming_moments", "update", str(place)]
+    command += [str(shards), str(long), "--workers", workers]
+    with connect() as cluster:
+        store = create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
+        long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
+        before = update(store, listed[:2], cluster).store
+        shutil.copytree(place, tmp_path / "undisturbed")
+        twin = MomentStore.open(str(tmp_path / "undisturbed"))
+        both = list_shards([str(shards), str(long)])
+        undisturbed = update(twin, both, cluster).store.load()
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as job:
+        while not reading(psutil.Process(job.pid), long):
+            assert job.poll() is None, "it ended too soon"
+            time.sleep(0.002)
+        # as a terminal does: to the children too
+        os.killpg(job.pid, signal.SIGINT)
+        out, err = job.communicate(timeout=100)
+    assert (job.returncode, out) == (130, ""), err
+    # after the ^C that a terminal shows comes a new line
+    assert err.strip() == (
+        "interrupted: every commit so far is kept; run the same command again to go on"
+    )
+    left = MomentStore.open(str(place))
+    assert left.version == before.version
+    assert left.verify() == []
+    subprocess.run(command, check=True, capture_output=True, timeout=200)
+    assert left.latest().load() == undisturbed

@@ -1,5 +1,6 @@
 """The commit log: one winner of every race, and the truth after every error."""
 
+import errno
 import multiprocessing
 import os
 import threading
@@ -13,6 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 from moto.server import ThreadedMotoServer
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage import local_files
 from streaming_moments.storage.commits import CommitConflict, CommitLog, CommitStateUnknown
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import commit_file
@@ -239,6 +241,90 @@ def test_damage_at_the_place_of_a_commit_is_unknown(tmp_path):
     assert log.folder.read(commit_file(0)) == b"torn"
 
 
+def failing_syncs(monkeypatch, failures):
+    """Paths of the folders that are synced, after so many syncs that fail."""
+    left, synced, sync = [None] * failures, [], local_files._sync_folder
+
+    def fail_first(path):
+        if left:
+            left.pop()
+            raise OSError(errno.EIO, f"sync failed with {SECRET}")
+        sync(path)
+        synced.append(path)
+
+    monkeypatch.setattr(local_files, "_sync_folder", fail_first)
+    return synced
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2, 3])
+def test_a_commit_is_not_done_before_its_folder_is_synced(tmp_path, monkeypatch, failures):
+    log = faulty(tmp_path)
+    head = first()
+    synced = failing_syncs(monkeypatch, failures)
+    log.put(head)
+    assert str(tmp_path / "commits") in synced
+    assert log.latest() == head
+
+
+def test_a_commit_that_cannot_be_synced_is_unknown_and_stays(tmp_path, monkeypatch):
+    log = faulty(tmp_path)
+    head = first()
+    synced = failing_syncs(monkeypatch, 100)
+    with pytest.raises(CommitStateUnknown, match="a power cut may take it.*check the disk") as told:
+        log.put(head)
+    assert SECRET not in str(told.value)
+    assert synced == []
+    assert log.latest() == head
+
+
+def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path, monkeypatch):
+    folder = Folder.at(str(tmp_path))
+    folder.write("segments/a/b", b"here")
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("/a"):
+            raise OSError(errno.EIO, "cannot be listed")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for look in (folder.files, folder.sizes, folder.sync):
+        with pytest.raises(StoreError, match="cannot be listed"):
+            look("segments")
+    assert folder.files("absent") == []
+
+
+def test_folders_made_above_a_store_are_synced_with_it(tmp_path, monkeypatch):
+    folder = Folder.at(str(tmp_path / "made" / "on" / "the" / "way"))
+    synced = failing_syncs(monkeypatch, 0)
+    folder.write("vocabulary/a", b"words")
+    folder.sync("")
+    made = [tmp_path, *(tmp_path / place for place in ("made", "made/on", "made/on/the"))]
+    assert {str(place) for place in made} <= set(synced)
+
+
+def test_a_folder_that_is_not_empty_stays(tmp_path):
+    folder = Folder.at(str(tmp_path))
+    folder.write("segments/a/b", b"garbage")
+    folder.write("segments/a/c", b"written meanwhile")
+    folder.delete(["segments/a/b", "segments/a/gone"])
+    assert folder.sizes("") == {"segments/a/c": 17}
+    folder.delete(["segments/a/c"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_deleted_is_an_error(tmp_path, monkeypatch):
+    folder = Folder.at(str(tmp_path))
+    folder.write("segments/a/b", b"garbage")
+
+    def refuse(path):
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(os, "rmdir", refuse)
+    with pytest.raises(StoreError, match="cannot delete .*segments/a .*read-only"):
+        folder.delete(["segments/a/b"])
+
+
 def test_extend_builds_on_the_winner(folder):
     log = CommitLog(folder)
     head = first()
@@ -246,6 +332,43 @@ def test_extend_builds_on_the_winner(folder):
     theirs = log.extend(head, lambda latest: latest.successor("append", "theirs"))
     mine = log.extend(head, lambda latest: latest.successor("append", "mine"))
     assert (mine.version, mine.parent) == (2, theirs.transaction)
+
+
+def test_what_a_stale_version_refuses_the_latest_may_allow(folder):
+    log = CommitLog(folder)
+    head = first()
+    log.put(head)
+    log.put(head.successor("append", "the first"))
+
+    def change(latest):
+        if latest.version == 0:
+            raise StoreError("the first is not there yet")
+        return latest.successor("append", "the second")
+
+    assert log.extend(head, change).version == 2
+
+
+def test_what_the_latest_version_refuses_is_refused(folder):
+    log = CommitLog(folder)
+    log.put(first())
+    asked = []
+
+    def change(latest):
+        asked.append(latest.version)
+        raise StoreError("never allowed")
+
+    with pytest.raises(StoreError, match="never allowed"):
+        log.extend(log.latest(), change)
+    assert asked == [0]
+    assert log.latest_version() == 0
+
+
+def test_the_clock_of_a_disk_is_that_of_its_files(tmp_path):
+    folder = Folder.at(str(tmp_path))
+    before = folder.clock()
+    folder.write("a", b"")
+    [file] = folder.files("")
+    assert before <= file.modified <= folder.clock()
 
 
 def test_versions_beyond_a_stale_listing_are_found(tmp_path, monkeypatch):

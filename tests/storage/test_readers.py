@@ -27,7 +27,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
 
 POLICY = TokenPolicy(stop_words=("and", "the"))
@@ -90,6 +90,90 @@ def test_ids_are_mapped_to_the_rows_of_the_vocabulary(
         batch, seen_outside = read_all(shard, form, ID_VOCABULARY, None, limits)
         assert (rows(batch), seen_outside) == (expected, outside)
         assert batch.vocabulary == ID_VOCABULARY.fingerprint
+
+
+def put_folder(place: str, texts: list[str]) -> Shard:
+    for number, text in enumerate(texts):
+        put(place, f"folder/{number:03}", text.encode())
+    [shard] = list_shards([f"{place}/folder"])
+    return shard
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    texts=st.lists(
+        st.text(st.sampled_from("sea law é\r"), max_size=30), min_size=2, max_size=14
+    ).filter(any),
+    batch_bytes=st.integers(1, 60),
+    batch_documents=st.integers(1, 4),
+    row_group=st.integers(1, 6),
+)
+def test_a_shard_read_on_from_any_cut_gives_the_same_batches(
+    texts: list[str], batch_bytes: int, batch_documents: int, row_group: int
+) -> None:
+    policy = TokenPolicy(2, ("and", "the"), passage_words=3)
+    limits = ReadLimits(batch_bytes=batch_bytes, batch_documents=batch_documents)
+    place = f"memory:///{uuid.uuid4().hex}"
+    lines = b"\xef\xbb\xbf" + "".join(f"{text}\r\n" for text in texts).encode()
+    lists = [([7, 3], [len(text), 1]) for text in texts]
+    ids = pa.array([ids for ids, _ in lists], pa.list_(pa.int64()))
+    of_ids = ShardFormat(ids_column="ids")
+    for shard, form in (
+        (put(place, "a.txt", lines), ShardFormat()),
+        (put(place, "a.txt.gz", gzip.compress(lines)), ShardFormat()),
+        (put(place, "a.jsonl", jsonl(texts).replace(b"\n", b"\n \n\n")), ShardFormat()),
+        (put(place, "a.parquet", parquet(row_group, text=texts)), ShardFormat()),
+        (put_folder(place, texts), ShardFormat()),
+        (put(place, "a.dat", b"\n" + lda_c(lists)), ShardFormat()),
+        (put(place, "b.parquet", parquet(row_group, ids=ids)), of_ids),
+    ):
+        words, made = vocabulary_for(policy), policy
+        if form.holds_ids(shard.url):
+            words, made = ID_VOCABULARY, None
+        whole = list(read_shard(shard, form, words, made, limits))
+        for number, cut in enumerate(whole[:-1], start=1):
+            rest = list(read_shard(shard, form, words, made, limits, start=cut.after))
+            assert [read.after for read in rest] == [read.after for read in whole[number:]]
+            for one, two in zip(rest, whole[number:], strict=True):
+                assert rows(one.batch) == rows(two.batch)
+                assert one.outside == two.outside
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.parquet", "a.jsonl", "a.dat"])
+def test_errors_after_a_cut_name_the_place_in_the_whole_shard(tmp_path: Path, name: str) -> None:
+    text = b"law\n" * 8 + b"\xff\n"
+    content = {
+        "a.txt": text,
+        "a.txt.gz": gzip.compress(text),
+        "a.parquet": parquet(3, text=pa.array([b"law"] * 8 + [b"\xff"]).view(pa.string())),
+        "a.jsonl": jsonl(["law"] * 8) + b"law\n",
+        "a.dat": lda_c([([7], [1])] * 8) + b"1 seven:1\n",
+    }
+    shard = put_local(tmp_path, name, content[name])
+    words, policy = vocabulary_for(POLICY), POLICY
+    if name == "a.dat":
+        words, policy = ID_VOCABULARY, None
+    limits = ReadLimits(batch_documents=2)
+    reads = read_shard(shard, ShardFormat(), words, policy, limits)
+    afters = [next(reads).after for _ in range(2)]
+    for after in afters:
+        with pytest.raises(ShardError, match="(line|row) 9 (is|has)"):
+            list(read_shard(shard, ShardFormat(), words, policy, limits, start=after))
+
+
+def test_what_was_read_before_a_cut_is_not_decoded_again(tmp_path: Path) -> None:
+    content = parquet(100, text=[f"law {'sea ' * 300}{number}" for number in range(1000)])
+    limits = ReadLimits(batch_documents=100)
+    shard = put_local(tmp_path, "a.parquet", content)
+    whole = list(read_shard(shard, ShardFormat(), vocabulary_for(POLICY), POLICY, limits))
+    broken = bytearray(content)
+    broken[1000:2000] = bytes(1000)
+    put_local(tmp_path, "a.parquet", bytes(broken))
+    with pytest.raises(ShardError):
+        list(read_shard(shard, ShardFormat(), vocabulary_for(POLICY), POLICY, limits))
+    words, start = vocabulary_for(POLICY), whole[-2].after
+    [last] = read_shard(shard, ShardFormat(), words, POLICY, limits, start=start)
+    assert rows(last.batch) == rows(whole[-1].batch)
 
 
 def test_an_id_that_a_document_repeats_is_added_up(tmp_path: Path) -> None:

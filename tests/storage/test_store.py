@@ -213,6 +213,73 @@ def test_any_partition_into_segments_is_the_same_state(seed, segment_of):
     assert store.verify() == []
 
 
+def test_a_file_that_is_gone_cut_or_too_many_is_told_on_opening(place):
+    url, options = place
+    store = append(append(create(url, options), counted(0), "a"), counted(1), "b")
+    store = store.save_model("m", model_of())
+    chunk = f"segments/{store.commit.segments[1].id}/pair_counts/c.1.0.0"
+    array = f"models/m/{store.models['m'].id}/weights/c.0"
+    for name, left, said in ((chunk, None, "is missing"), (array, 1, "has 1 bytes instead of")):
+        whole = store.folder.read(name)
+        if left is None:
+            store.folder.delete([name])
+        else:
+            store.folder.write(name, whole[:left])
+        with pytest.raises(StoreError, match=rf"{name} {said}.*; restore it from a copy"):
+            MomentStore.open(url, storage_options=options)
+        # a version without the file is as sound as before
+        sound = MomentStore.open(url, 1, options)
+        with pytest.raises(StoreError, match=said):
+            sound.latest()
+        store.folder.write(name, whole)
+    store.folder.write(f"{chunk}.copy", b"")
+    with pytest.raises(StoreError, match=r"copy is in no manifest; move it out of the store"):
+        MomentStore.open(url, storage_options=options)
+    assert MomentStore.open(url, storage_options=options, whole=False).commit == store.commit
+    store.folder.delete([f"{chunk}.copy"])
+    assert MomentStore.open(url, storage_options=options).commit == store.commit
+
+
+@pytest.fixture
+def touched(monkeypatch):
+    """Names of the files read and the folders listed since it was cleared."""
+    names = []
+    find_all, files = Folder.find_all, Folder.files
+
+    def watched_find(folder, wanted, limits=None):
+        names.extend(wanted)
+        return find_all(folder, wanted, limits)
+
+    def watched_files(folder, name):
+        names.append(name)
+        return files(folder, name)
+
+    monkeypatch.setattr(Folder, "find_all", watched_find)
+    monkeypatch.setattr(Folder, "files", watched_files)
+    return names
+
+
+def test_what_an_open_store_knows_is_not_checked_again(store, touched):
+    store = append(append(store, counted(0), "a"), counted(1), "b").save_model("m", model_of())
+    opened = MomentStore.open(store.url)
+    old = {f"segments/{part.id}" for part in store.commit.segments}
+    assert old <= set(touched)
+    # a first append reads the ledger, which needs no listing
+    grown = append(opened, counted(2), "c")
+    touched.clear()
+    grown = append(grown, counted(3), "d")
+    grown.latest()
+    assert not [name for name in touched for folder in (*old, "models") if name.startswith(folder)]
+    touched.clear()
+    new = {f"segments/{part.id}" for part in grown.commit.segments} - old
+    opened.latest()
+    assert new <= set(touched)
+    assert not old & set(touched)
+    touched.clear()
+    pickle.loads(pickle.dumps(grown)).load_block(0)
+    assert not [name for name in touched if "." not in name], "a worker listed a folder"
+
+
 def test_a_second_creation_is_refused_with_the_remedy(place):
     url, options = place
     create(url, options)

@@ -1,0 +1,54 @@
+"""LDA-C: a line of the format of Blei's programs, `M id:count id:count ...`."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+
+_LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
+
+
+def numbers_of(line: bytes, place: str, url: str) -> NDArray[np.int64]:
+    """Numbers of a line that is not blank: M, then id and count in turn.
+
+    Returns
+    -------
+    (2 M + 1,) int64
+
+    Raises
+    ------
+    ShardError
+        The line is not of this format: says what is wrong with it.
+
+    Examples
+    --------
+    >>> numbers_of(b"2 7:1 9:5", "line 1", "/corpus/ap.dat")
+    array([2, 7, 1, 9, 5])
+    """
+    if _LINE.fullmatch(line) is None:
+        raise ShardError(url, f"{place} {_fault(line)}")
+    numbers = np.fromstring(line.replace(b":", b" ").decode(), dtype=np.int64, sep=" ")
+    if numbers.size != 2 * numbers[0] + 1:
+        raise ShardError(
+            url,
+            f"{place} begins with {numbers[0]} but has {numbers.size // 2} pairs id:count; "
+            "write the line again",
+        )
+    return numbers
+
+
+def _fault(line: bytes) -> str:
+    size, *pairs = line.decode(errors="replace").split()
+    if re.fullmatch(r"[0-9]{1,18}", size) is None:
+        return f"begins with {size[:40]!r}, expected the number of its ids (LDA-C: M id:count ...)"
+    for pair in pairs:
+        token_id, _, count = pair.partition(":")
+        if re.fullmatch(r"[0-9]{1,18}", token_id) is None:
+            return f"has {pair[:40]!r}, expected id:count with a whole number >= 0 as the id"
+        if re.fullmatch(r"[0-9]{1,18}", count) is None:
+            return f"counts id {token_id} {count[:40]!r} times; counts must be whole numbers >= 0"
+    return "is not LDA-C; separate its pairs by spaces"

@@ -1,0 +1,189 @@
+"""Local files: each written whole, and synced so that it outlasts a power cut.
+
+Nothing else of the store writes to a local disk. Sizes are in bytes, paths absolute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+
+PARTIAL = ".partial"
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Write a file whole, in place of one that is there; it lasts after a `sync` of its folder.
+
+    Parameters
+    ----------
+    path : str
+        Folders above that are missing are made.
+    content : bytes
+        All of it.
+
+    Raises
+    ------
+    OSError
+        The file is as before, or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(f"{folder}/words/a.txt", b"sea")
+    ...     sync(folder)
+    ...     open(f"{folder}/words/a.txt").read()
+    'sea'
+    """
+    with _written_aside(path, content) as aside:
+        os.replace(aside, path)
+
+
+def create_whole(path: str, content: bytes) -> None:
+    """Write a file whole unless there is one, and make it last; of several writers one succeeds.
+
+    Parameters
+    ----------
+    path, content
+        As `write_whole`; folders that were made for it last after a `sync`.
+
+    Raises
+    ------
+    FileExistsError
+        There is such a file.
+    OSError
+        The file may be written all the same, and last only after a `sync` of its folder.
+    """
+    # An exclusive open is torn by a kill and fsspec's is not exclusive; a link is neither.
+    with _written_aside(path, content) as aside:
+        os.link(aside, path)
+    _sync_folder(os.path.dirname(path))
+
+
+def sync(path: str) -> None:
+    """Make all names in a folder, below it and on the way to it outlast a power cut.
+
+    Parameters
+    ----------
+    path : str
+        Of the folder; its files were written by `write_whole` or `create_whole`.
+
+    Raises
+    ------
+    OSError
+        A folder cannot be synced: a power cut may take what was written. Sync it again.
+    """
+    for folder, _, _ in os.walk(path, onerror=_raise):
+        _sync_folder(folder)
+    # a writer that was killed may have made any folder above, where we may write
+    while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
+        path = os.path.dirname(path)
+        _sync_folder(path)
+
+
+def files_below(path: str) -> dict[str, dict[str, float]]:
+    """Size in bytes and time of the last change of every file in a folder and below, by path.
+
+    Raises
+    ------
+    OSError
+        A folder cannot be listed; what is deleted meanwhile, and no folder at all, are no error.
+    """
+    found = {}
+    for folder, _, names in os.walk(path, onerror=_raise_unless_missing):
+        for name in names:
+            place = os.path.join(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                state = os.stat(place)
+                found[place] = {"size": state.st_size, "mtime": state.st_mtime}
+    return found
+
+
+def remove(path: str) -> None:
+    """Delete a file, if it is there.
+
+    Raises
+    ------
+    OSError
+        It cannot be deleted.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def remove_empty(path: str) -> None:
+    """Delete a folder, if it is there and empty.
+
+    Raises
+    ------
+    OSError
+        It cannot be deleted.
+    """
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        # a writer may have put a file there meanwhile, and then it stays
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def clock(path: str) -> float:
+    """The time by the clock of the disk, in seconds since 1970.
+
+    Parameters
+    ----------
+    path : str
+        A file beside it is made, looked at and deleted.
+
+    Raises
+    ------
+    OSError
+        The folder is missing or cannot be written.
+    """
+    aside = _aside(path)
+    try:
+        # without a sync: it is not to last
+        with open(aside, "xb") as file:
+            return os.fstat(file.fileno()).st_mtime
+    finally:
+        remove(aside)
+
+
+@contextlib.contextmanager
+def _written_aside(path: str, content: bytes) -> Iterator[str]:
+    """Path of a synced file with the content, in the same folder, gone afterwards."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    aside = _aside(path)
+    try:
+        with open(aside, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield aside
+    finally:
+        remove(aside)
+
+
+def _aside(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error

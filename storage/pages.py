@@ -1,0 +1,145 @@
+"""Pages of Parquet: how much a reader must hold to decode them, from their headers alone.
+
+A page is decoded whole; the metadata of a file tells the bytes of a row group, not of its pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import pyarrow.parquet as pq
+
+# Headers take some tens of bytes, more with statistics of long texts.
+_HEADER_BYTES = 1 << 12
+_LONGEST_HEADER = 1 << 24
+_DICTIONARY_PAGE = 2
+# Fields of a header: type, bytes decompressed and stored, and parts that begin with their values.
+_TYPE, _DECOMPRESSED, _STORED, _COUNTED = 1, 2, 3, (5, 7, 8)
+# Types of Thrift's compact protocol.
+_TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
+_DEEPEST = 4
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a column.
+
+    Parameters
+    ----------
+    is_dictionary : bool
+        Whether it holds the values that the pages after it point to.
+    nbytes : int
+        Decompressed.
+    values : int
+        In it, nulls among them.
+    """
+
+    is_dictionary: bool
+    nbytes: int
+    values: int
+
+
+def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page]:
+    """Pages of the column of a row group, in order; only their headers are read.
+
+    Raises
+    ------
+    ValueError
+        Something else stands where a header should.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pyarrow as pa
+    >>> content = io.BytesIO()
+    >>> pq.write_table(pa.table({"text": ["law", "sea", "law"]}), content)
+    >>> column = pq.ParquetFile(content).metadata.row_group(0).column(0)
+    >>> [(page.is_dictionary, page.nbytes, page.values) for page in pages_of(content, column)]
+    [(True, 14, 2), (False, 9, 3)]
+    """
+    starts = (column.dictionary_page_offset, column.data_page_offset)
+    place = min(start for start in starts if start)
+    end = place + column.total_compressed_size
+    while place < end:
+        stored.seek(place)
+        header = _next_header(stored)
+        values = next((header.fields[part][1] for part in _COUNTED if part in header.fields), -1)
+        sizes = header.fields.get(_DECOMPRESSED, -1), header.fields.get(_STORED, -1)
+        if min(values, *sizes) < 0:
+            raise ValueError(f"there is no page header at byte {place}")
+        yield Page(header.fields.get(_TYPE) == _DICTIONARY_PAGE, sizes[0], values)
+        place += header.nbytes + sizes[1]
+
+
+@dataclass(frozen=True)
+class _Header:
+    """Fields of a page header by their numbers, and the bytes it takes."""
+
+    fields: dict[int, Any]
+    nbytes: int
+
+
+def _next_header(stored: IO[bytes]) -> _Header:
+    content, wanted = b"", _HEADER_BYTES
+    while len(content) < _LONGEST_HEADER:
+        more = stored.read(wanted)
+        content += more
+        try:
+            return _Header(*_struct(content, 0, _DEEPEST))
+        except IndexError:
+            if not more:
+                break
+            wanted = len(content)
+    raise ValueError("a page header is cut short")
+
+
+def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
+    """Fields of a structure, and the place after it; IndexError if the content ends before."""
+    fields: dict[int, Any] = {}
+    number = 0
+    while head := content[place]:
+        place += 1
+        kind, step = head & 15, head >> 4
+        if step:
+            number += step
+        else:
+            number, place = _integer(content, place)
+        fields[number], place = _value(content, place, kind, depth)
+    return fields, place + 1
+
+
+def _value(content: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (_TRUE, _FALSE):
+        return kind == _TRUE, place
+    if kind == _STRUCT and depth:
+        return _struct(content, place, depth - 1)
+    if _BYTE < kind <= _I64:
+        return _integer(content, place)
+    if kind == _BINARY:
+        size, place = _varint(content, place)
+    elif kind in (_BYTE, _DOUBLE):
+        size = 1 if kind == _BYTE else 8
+    else:
+        raise ValueError(f"a page header holds a field of type {kind}")
+    if place + size > len(content):
+        raise IndexError
+    return content[place : place + size], place + size
+
+
+def _integer(content: bytes, place: int) -> tuple[int, int]:
+    value, place = _varint(content, place)
+    return value >> 1 ^ -(value & 1), place
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value, place
+        if shift > 63:
+            raise ValueError("a page header holds a number of more than 64 bits")

@@ -1,0 +1,143 @@
+"""A Dask cluster and coordinators that are made to be killed: their processes start by a fork."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from distributed import Client, LocalCluster, WorkerPlugin
+
+from streaming_moments.pipelines import parts
+from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.update import update
+from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.store import MomentStore
+
+PATIENCE = 180  # seconds until something counts as hanging
+
+
+class ReadLog(WorkerPlugin):
+    """Each worker leaves its process id, and a line for each shard it reads."""
+
+    name = "read-log"
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def setup(self, worker):
+        read = parts.read_shard
+
+        def logged(shard, *arguments):
+            with open(self.folder / "reads", "a") as log:
+                log.write(f"{shard.url}\n")
+            return read(shard, *arguments)
+
+        parts.read_shard = logged
+        (self.folder / "workers" / str(os.getpid())).touch()
+
+
+@dataclass(frozen=True)
+class KillableCluster:
+    """A running cluster whose workers come back when they are killed."""
+
+    address: str
+    folder: Path
+    killed: set[int] = field(default_factory=set)
+
+    def reads(self):
+        """URLs of the shards read so far, in order, as often as they were read."""
+        log = self.folder / "reads"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def workers(self):
+        """Process ids of the workers that were not killed."""
+        ids = sorted(int(path.name) for path in (self.folder / "workers").iterdir())
+        return [worker for worker in ids if worker not in self.killed]
+
+    def kill_worker(self, rng):
+        """SIGKILL to one of the workers, as soon as there is one."""
+        wait_for(self.workers)
+        worker = rng.choice(self.workers())
+        self.killed.add(worker)
+        os.kill(worker, signal.SIGKILL)
+
+
+def wait_for(condition):
+    """Wait until a condition holds; an error if it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{condition} did not come true"
+        time.sleep(0.005)
+
+
+@contextmanager
+def killable_cluster(folder, workers=2):
+    """Start one, in a process of its own."""
+    (folder / "workers").mkdir(parents=True)
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "OPENBLAS_NUM_THREADS": "1",
+        "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
+        "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    }
+    command = [sys.executable, __file__, str(folder), str(workers)]
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            cluster = KillableCluster(process.stdout.readline().strip(), folder)
+            wait_for(lambda: len(cluster.workers()) == workers)
+            yield cluster
+        finally:
+            process.stdin.close()
+            process.wait(PATIENCE)
+
+
+def coordinate(address, store, shards, plan):
+    """Update a store on a cluster: what a coordinator process does."""
+    with connect(address) as cluster:
+        patient = replace(cluster, worker_timeout=PATIENCE)
+        update(MomentStore.open(store), list_shards([shards]), patient, plan=plan)
+
+
+def coordinator(*arguments):
+    """A process that coordinates; forked from one that has imported everything."""
+    context = multiprocessing.get_context("forkserver")
+    # before Python 3.13 the fork server knows no paths but those of the installation
+    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.update"])
+    process = context.Process(target=coordinate, args=arguments)
+    process.start()
+    return process
+
+
+def _serve(folder, workers):
+    with (
+        LocalCluster(
+            workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        ) as local,
+        Client(local) as client,
+    ):
+        client.register_plugin(ReadLog(folder))
+        print(local.scheduler_address, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    # Dask itself asks for the fork server, and would preload itself only
+    from distributed.utils import get_mp_context
+
+    get_mp_context().set_forkserver_preload(["killable_cluster", "warm_kernels"])
+    import killable_cluster
+
+    killable_cluster._serve(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,135 @@
+"""Shards that are small on disk and huge once unpacked: refused, or read, in bounded memory."""
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+MEBIBYTE = 1 << 20
+BUDGET = 384 * MEBIBYTE  # address space for reading, on top of what imports take
+BATCHES = 5  # of a shard; what is bounded for so many stays so
+
+READ = """
+import json, resource, sys
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.vocabulary import Vocabulary
+
+budget, batches, warm, *urls = sys.argv[1:]
+limits = ReadLimits(8 << 20, 8 << 20, row_group_bytes=32 << 20)
+policy = TokenPolicy()
+words = Vocabulary(("law", "sea"), 1, policy.fingerprint)
+ids = Vocabulary(("one", "two"), 1, token_ids=(1, 2))
+
+def read(place):
+    [shard] = list_shards([place])
+    form = ShardFormat(ids_column="ids" if place.endswith("ids.parquet") else None)
+    one, two = (ids, None) if form.holds_ids(shard.url) else (words, policy)
+    try:
+        for number, _ in enumerate(read_shard(shard, form, one, two, limits), start=1):
+            if number == int(batches):
+                break
+    except (ShardError, MemoryError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "read"
+
+# kernels are compiled and libraries loaded before the limit is set
+read(warm)
+held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + int(budget),) * 2)
+print(json.dumps([read(url) for url in urls]))
+"""
+
+
+def written(path, column, **options):
+    name = "ids" if pa.types.is_list(column.type) else "text"
+    pq.write_table(pa.table({name: column}), path, compression="zstd", **options)
+    return path
+
+
+def repeated(text, times):
+    """A column of one text, held and stored once."""
+    return pa.DictionaryArray.from_arrays(np.zeros(times, np.int32), pa.array([text]))
+
+
+def text_bomb(path, compress, unit=b"a" * MEBIBYTE, times=128):
+    content = compress(unit * times)
+    path.write_bytes(content)
+    return path
+
+
+def zstd(content):
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
+LONG_TEXT = "a" * (4 * MEBIBYTE)
+TOO_LONG = "is above 8388608 bytes; split the document, or raise --max-document-bytes"
+TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
+REFUSED = {
+    "a.txt.gz": (lambda p: text_bomb(p, gzip.compress), TOO_LONG),
+    "a.txt.zst": (lambda p: text_bomb(p, zstd, b"\0" * MEBIBYTE, 256), TOO_LONG),
+    "a.jsonl.zst": (lambda p: text_bomb(p, zstd), TOO_LONG),
+    "a.ldac.bz2": (lambda p: text_bomb(p, bz2.compress, b"1" * MEBIBYTE, 16), TOO_LONG),
+    "folder/a.gz": (lambda p: text_bomb(p, gzip.compress).parent, TOO_LONG),
+    "column.parquet": (
+        lambda p: written(p, pa.array([LONG_TEXT] * 64), use_dictionary=False),
+        TOO_LARGE,
+    ),
+    "megabytes.parquet": (
+        lambda p: written(p, pa.array([f"{i}" + "law " * (MEBIBYTE // 4) for i in range(100)])),
+        TOO_LARGE,
+    ),
+    "ids.parquet": (
+        lambda p: written(p, pa.array([np.zeros(40_000_000, np.int64)])),
+        TOO_LARGE,
+    ),
+    "long.parquet": (lambda p: written(p, repeated(LONG_TEXT * 3, 1000)), TOO_LONG),
+}
+READ_WHOLE = {
+    "newlines.txt.zst": lambda p: text_bomb(p, zstd, b"\n" * MEBIBYTE, 256),
+    "dictionary.parquet": lambda p: written(p, repeated(LONG_TEXT, 1000)),
+    "prefixes.parquet": lambda p: written(
+        p,
+        pa.array([LONG_TEXT] * 64),
+        use_dictionary=False,
+        column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """What reading each bomb ended with, in one process of little memory."""
+    folder = tmp_path_factory.mktemp("bombs")
+    makers = {**{name: make for name, (make, _) in REFUSED.items()}, **READ_WHOLE}
+    urls = []
+    for number, (name, make) in enumerate(makers.items()):
+        place = folder / str(number) / name
+        place.parent.mkdir(parents=True)
+        urls.append(make(place))
+        assert place.stat().st_size < MEBIBYTE
+    warm = written(folder / "warm.parquet", pa.array(["law and sea"]))
+    arguments = [sys.executable, "-c", READ, BUDGET, BATCHES, warm, *urls]
+    done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(makers, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_bomb_is_refused_with_the_option_that_raises_the_limit(outcomes, name):
+    assert outcomes[name].startswith("ShardError: ")
+    assert REFUSED[name][1] in outcomes[name]
+
+
+@pytest.mark.parametrize("name", READ_WHOLE)
+def test_what_unpacks_to_gigabytes_of_documents_is_read_in_little_memory(outcomes, name):
+    assert outcomes[name] == "read"

@@ -1,0 +1,207 @@
+"""Updates of which workers, coordinators or both are killed: no shard is lost, none is doubled."""
+
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import pytest
+from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
+
+from streaming_moments import MomentStatistics
+from streaming_moments.basis import Basis
+from streaming_moments.pipelines.memory import UpdatePlan
+from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.vocabulary import Vocabulary
+
+SHARDS, DOCUMENTS = 24, 6
+POLICY = TokenPolicy()
+VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), core=3, policy=POLICY.fingerprint)
+BASIS = Basis(
+    np.random.default_rng(3).integers(-127, 128, (3, 2)).astype(np.int8),
+    len(VOCABULARY.terms),
+    VOCABULARY.fingerprint,
+)
+
+
+def new_store(url):
+    return MomentStore.create(str(url), VOCABULARY, POLICY, BASIS, ShardFormat())
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Shards, how they are grouped, and what an undisturbed update makes of them."""
+
+    shards: str
+    plan: UpdatePlan
+    group: int
+    statistics: MomentStatistics
+    documents: dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What came of some updates that were disturbed by kills."""
+
+    kills: int = 0
+    held: int = 0
+    faults: int = 0
+    updates: int = 0
+    commits: int = 0
+    repeated: int = 0
+
+    def __add__(self, other):
+        return Disturbed(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def note(self):
+        return (
+            f"{self.updates} updates, {self.commits} commits; {self.faults} shards lost or "
+            f"doubled, {self.repeated / self.kills:.1f} read again a kill"
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory, cluster):
+    base = tmp_path_factory.mktemp("corpus")
+    folder, rng = base / "shards", np.random.default_rng(5)
+    folder.mkdir()
+    for number in range(SHARDS):
+        lines = [" ".join(rng.choice(VOCABULARY.terms, 9)) for _ in range(DOCUMENTS)]
+        (folder / f"{number:02}.txt").write_text("\n".join(lines))
+    store = new_store(base / "undisturbed")
+    listed = list_shards([str(folder / "*.txt")])
+    context = ReadingContext.of(store, ReadLimits(), None)
+    sizes = [read_part(PartAddress(shard), context, 1 << 20).summary.nbytes for shard in listed]
+    part = max(sizes)
+    plan = UpdatePlan(
+        counts_bytes=4 * part,
+        part_bytes=part + 1,
+        batch_bytes=4096,
+        reads_in_flight=2,
+        peak_bytes=0,
+    )
+    # one after the other: the first warms the cluster, the second is timed
+    for name in ("warm", "undisturbed"):
+        store, begun = new_store(base / f"{name}-store"), time.monotonic()
+        finish(coordinator(cluster.address, store.url, str(folder / "*.txt"), plan))
+        seconds = time.monotonic() - begun
+    done = store.latest()
+    assert done.version > 4, "many commits"
+    documents = {shard.url: DOCUMENTS for shard in listed}
+    group = -(-plan.counts_bytes // min(sizes)) + 1
+    return Corpus(str(folder / "*.txt"), plan, group, done.load(), documents, seconds)
+
+
+def finish(process):
+    process.join(PATIENCE)
+    assert process.exitcode == 0
+
+
+def lost_or_doubled(store, corpus):
+    """Shards of a version that its statistics do not hold exactly once."""
+    histogram, records = store.length_histogram(), list(store.ledger())
+    times = Counter(record.url for record in records)
+    doubled = sum(times.values()) - len(times)
+    wrong = sum(record.documents != corpus.documents.get(record.url) for record in records)
+    differ = sum(record.documents for record in records) != histogram.n_documents
+    differ |= sum(record.tokens for record in records) != histogram.C1
+    return doubled + wrong + differ
+
+
+def disturbed_update(cluster, corpus, url, most, rng, strike):
+    """One update, struck at random moments and begun again where it died, to its end."""
+    store, begun = new_store(url), len(cluster.reads())
+    arguments = (cluster.address, store.url, corpus.shards, corpus.plan)
+    kills, faults, settled, mark = 0, 0, set(), begun
+    process = coordinator(*arguments)
+    while True:
+        process.join(rng.uniform(0, corpus.seconds) if kills < most else PATIENCE)
+        if process.exitcode is None:
+            assert kills < most, "the update hangs"
+            strike(process)
+        ended = process.exitcode
+        if ended == 0:
+            break
+        kills += 1
+        store, reads = store.latest(), cluster.reads()
+        faults += lost_or_doubled(store, corpus)
+        if ended is None:
+            continue
+        assert ended == -signal.SIGKILL
+        if strike is kill_coordinator:
+            assert settled.isdisjoint(reads[mark:]), "a committed group was read again"
+        settled, mark = {record.url for record in store.ledger()}, len(reads)
+        wait_for(cluster.workers)
+        process = coordinator(*arguments)
+    store, reads = store.latest(), cluster.reads()
+    if strike is kill_coordinator:
+        assert settled.isdisjoint(reads[mark:]), "a committed group was read again"
+    faults += lost_or_doubled(store, corpus) + abs(len(store.ledger()) - SHARDS)
+    sound = store.verify() == [] and store.load() == corpus.statistics
+    repeated = len(reads) - begun - SHARDS
+    held = kills if sound and not faults else 0
+    return Disturbed(kills, held, faults, 1, store.version, repeated)
+
+
+def disturbed_updates(cluster, corpus, folder, kills, rng, strike):
+    """Updates until there were so many kills."""
+    total = Disturbed()
+    while total.kills < kills:
+        url = folder / str(total.updates)
+        total += disturbed_update(cluster, corpus, url, kills - total.kills, rng, strike)
+        shutil.rmtree(url)
+    return total
+
+
+def kill_coordinator(process):
+    process.kill()
+    process.join()
+
+
+def test_updates_whose_workers_are_killed(campaigns, cluster, corpus, tmp_path):
+    rng = random.Random(campaigns.seed)
+    kills = campaigns.size(4, 350)
+
+    def strike(_):
+        cluster.kill_worker(rng)
+
+    done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, strike)
+    assert done.repeated <= done.kills * corpus.group
+    campaigns.record("worker killed", done.kills, done.held, done.note())
+
+
+def test_updates_whose_coordinators_are_killed(campaigns, cluster, corpus, tmp_path):
+    rng = random.Random(campaigns.seed)
+    kills = campaigns.size(6, 450)
+    done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, kill_coordinator)
+    assert done.repeated <= done.kills * corpus.group
+    campaigns.record("coordinator killed", done.kills, done.held, done.note())
+
+
+def test_updates_whose_coordinators_and_workers_are_killed(campaigns, cluster, corpus, tmp_path):
+    rng = random.Random(campaigns.seed)
+    kills = campaigns.size(2, 200)
+
+    def strike(process):
+        blows = [lambda: cluster.kill_worker(rng), lambda: kill_coordinator(process)]
+        for blow in rng.sample(blows, 2):
+            blow()
+
+    done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, strike)
+    # a group is lost with the coordinator, and one with what the worker held
+    assert done.repeated <= 2 * done.kills * corpus.group
+    campaigns.record("both killed", done.kills, done.held, done.note())

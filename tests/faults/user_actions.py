@@ -1,0 +1,76 @@
+"""What a user does with a store on a disk, and what the store holds."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from small_store import (
+    append,
+    compact,
+    create,
+    forget,
+    model_of,
+    replace,
+)
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.garbage import collect, find_garbage
+from streaming_moments.storage.history import rollback, tag
+from streaming_moments.storage.store import MomentStore
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing a user does; done again, it may be told `already` that it is done."""
+
+    name: str
+    act: callable
+    already: tuple = ()
+
+
+def collect_garbage(url):
+    folder = MomentStore.open(url).folder
+    collect(folder, find_garbage(folder, timedelta(0)))
+
+
+def appending(shards):
+    return Action("append", lambda url: append(MomentStore.open(url), shards), (StoreError,))
+
+
+def forgetting(shards):
+    return Action("forget", lambda url: forget(MomentStore.open(url), shards), (InvalidInput,))
+
+
+def replacing(old, new):
+    return Action("replace", lambda url: replace(MomentStore.open(url), old, new), (InvalidInput,))
+
+
+def saving(name, seed):
+    return Action(
+        "save_model",
+        lambda url: MomentStore.open(url).save_model(name, model_of(seed)),
+        (StoreError,),
+    )
+
+
+def tagging(name, model):
+    return Action("tag", lambda url: tag(MomentStore.open(url), name, model))
+
+
+def rolling_back(version):
+    return Action("rollback", lambda url: rollback(MomentStore.open(url), version))
+
+
+CREATE = Action("create", create, (StoreError,))
+COMPACT = Action("compact", lambda url: compact(MomentStore.open(url)))
+GC = Action("gc", collect_garbage)
+
+
+def state(store):
+    """All that a user can ask of a version, to be compared bit for bit."""
+    models = {name: store.load_model(name) for name in store.models}
+    return (
+        store.load(),
+        set(store.ledger()),
+        dict(store.commit.tags),
+        {name: (m.topics.tobytes(), m.weights.tobytes()) for name, m in models.items()},
+    )

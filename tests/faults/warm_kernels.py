@@ -1,0 +1,28 @@
+"""Importing it compiles what a read task needs, so that processes forked afterwards need not."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from streaming_moments import MomentStatistics
+from streaming_moments.basis import Basis
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.vocabulary import Vocabulary
+
+
+def _warm():
+    policy = TokenPolicy()
+    vocabulary = Vocabulary(("law", "sea", "ship"), core=3, policy=policy.fingerprint)
+    basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.txt").write_text("law sea ship law\nsea ship\n")
+        [shard] = list_shards([f"{folder}/a.txt"])
+        # nothing of Zarr, which starts threads
+        for read in read_shard(shard, ShardFormat(), vocabulary, policy):
+            MomentStatistics.of(read.batch, basis)
+
+
+_warm()
