@@ -47,7 +47,8 @@ class TopicModel:
     umass, npmi : (k,) float64
         Coherence of each topic; NaN where it was not computed.
     rotation : str
-        "joint" or "feature", or "given" for moments given as arrays.
+        Method of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
+        for topics given as arrays.
     documents : int
         Documents it was fitted on.
     vocabulary, basis : str

@@ -61,10 +61,15 @@ class KillableCluster:
 
     def kill_worker(self, rng):
         """SIGKILL to one of the workers, as soon as there is one."""
-        wait_for(self.workers)
-        worker = rng.choice(self.workers())
-        self.killed.add(worker)
-        os.kill(worker, signal.SIGKILL)
+        while True:
+            wait_for(self.workers)
+            worker = rng.choice(self.workers())
+            self.killed.add(worker)
+            try:
+                os.kill(worker, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it left by itself: another is to be killed
+            return
 
 
 def wait_for(condition):
