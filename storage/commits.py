@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from tenacity import (
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.layout import COMMITS, commit_file
+from streaming_moments.storage.layout import COMMITS, commit_file, reached_file
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.versions import Commit, commit_from_json, commit_to_json
 
@@ -57,12 +58,25 @@ class CommitLog:
     delay: float = 0.05
 
     def latest_version(self) -> int | None:
-        """The latest version; None without a commit."""
+        """The latest version; None without a commit.
+
+        Raises
+        ------
+        StoreError
+            The file of a later version was there and is gone.
+        """
+        # read before the listing, or a commit in between would seem lost
+        reached = self._reached()
         listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
         version = max((int(found[1]) for found in listed if found), default=-1)
         # a listing may be older than what it lists
         while self.folder.exists(commit_file(version + 1)):
             version += 1
+        if version < reached:
+            raise StoreError(
+                f"{self.folder.url}/{commit_file(reached)} is missing; restore it from a copy, or "
+                f"delete {reached_file()} to go on from version {version}"
+            )
         return version if version >= 0 else None
 
     def read(self, version: int) -> Commit:
@@ -137,6 +151,9 @@ class CommitLog:
                 f"({self.folder.explain(error)}), the store is as before; check space, "
                 "permissions and connection, then run it again"
             ) from error
+        # the commit stands without the note, and the next one writes it anew
+        with contextlib.suppress(StoreError):
+            self.folder.write(reached_file(), seal({"version": commit.version}))
 
     def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
         """Commit what `change` makes of the latest version; after a conflict, of the new one.
@@ -183,6 +200,13 @@ class CommitLog:
                 "create it again"
             )
         return self.read(version)
+
+    def _reached(self) -> int:
+        """A version that was committed, the latest but for lost notes; -1 without a note."""
+        data = self.folder.find(reached_file())
+        if data is None:
+            return -1
+        return int(unseal(data, f"{self.folder.url}/{reached_file()}")["version"])
 
     def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
         if known is None:

@@ -35,6 +35,11 @@ def commit_file(version: int) -> str:
     return f"{COMMITS}/{version:020d}.json"
 
 
+def reached_file() -> str:
+    """Name of the note of the version that the log has reached at least."""
+    return f"{COMMITS}/reached.json"
+
+
 def segment_folder(segment: str) -> str:
     """Folder of a segment."""
     return f"{SEGMENTS}/{segment}"

@@ -1,7 +1,7 @@
 """Damage to the files of a store is found: by its size on opening, else by what reads the file.
 
-Exempt are three files that say nothing of the statistics: `commits/probe`, whose content nobody
-reads, `clock`, which lasts only to be asked for its time, and `*.partial`, which a killed writer
+Exempt are files that say nothing of the statistics: `commits/probe`, whose content nobody reads,
+`commits/reached.json`, which is only to tell of a lost commit (see its own tests), `clock`, which lasts only to be asked for its time, and `*.partial`, which a killed writer
 leaves and only `gc` looks at.
 """
 
@@ -22,8 +22,9 @@ from streaming_moments.storage.changes import Recount
 from streaming_moments.storage.folders import CLOCK, Folder
 from streaming_moments.storage.forgetting import commit_recount
 from streaming_moments.storage.history import rollback, tag
-from streaming_moments.storage.layout import model_folder, segment_folder
+from streaming_moments.storage.layout import model_folder, reached_file, segment_folder
 from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.sealed import seal
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -129,7 +130,7 @@ class Subject:
 
 
 def is_exempt(path):
-    return path in ("commits/probe", CLOCK) or path.endswith(".partial")
+    return path in ("commits/probe", reached_file(), CLOCK) or path.endswith(".partial")
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +188,7 @@ def judgement(subject, path, monkeypatch, always_load=False):
 
 
 def test_every_file_is_one_whose_damage_is_tried(subject):
-    assert subject.exempt == {"commits/probe"}
+    assert subject.exempt == {"commits/probe", reached_file()}
     assert sorted(subject.kinds) == [
         "basis/*/Q.npy",
         "basis/*/basis.json",
@@ -309,19 +310,31 @@ def test_what_a_killed_writer_left_half_written_hinders_nobody(subject):
             file.unlink()
 
 
-def test_a_store_that_lost_its_last_commit_is_exactly_the_one_before(subject):
-    # no file tells of a commit but the commit itself: its loss is that of the last change
+def test_a_lost_last_commit_is_told_on_opening(subject):
     path = f"commits/{subject.latest.version:020d}.json"
-    before = subject.latest.at(subject.latest.version - 1)
-    expected = before.load()
     apply(subject, {path: None})
     try:
-        opened = MomentStore.open(str(subject.root))
-        assert opened.commit == before.commit
-        assert opened.load() == expected
-        assert subject.latest.verify() == [
-            f"{subject.root}/{path} is missing; restore it from a copy"
-        ]
+        with pytest.raises(StoreError, match=f"{path} is missing; restore it from a copy, or del"):
+            MomentStore.open(str(subject.root))
+        (subject.root / reached_file()).unlink()
+        assert MomentStore.open(str(subject.root)).version == subject.latest.version - 1
+    finally:
+        subject.restore(path, reached_file())
+
+
+def test_a_note_of_the_log_is_damaged_or_the_truth(subject):
+    path, content = reached_file(), subject.contents[reached_file()]
+    stale = seal({"version": 1})
+    try:
+        for bit in range(8 * len(content)):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            apply(subject, {path: bytes(flipped)})
+            with pytest.raises(StoreError, match=f"{path} is damaged"):
+                MomentStore.open(str(subject.root))
+        for harmless in (None, stale):
+            apply(subject, {path: harmless})
+            assert MomentStore.open(str(subject.root)).commit == subject.latest.commit
     finally:
         subject.restore(path)
 
