@@ -37,7 +37,7 @@ def commit_file(version: int) -> str:
 
 def reached_file() -> str:
     """Name of the note of the version that the log has reached at least."""
-    return f"{COMMITS}/reached.json"
+    return "reached.json"
 
 
 def segment_folder(segment: str) -> str:

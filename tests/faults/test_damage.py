@@ -1,7 +1,7 @@
 """Damage to the files of a store is found: by its size on opening, else by what reads the file.
 
 Exempt are files that say nothing of the statistics: `commits/probe`, whose content nobody reads,
-`commits/reached.json`, which is only to tell of a lost commit (see its own tests), `clock`, which
+`reached.json`, which is only to tell of a lost commit (see its own tests), `clock`, which
 lasts only to be asked for its time, and `*.partial`, which a killed writer leaves and only `gc`
 looks at.
 """
