@@ -151,7 +151,7 @@ def create(
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option("--replace", is_flag=True, help="Count shards with new content anew.")
-@click.option("--old", multiple=True, help="With --replace: copy of the old content; repeatable.")
+@click.option("--old", multiple=True, help="With --replace: copy of the old content [its segment].")
 @click.option(
     "--compact-after",
     type=click.IntRange(0),

@@ -23,8 +23,12 @@ def write_sum(
     ------
     StoreError
         A file is missing, damaged or cannot be written: names it.
+    InvalidInput
+        The sum has counts below zero: the store is unsound, and `rollback` leads back.
     """
-    return writer.write_block(sum_block(writer.folder, sources, writer.layout, index))
+    block = sum_block(writer.folder, sources, writer.layout, index)
+    block.require_non_negative()
+    return writer.write_block(block)
 
 
 def seal_sum(store: MomentStore, writer: SegmentWriter, files: Sequence[FileRecord]) -> Segment:

@@ -9,8 +9,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from select import select
 
-from distributed import Client, LocalCluster, WorkerPlugin
+from distributed import Client, LocalCluster, Status, WorkerPlugin
 
 from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.cluster import connect
@@ -22,7 +23,7 @@ PATIENCE = 180  # seconds until something counts as hanging
 
 
 class ReadLog(WorkerPlugin):
-    """Each worker leaves its process id, and a line for each shard it reads."""
+    """Each worker leaves a line for each shard it reads."""
 
     name = "read-log"
 
@@ -38,7 +39,6 @@ class ReadLog(WorkerPlugin):
             return read(shard, *arguments)
 
         parts.read_shard = logged
-        (self.folder / "workers" / str(os.getpid())).touch()
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ def killable_cluster(folder, workers=2):
         "OPENBLAS_NUM_THREADS": "1",
         "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
+        # a worker killed again 15 s after its first death would not come back
+        "DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "1 day",
         "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     }
     command = [sys.executable, __file__, str(folder), str(workers)]
@@ -135,7 +137,12 @@ def _serve(folder, workers):
     ):
         client.register_plugin(ReadLog(folder))
         print(local.scheduler_address, flush=True)
-        sys.stdin.read()
+        while not select([sys.stdin], [], [], 0.005)[0]:
+            # a nanny brings back only workers that it has seen running
+            for nanny in list(local.workers.values()):
+                process = nanny.process
+                if process and process.pid and process.status == Status.running:
+                    (Path(folder) / "workers" / str(process.pid)).touch()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.entry import main
+from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.tasks import WorkersLost, result_of, run_bounded
 from streaming_moments.pipelines.transform import transform
@@ -34,13 +35,13 @@ OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_document
 
 
 class Deadly(WorkerPlugin):
-    """Reading a shard named "deadly" kills the worker."""
+    """Reading a shard named "deadly" kills the worker; one named "late" does in its second part."""
 
     def setup(self, worker):
         read = parts.read_shard
 
         def deadly(shard, *arguments):
-            if "deadly" in shard.url:
+            if "deadly" in shard.url or ("late" in shard.url and arguments[-1].passed):
                 os.kill(os.getpid(), signal.SIGKILL)
             return read(shard, *arguments)
 
@@ -106,6 +107,19 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
         with pytest.raises(ShardError, match=r"deadly\.jsonl: killed every worker that read it"):
             update(left, listed, cluster)
         assert left.latest().version == left.version
+
+        # in parts, so that some of it and of its neighbours is added up when it turns deadly
+        more = tmp_path / "more"
+        more.mkdir()
+        for name in ("a.jsonl", "b-late.jsonl", "c.jsonl"):
+            shutil.copy(folder / "1.jsonl", more / name)
+        size = 20_000
+        plan = UpdatePlan(2 * size, size, batch_bytes=8_000, reads_in_flight=2, peak_bytes=0)
+        others = list_shards([str(more)])
+        result = update(left, others, cluster, skip_bad_shards=True, plan=plan)
+        assert [error.url for error in result.bad] == [others[1].url]
+        assert "killed every worker that read it" in str(result.bad)
+        assert result.counted == 2
     [(url, reason)] = [skipped for commit in left.log() for skipped in commit.skipped]
     assert url.endswith("0-deadly.jsonl")
     assert "killed every worker" in reason
@@ -116,7 +130,10 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
             str(tmp_path / "twin"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded
         )
         good = [shard for shard in listed if "deadly" not in shard.url]
-        assert update(twin, good, embedded).store.load() == left.load()
+        twin = update(twin, good, embedded).store
+        assert twin.load() == left.load()
+        twin = update(twin, [others[0], others[2]], embedded).store
+        assert twin.load() == result.store.load()
 
 
 SCHEDULER = """

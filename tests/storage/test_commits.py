@@ -17,7 +17,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage import local_files
 from streaming_moments.storage.commits import CommitConflict, CommitLog, CommitStateUnknown
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.layout import commit_file
+from streaming_moments.storage.layout import commit_file, reached_file
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.versions import (
     Commit,
@@ -380,6 +380,34 @@ def test_versions_beyond_a_stale_listing_are_found(tmp_path, monkeypatch):
     assert log.latest_version() == 1
     monkeypatch.setattr(Folder, "names", lambda *_: [])
     assert log.latest_version() == 1
+
+
+def test_the_loss_of_the_newest_commit_is_told(tmp_path):
+    log = CommitLog(Folder.at(str(tmp_path)))
+    log.put(first())
+    log.put(first().successor("append", ""))
+    (tmp_path / commit_file(1)).unlink()
+    with pytest.raises(StoreError, match=r"1\.json is missing; restore it .* version 0"):
+        log.latest_version()
+    (tmp_path / reached_file()).unlink()
+    assert log.latest_version() == 0
+
+
+def test_a_commit_stands_whose_note_was_not_written(tmp_path, monkeypatch):
+    log = CommitLog(Folder.at(str(tmp_path)))
+    log.put(first())
+    note = (tmp_path / reached_file()).read_bytes()
+
+    def full(*_):
+        raise StoreError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "write", full)
+        log.put(first().successor("append", ""))
+    assert (tmp_path / reached_file()).read_bytes() == note
+    assert log.latest_version() == 1
+    log.put(log.latest().successor("append", ""))
+    assert (tmp_path / reached_file()).read_bytes() != note
 
 
 def test_a_log_without_commits_says_so(tmp_path):

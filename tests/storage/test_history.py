@@ -180,6 +180,24 @@ def test_what_was_checked_before_a_conflict_is_checked_again_after_it(store):
         commit_recount(store, recount, checked)
 
 
+def test_what_was_never_there_is_not_replaced(store):
+    lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
+    before = store.latest().version
+    with pytest.raises(InvalidInput, match="subtract only what was added"):
+        commit_recount(store, Recount("replace", "", (segment(store, {"a": 5}),), (lie,)))
+    assert store.latest().version == before
+
+
+def test_a_negative_state_is_not_compacted(store):
+    lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
+    recount = Recount("forget", "", removed=(lie,))
+    checked = (*store.commit.segments, *recount.references)
+    store = commit_recount(store, recount, checked)
+    with pytest.raises(InvalidInput, match="subtract only what was added"):
+        compact(store)
+    assert store.latest().version == store.version
+
+
 def test_a_negative_state_is_found_by_verify(store):
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     recount = Recount("forget", "", removed=(lie,))
