@@ -11,6 +11,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.prefetch import prefetching
+
+# Entries ahead that a document is asked for: waiting for them took a third of the time.
+_AHEAD = 4
+_prefetch = prefetching(lines=6)
+
 
 @njit(cache=True, nogil=True)
 def transpose(
@@ -170,6 +176,7 @@ def add_pairs_together(
     low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
     one = np.uint64(1) << high
     cells = np.zeros(core, dtype=np.uint64)
+    last = documents.size - 1
     for row in range(pairs.shape[0]):
         word = first + row * step
         if starts[word] == starts[word + 1]:
@@ -177,6 +184,7 @@ def add_pairs_together(
         total = np.int64(0)
         for entry in range(starts[word], starts[word + 1]):
             document = documents[entry]
+            _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)]])
             total += values[entry]
             count = np.uint64(values[entry])
             for place in range(core_starts[document], core_starts[document + 1]):
