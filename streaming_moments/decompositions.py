@@ -36,7 +36,7 @@ TensorMethod = Callable[[WhitenedMoments, np.random.Generator], Components]
 def decompose(moments: Moments, k: int, method: Method = "joint", seed: int = 0) -> Recovered:
     """Decompose given moments by the method of that name.
 
-    - "joint": SVTD, O by joint diagonalisation of all slices.
+    - "joint": SVTD, O by joint diagonalisation of k sums of slices, along the eigenvectors of M2.
     - "feature": SVTD, O from the slice of the widest gap (Ruffini et al. 2018, Remark 7). Needs a
       slice whose k singular values are distinct.
     - "power": tensor power method with deflation (Anandkumar, Ge et al. 2014).
@@ -46,8 +46,9 @@ def decompose(moments: Moments, k: int, method: Method = "joint", seed: int = 0)
       distinct eigenvalues in that direction.
     - "als": alternating least squares on the whitened tensor (Sharan and Valiant 2017).
 
-    SVTD reads row i of the columns off slice i of the third moment; the other methods go back from
-    the components (v_j, lambda_j) of the whitened tensor by `m_j = lambda_j (W')^+ v_j`. The
+    SVTD reads row i of the columns off slice i of the third moment (with "joint" on given
+    moments its mean with the projection on the range of M2); the other methods go back from the
+    components (v_j, lambda_j) of the whitened tensor by `m_j = lambda_j (W')^+ v_j`. The
     weights are `(v_j . W' M1)^2`, scaled to sum 1, for all of them.
 
     Parameters

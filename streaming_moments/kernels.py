@@ -213,16 +213,19 @@ def diagonalize_jointly(
     right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,
     "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17 (1996).
     """
-    k = rotation.shape[0]
+    k, number = rotation.shape[0], matrices.shape[0]
+    # the same entry of all matrices side by side: each loop runs over neighbours
+    entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
+    sweeps = max_sweeps
     for sweep in range(max_sweeps):
         largest = 0.0
         for p in range(k - 1):
             for q in range(p + 1, k):
                 on = 0.0
                 off = 0.0
-                for matrix in range(matrices.shape[0]):
-                    difference = matrices[matrix, p, p] - matrices[matrix, q, q]
-                    coupling = 2 * matrices[matrix, p, q]
+                for matrix in range(number):
+                    difference = entries[p, p, matrix] - entries[q, q, matrix]
+                    coupling = 2 * entries[p, q, matrix]
                     on += difference * difference - coupling * coupling
                     off += 2 * difference * coupling
                 angle = 0.5 * np.arctan2(off, on + np.sqrt(on * on + off * off))
@@ -231,25 +234,28 @@ def diagonalize_jointly(
                     continue
                 c = np.cos(angle)
                 s = np.sin(angle)
-                for matrix in range(matrices.shape[0]):
-                    for row in range(k):
-                        a = matrices[matrix, row, p]
-                        b = matrices[matrix, row, q]
-                        matrices[matrix, row, p] = c * a + s * b
-                        matrices[matrix, row, q] = c * b - s * a
-                    for column in range(k):
-                        a = matrices[matrix, p, column]
-                        b = matrices[matrix, q, column]
-                        matrices[matrix, p, column] = c * a + s * b
-                        matrices[matrix, q, column] = c * b - s * a
+                for row in range(k):
+                    for matrix in range(number):
+                        a = entries[row, p, matrix]
+                        b = entries[row, q, matrix]
+                        entries[row, p, matrix] = c * a + s * b
+                        entries[row, q, matrix] = c * b - s * a
+                for column in range(k):
+                    for matrix in range(number):
+                        a = entries[p, column, matrix]
+                        b = entries[q, column, matrix]
+                        entries[p, column, matrix] = c * a + s * b
+                        entries[q, column, matrix] = c * b - s * a
                 for row in range(k):
                     a = rotation[row, p]
                     b = rotation[row, q]
                     rotation[row, p] = c * a + s * b
                     rotation[row, q] = c * b - s * a
         if largest <= tolerance:
-            return sweep + 1
-    return max_sweeps
+            sweeps = sweep + 1
+            break
+    matrices[:] = entries.transpose(2, 0, 1)
+    return sweeps
 
 
 @njit(cache=True, nogil=True)

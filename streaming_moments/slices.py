@@ -48,19 +48,22 @@ def whitened_slices(
     k = whitening.n_topics
     W, B = whitening.vectors, whitening.coefficients
     C3 = statistics.length_histogram.C3
-    core_products = pack(W[:, :, None] * W[:, None, :])
+    both = np.hstack([W, pack(W[:, :, None] * W[:, None, :])])
     for rows in _parts(statistics):
-        counts, v, w = _row_terms(statistics, whitening, rows)
+        counts, w = _row_terms(statistics, whitening, rows)
+        products = statistics.pair_counts[rows].astype(np.float64) @ both
+        v = products[:, :k] + counts[:, None] * w
         sketch = unpack(statistics.triple_sketch[rows].astype(np.float64), B.shape[0])
         slices = pack(np.matmul(B.T, sketch @ B))
-        slices -= statistics.pair_counts[rows] @ core_products
+        slices -= products[:, k:]
         own = pack(w[:, :, None] * w[:, None, :])
         cross = v[:, :, None] * w[:, None, :]
         # G adds word_counts to the diagonal of P: one of the two own products is spent there
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         slices /= C3
         if whitening.alpha0:
-            slices = _dirichlet(slices, statistics, whitening, rows)
+            M1, z = counts / statistics.length_histogram.C1, products[:, :k]
+            slices = _dirichlet(slices, M1, z / statistics.length_histogram.C2, whitening)
         yield slices.reshape(-1, packed_size(k))
 
 
@@ -96,16 +99,18 @@ def rotated_diagonals(
     # b' T_i b is linear in the packed T_i; off-diagonals count twice
     B = turned.coefficients.T
     sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
-    squares = turned.vectors**2
-    diagonals = np.empty((statistics.word_counts.size, whitening.n_topics))
+    k, squares = whitening.n_topics, turned.vectors**2
+    both = np.hstack([turned.vectors, squares])
+    diagonals = np.empty((statistics.word_counts.size, k))
     for rows in _parts(statistics):
-        counts, v, w = _row_terms(statistics, turned, rows)
-        pairs = statistics.pair_counts[rows].astype(np.float64)
-        part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - pairs @ squares
+        counts, w = _row_terms(statistics, turned, rows)
+        products = statistics.pair_counts[rows].astype(np.float64) @ both
+        v = products[:, :k] + counts[:, None] * w
+        part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - products[:, k:]
         part = (part - 2 * v * w + counts[:, None] * w**2) / C3
         if a0:
             M1 = counts[:, None] / C1
-            z = pairs @ turned.vectors / C2
+            z = products[:, :k] / C2
             part -= a0 / (a0 + 2) * (M1 * second + 2 * z * u)
             part += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * M1 * u**2
             part *= (a0 + 2) / 2
@@ -121,29 +126,25 @@ def _parts(statistics: MomentStatistics) -> Iterator[slice]:
 
 def _row_terms(
     statistics: MomentStatistics, whitening: Whitening, rows: slice
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Word counts (r,), `v = G W` (r, k) and rows of W (r, k), zero outside the core."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Word counts (r,) and rows of W (r, k), zero outside the core."""
     W = whitening.vectors
     counts = statistics.word_counts[rows].astype(np.float64)
     words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]
     w = np.zeros((counts.size, W.shape[1]))
     inside = words < W.shape[0]
     w[inside] = W[words[inside]]
-    v = statistics.pair_counts[rows] @ W + counts[:, None] * w
-    return counts, v, w
+    return counts, w
 
 
 def _dirichlet(
     slices: NDArray[np.float64],
-    statistics: MomentStatistics,
+    M1: NDArray[np.float64],
+    z: NDArray[np.float64],
     whitening: Whitening,
-    rows: slice,
 ) -> NDArray[np.float64]:
     """Theorem 3 on packed slices: the single-topic third moment becomes that of LDA."""
     a0, u = whitening.alpha0, whitening.first
-    C1, C2 = statistics.length_histogram.C1, statistics.length_histogram.C2
-    M1 = statistics.word_counts[rows] / C1
-    z = statistics.pair_counts[rows] @ whitening.vectors / C2
     crossed = z[:, :, None] * u[None, None, :]
     mixed = M1[:, None] * pack(whitening.second) + pack(crossed + crossed.transpose(0, 2, 1))
     mean = M1[:, None] * pack(np.outer(u, u))

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.packing import pack, packed_size
+from streaming_moments.packing import pack, unpack
 from streaming_moments.rotation import (
     GapCandidate,
     by_feature_gap,
     by_joint_diagonalization,
-    slice_gram,
 )
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.topic_model import TopicModel
+from streaming_moments.whitened_tensor import whitened_tensor
 from streaming_moments.whitening import CoreMoments, Whitening, require_topics, whiten
 
 Rotation = Literal["joint", "feature"]
@@ -34,22 +34,21 @@ class RotationEvidence:
     ----------
     n_topics : int
         k.
-    gram : (k (k + 1) / 2, k (k + 1) / 2) float64 or None
-        Gram matrix of the slices, for "joint".
+    sums : (k, k, k) float64 or None
+        Sums of slices along the k leading eigenvectors of M2, `sum_i u_i (x) H_i`, for "joint".
     candidate : GapCandidate or None
         Slice of the widest gap, for "feature".
     """
 
     n_topics: int
-    gram: NDArray[np.float64] | None
+    sums: NDArray[np.float64] | None
     candidate: GapCandidate | None
 
     @classmethod
     def zero(cls, n_topics: int, rotation: Rotation) -> RotationEvidence:
         """No slices seen; `rotation` chooses what is gathered."""
         if rotation == "joint":
-            size = packed_size(n_topics)
-            return cls(n_topics, np.zeros((size, size)), None)
+            return cls(n_topics, np.zeros((n_topics, n_topics, n_topics)), None)
         if rotation == "feature":
             return cls(n_topics, None, GapCandidate.zero(n_topics))
         raise InvalidInput(f'rotation is "{rotation}"; choose "joint" or "feature"')
@@ -61,36 +60,39 @@ class RotationEvidence:
         """Evidence of a block of rows."""
         k = whitening.n_topics
         zero = cls.zero(k, rotation)
-        gram, candidate = zero.gram, zero.candidate
-        for slices in whitened_slices(statistics, whitening):
-            if gram is not None:
-                gram += slice_gram(slices, k)
-            if candidate is not None:
-                candidate = candidate + GapCandidate.of(slices, k)
-        return cls(k, gram, candidate)
+        if zero.sums is not None:
+            # W = U L^-1/2: the rows of U are those of W times the roots of the spectrum
+            scale = np.sqrt(whitening.spectrum)[:, None, None]
+            return cls(k, scale * whitened_tensor(statistics, whitening), None)
+        candidates = (GapCandidate.of(h, k) for h in whitened_slices(statistics, whitening))
+        return cls(k, None, sum(candidates, GapCandidate.zero(k)))
 
     @classmethod
     def of_slices(
-        cls, slices: NDArray[np.float64], n_topics: int, rotation: Rotation
+        cls,
+        slices: NDArray[np.float64],
+        directions: NDArray[np.float64],
+        rotation: Rotation,
     ) -> RotationEvidence:
-        """Evidence of (rows, k (k + 1) / 2) packed slices."""
-        if rotation == "joint":
-            return cls(n_topics, slice_gram(slices, n_topics), None)
-        return cls.zero(n_topics, rotation) + cls(n_topics, None, GapCandidate.of(slices, n_topics))
+        """Evidence of (rows, k (k + 1) / 2) packed slices; directions (rows, k) are U."""
+        k = directions.shape[1]
+        if cls.zero(k, rotation).sums is not None:
+            return cls(k, unpack(directions.T @ slices, k), None)
+        return cls(k, None, GapCandidate.of(slices, k))
 
     def __add__(self, other: RotationEvidence) -> RotationEvidence:
-        gram = None if self.gram is None or other.gram is None else self.gram + other.gram
+        sums = None if self.sums is None or other.sums is None else self.sums + other.sums
         candidate = (
             None
             if self.candidate is None or other.candidate is None
             else self.candidate + other.candidate
         )
-        return RotationEvidence(self.n_topics, gram, candidate)
+        return RotationEvidence(self.n_topics, sums, candidate)
 
     def rotation(self) -> NDArray[np.float64]:
         """(k, k) O, by joint diagonalisation or by the widest gap."""
-        if self.gram is not None:
-            return by_joint_diagonalization(self.gram, self.n_topics)
+        if self.sums is not None:
+            return by_joint_diagonalization(self.sums)
         return by_feature_gap([] if self.candidate is None else [self.candidate])
 
 
@@ -130,7 +132,7 @@ def fit(
     alpha0 : float
         Sum of the Dirichlet parameters; 0 fits the single-topic model.
     rotation : {"joint", "feature"}
-        Joint diagonalisation of all slices, or the paper's Remark 7.
+        Joint diagonalisation of k sums of slices, or the paper's Remark 7.
 
     Raises
     ------
@@ -229,7 +231,9 @@ def svtd(
     k : int
         Number of latent states.
     rotation : {"joint", "feature"}
-        As in `fit`.
+        As in `fit`. With "joint" a column is the mean of what the slices say, which errs in all n
+        directions, and of its projection on the k leading eigenvectors of M2, which errs where
+        these do: measured on 300 to 1,000 documents, the mean of both errs less than either.
 
     Returns
     -------
@@ -265,10 +269,13 @@ def svtd(
             f"{k} latent states asked for but M2 has {positive} positive eigenvalues; "
             f"ask for at most {positive}"
         )
-    W = vectors[:, order] / np.sqrt(values[order])
-    slices = pack(W.T @ M3 @ W)
-    O = RotationEvidence.of_slices(slices, k, rotation).rotation()
-    rows = np.einsum("aj,iab,bj->ij", W @ O, M3, W @ O, optimize=True)
+    U = vectors[:, order]
+    W = U / np.sqrt(values[order])
+    slices = W.T @ (M3.reshape(n * n, n) @ W).reshape(n, n, k)
+    O = RotationEvidence.of_slices(pack(slices), U, rotation).rotation()
+    rows = np.einsum("aj,iab,bj->ij", O, slices, O, optimize=True)
+    if rotation == "joint":
+        rows = (rows + U @ (U.T @ rows)) / 2
     return recover(rows, (O.T @ (W.T @ M1)) ** 2)
 
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.moments import Moments, symmetrized
-from streaming_moments.packing import unpack
-from streaming_moments.slices import whitened_slices
+from streaming_moments.packing import pack, packed_size, unpack
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.whitening import Whitening, require_topics
 
@@ -115,9 +114,15 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
 
 
 def whitened_tensor(statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:
-    """`T = M3(W, W, W) = sum_i w_i (x) H_i` over the core words of a block; adds up over blocks.
+    """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
 
-    W has no rows outside the core, so the core words' slices hold all of T.
+    W has no rows outside the core, so the core words' slices hold all of T, and none of them is
+    computed: with `v = G W` and the sums over the rows i of
+
+        C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
+               + 2 sum word_counts_i w_i (x) w_i w_i'
+
+    the sketch is read once, where the slices would take k times the work.
 
     Parameters
     ----------
@@ -131,17 +136,40 @@ def whitened_tensor(statistics: MomentStatistics, whitening: Whitening) -> NDArr
     (k, k, k) float64
         Summed over all blocks it is symmetric up to rounding.
     """
-    k = whitening.n_topics
-    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
-    tensor = np.zeros((k, k, k))
-    start = 0
-    for slices in whitened_slices(statistics, whitening):
-        mine = words[start : start + len(slices)]
-        inside = mine < whitening.vectors.shape[0]
-        w = whitening.vectors[mine[inside]]
-        tensor += unpack(w.T @ slices[inside], k)
-        start += len(slices)
+    k, s = whitening.n_topics, statistics.basis.columns
+    W, B, core = whitening.vectors, whitening.coefficients, statistics.basis.core
+    words = np.arange(core)[statistics.block.rows]
+    first, second = np.zeros(k), np.zeros((k, k))
+    sketched = np.zeros((k, packed_size(s)))
+    crossed, cubes = np.zeros((2, k, packed_size(k)))
+    for start in range(0, words.size, _ROWS):
+        rows = slice(start, min(start + _ROWS, words.size))
+        w = W[words[rows]]
+        weighted = statistics.word_counts[rows, None] * w
+        products = statistics.pair_counts[rows].astype(np.float64) @ W
+        squares = pack(w[:, :, None] * w[:, None, :])
+        sketched += w.T @ statistics.triple_sketch[rows].astype(np.float64)
+        crossed += (products + weighted).T @ squares
+        cubes += weighted.T @ squares
+        first += weighted.sum(axis=0)
+        second += w.T @ products
+    C1, C2 = statistics.length_histogram.C1, statistics.length_histogram.C2
+    raw: NDArray[np.float64] = np.matmul(B.T, unpack(sketched, s) @ B)
+    tensor = raw - _three_orders(unpack(crossed, k))
+    tensor = (tensor + 2 * unpack(cubes, k)) / statistics.length_histogram.C3
+    if whitening.alpha0:
+        a0, u, first, second = whitening.alpha0, whitening.first, first / C1, second / C2
+        mixed = np.multiply.outer(first, whitening.second) + np.multiply.outer(second, u)
+        mixed += second[:, None, :] * u[:, None]
+        tensor -= a0 / (a0 + 2) * mixed
+        tensor += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * np.multiply.outer(first, np.outer(u, u))
+        tensor *= (a0 + 2) / 2
     return tensor
+
+
+def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over the places the first index may take; symmetric in the other two."""
+    return tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0)
 
 
 def unwhitened_rows(statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:

@@ -9,7 +9,11 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.estimators import pooled_moments, three_word_moments
 from streaming_moments.least_squares import by_alternating_least_squares
 from streaming_moments.moments import Moments, dirichlet_moments
+from streaming_moments.packing import unpack
 from streaming_moments.power_method import by_power_method
+from streaming_moments.rotation import by_joint_diagonalization
+from streaming_moments.slices import rotated_diagonals, whitened_slices
+from streaming_moments.svtd import recover
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
 from streaming_moments.whitened_tensor import (
     WhitenedMoments,
@@ -150,6 +154,21 @@ def test_errors_on_planted_topics_are_those_measured():
     # power and least squares use all of the tensor, the others one direction or one slice
     assert max(errors["power"], errors["als"]) < 1.2 * errors["joint"]
     assert max(errors.values()) < 0.25
+
+
+def test_k_sums_of_the_slices_turn_like_all_of_them():
+    corpus = lda_corpus(2000, 300, 10, mean_length=60, concentration=100, seed=2)
+    basis = Basis.from_pilot(corpus.batch, max_topics=10)
+    statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
+    core = CoreMoments(statistics.pair_counts, statistics.word_counts, statistics.length_histogram)
+    whitening = whiten(core, basis, 10, 1.0)
+    slices = unpack(np.concatenate(list(whitened_slices(statistics, whitening))), 10)
+    rows = rotated_diagonals(statistics, whitening, by_joint_diagonalization(slices))
+    by_all = recover(rows, np.ones(10)).topics
+    found = fit_by(statistics, 10, 1.0, "joint").topics
+    error = topic_error(found, corpus.topics)
+    assert topic_error(found, by_all) < 0.1 * error  # measured: 0.03
+    assert error == pytest.approx(topic_error(by_all, corpus.topics), rel=0.02)
 
 
 @pytest.mark.parametrize("method", METHODS)
