@@ -6,8 +6,10 @@ The mathematics: numpy, scipy and numba only. `streaming_moments.storage` keeps 
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
+from streaming_moments.decompositions import METHODS, decompose, fit_by
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.moments import Moments
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics, merge_blocks
 from streaming_moments.svtd import fit, svtd
@@ -17,15 +19,19 @@ from streaming_moments.vocabulary import Vocabulary
 __version__ = "0.1.0"
 
 __all__ = [
+    "METHODS",
     "Basis",
     "CountBatch",
     "LengthHistogram",
     "MomentStatistics",
+    "Moments",
     "RowBlock",
     "StreamingMomentsError",
     "TopicModel",
     "Vocabulary",
+    "decompose",
     "fit",
+    "fit_by",
     "merge_blocks",
     "svtd",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -15,8 +15,9 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.least_squares import by_alternating_least_squares
 from streaming_moments.moments import Moments
 from streaming_moments.power_method import by_power_method
+from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
-from streaming_moments.svtd import Recovered, finish, fit, recover, svtd
+from streaming_moments.svtd import Recovered, RotationEvidence, finish, recover, svtd
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitened_tensor import (
     Components,
@@ -25,7 +26,7 @@ from streaming_moments.whitened_tensor import (
     whiten_moments,
     whitened_tensor,
 )
-from streaming_moments.whitening import CoreMoments, whiten
+from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -82,12 +83,12 @@ def decompose(moments: Moments, k: int, method: Method = "joint", seed: int = 0)
     >>> [np.allclose(decompose(moments, 2, method).topics, M) for method in METHODS]
     [True, True, True, True, True, True]
     """
-    rng = _generator(method, seed)
+    require_method(method, seed)
     if method == "joint" or method == "feature":
         even = moments.symmetrized()
         return svtd(even.M1, even.M2, even.M3, k, method)
     whitened, W = whiten_moments(moments, k)
-    found = TENSOR_METHODS[method](whitened, rng)
+    found = TENSOR_METHODS[method](whitened, np.random.default_rng(seed))
     # U L^1/2, the pseudo-inverse of W'
     back = W * whitened.spectrum
     return recover(back @ found.vectors * found.values, (found.vectors.T @ (W.T @ moments.M1)) ** 2)
@@ -139,24 +140,103 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
-    rng = _generator(method, seed)
-    if method == "joint" or method == "feature":
-        return fit(statistics, n_topics, alpha0, method)
-    if statistics.block.step != 1:
+    require_method(method, seed)
+    whitening = whiten(CoreMoments.of(statistics), statistics.basis, n_topics, alpha0)
+    directions = Evidence.of(statistics, whitening, method).directions(whitening, seed)
+    return finish(
+        directions.rows(statistics, whitening),
+        directions.vectors,
+        statistics.word_counts,
+        statistics.length_histogram,
+        statistics.basis,
+        whitening,
+        method,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The topics in whitened coordinates, and how words are given to them.
+
+    Parameters
+    ----------
+    vectors : (k, k) float64
+        A unit column for each topic.
+    values : (k,) float64 or None
+        Of the components of the whitened tensor. None for SVTD, which reads the topics off the
+        slices.
+    """
+
+    vectors: NDArray[np.float64]
+    values: NDArray[np.float64] | None
+
+    def rows(self, statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:
+        """(r, k) rows of the topic matrix for a block of r rows, each row alone."""
+        if self.values is None:
+            return rotated_diagonals(statistics, whitening, self.vectors)
+        return unwhitened_rows(statistics, whitening) @ self.vectors * self.values
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the slices of some rows say about the directions: adds up over row blocks.
+
+    Parameters
+    ----------
+    method : str
+        A name of `METHODS`.
+    gathered : RotationEvidence or (k, k, k) float64
+        The latter, the whitened third moment, for all methods but "joint" and "feature".
+    """
+
+    method: Method
+    gathered: RotationEvidence | NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, n_topics: int, method: Method) -> Evidence:
+        """No slices seen."""
+        if method == "joint" or method == "feature":
+            return cls(method, RotationEvidence.zero(n_topics, method))
+        return cls(method, np.zeros((n_topics, n_topics, n_topics)))
+
+    @classmethod
+    def of(cls, statistics: MomentStatistics, whitening: Whitening, method: Method) -> Evidence:
+        """Evidence of a block of rows."""
+        if method == "joint" or method == "feature":
+            return cls(method, RotationEvidence.of(statistics, whitening, method))
+        return cls(method, whitened_tensor(statistics, whitening))
+
+    def __add__(self, other: Evidence) -> Evidence:
+        one, two = self.gathered, other.gathered
+        if isinstance(one, RotationEvidence) and isinstance(two, RotationEvidence):
+            return Evidence(self.method, one + two)
+        if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+            return Evidence(self.method, one + two)
         raise InvalidInput(
-            f"the statistics hold row block {statistics.block.index} of {statistics.block.step}; "
-            "merge all blocks first"
+            f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for one '
+            "method"
         )
-    core, histogram = statistics.basis.core, statistics.length_histogram
-    pairs, counts = statistics.pair_counts[:core], statistics.word_counts[:core]
-    whitening = whiten(CoreMoments(pairs, counts, histogram), statistics.basis, n_topics, alpha0)
-    tensor = whitened_tensor(statistics, whitening)
-    whitened = WhitenedMoments(tensor, np.eye(n_topics), whitening.spectrum)
-    found = TENSOR_METHODS[method](whitened, rng)
-    rows = unwhitened_rows(statistics, whitening) @ found.vectors * found.values
-    words, basis = statistics.word_counts, statistics.basis
-    model = finish(rows, found.vectors, words, histogram, basis, whitening, "joint")
-    return replace(model, rotation=method)
+
+    def directions(self, whitening: Whitening, seed: int = 0) -> Directions:
+        """The directions that the evidence of all rows gives.
+
+        Parameters
+        ----------
+        whitening : Whitening
+            Of the same statistics.
+        seed : int
+            As in `decompose`.
+
+        Raises
+        ------
+        NotIdentifiable
+            The method cannot tell the topics apart.
+        """
+        if isinstance(self.gathered, RotationEvidence):
+            return Directions(self.gathered.rotation(), None)
+        whitened = WhitenedMoments(self.gathered, np.eye(whitening.n_topics), whitening.spectrum)
+        found = TENSOR_METHODS[self.method](whitened, np.random.default_rng(seed))
+        return Directions(found.vectors, found.values)
 
 
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
@@ -264,12 +344,12 @@ TENSOR_METHODS: Mapping[str, TensorMethod] = MappingProxyType(
 )
 
 
-def _generator(method: Method, seed: int) -> np.random.Generator:
+def require_method(method: str, seed: int) -> None:
+    """Refuse a name that is none of `METHODS`, or a negative seed."""
     if method not in METHODS:
         raise InvalidInput(f'method is "{method}"; choose {", ".join(METHODS)}')
     if seed < 0:
         raise InvalidInput(f"the seed is {seed}; it must be at least 0")
-    return np.random.default_rng(seed)
 
 
 def _require_gap(rising: NDArray[np.float64], name: str) -> None:

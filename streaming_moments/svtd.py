@@ -153,18 +153,7 @@ def fit(
            [0. , 0.5],
            [0. , 0.5]])
     """
-    if statistics.block.step != 1:
-        raise InvalidInput(
-            f"the statistics hold row block {statistics.block.index} of {statistics.block.step}; "
-            "merge all blocks first"
-        )
-    core = statistics.basis.core
-    moments = CoreMoments(
-        statistics.pair_counts[:core],
-        statistics.word_counts[:core],
-        statistics.length_histogram,
-    )
-    whitening = whiten(moments, statistics.basis, n_topics, alpha0)
+    whitening = whiten(CoreMoments.of(statistics), statistics.basis, n_topics, alpha0)
     O = RotationEvidence.of(statistics, whitening, rotation).rotation()
     rows = rotated_diagonals(statistics, whitening, O)
     return finish(
@@ -185,9 +174,12 @@ def finish(
     histogram: LengthHistogram,
     basis: Basis,
     whitening: Whitening,
-    rotation: Rotation,
+    method: str,
 ) -> TopicModel:
-    """The model from all (n, k) rows, the rotation O and (n,) word counts: a refit's last step."""
+    """The model from all (n, k) rows, the rotation O and (n,) word counts: a refit's last step.
+
+    `method` is the name of the decomposition; the unit columns of O need not be orthogonal.
+    """
     M1 = word_counts / histogram.C1
     recovered = recover(rows, (O.T @ whitening.first) ** 2)
     return TopicModel(
@@ -200,7 +192,7 @@ def finish(
         exact_spectrum=whitening.exact_spectrum.copy(),
         umass=np.full(whitening.n_topics, np.nan),
         npmi=np.full(whitening.n_topics, np.nan),
-        rotation=rotation,
+        rotation=method,
         documents=histogram.n_documents,
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,

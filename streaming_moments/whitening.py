@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.statistics import MomentStatistics
 
 # Beyond it every document has all topics in the same shares, and nothing tells them apart.
 _LARGEST_ALPHA0 = 1e6
@@ -37,6 +38,27 @@ class CoreMoments:
     pair_counts: NDArray[np.int64]
     word_counts: NDArray[np.int64]
     length_histogram: LengthHistogram
+
+    @classmethod
+    def of(cls, statistics: MomentStatistics) -> CoreMoments:
+        """The moments inside the core of statistics of all rows.
+
+        Raises
+        ------
+        InvalidInput
+            Statistics of a part of the rows.
+        """
+        block, core = statistics.block, statistics.basis.core
+        if block.step != 1:
+            raise InvalidInput(
+                f"the statistics hold row block {block.index} of {block.step}; merge all blocks "
+                "first"
+            )
+        return cls(
+            statistics.pair_counts[:core],
+            statistics.word_counts[:core],
+            statistics.length_histogram,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
-from streaming_moments.decompositions import METHODS, by_eigenvectors, decompose, fit_by
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
+from streaming_moments.decompositions import METHODS, Evidence, by_eigenvectors, decompose, fit_by
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.estimators import pooled_moments, three_word_moments
 from streaming_moments.least_squares import by_alternating_least_squares
@@ -318,6 +318,36 @@ def test_names_seeds_shapes_and_numbers_are_checked():
     for method in (by_power_method, by_alternating_least_squares):
         with pytest.raises(InvalidInput, match="0 restarts"):
             method(whitened, np.random.default_rng(0), 0)
+
+
+@pytest.mark.parametrize("method", ["joint", "feature"])
+def test_by_name_or_by_rotation_svtd_gives_the_same_bits(counted, method):
+    _, statistics = counted
+    one, two = fit_by(statistics, 3, 0.1, method), fit(statistics, 3, 0.1, method)
+    assert np.array_equal(one.topics, two.topics)
+    assert np.array_equal(one.weights, two.weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_evidence_of_blocks_adds_up_to_that_of_all_rows(counted, method):
+    batch, statistics = counted
+    whitening = whiten(CoreMoments.of(statistics), statistics.basis, 3)
+    expected = Evidence.of(statistics, whitening, method).directions(whitening, seed=1)
+    blocks = [RowBlock(index, 3) for index in range(3)]
+    parts = [MomentStatistics.of(batch, statistics.basis, block) for block in blocks]
+    total = sum(
+        (Evidence.of(part, whitening, method) for part in parts), start=Evidence.zero(3, method)
+    )
+    found = total.directions(whitening, seed=1)
+    whole = expected.rows(statistics, whitening)
+    for block, part in zip(blocks, parts, strict=True):
+        rows = found.rows(part, whitening)
+        np.testing.assert_allclose(np.abs(rows), np.abs(whole[block.rows]), atol=1e-9)
+
+
+def test_evidence_of_two_methods_does_not_add_up():
+    with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
+        Evidence.zero(2, "joint") + Evidence.zero(2, "power")
 
 
 def test_a_part_of_the_rows_is_refused(counted):
