@@ -19,6 +19,7 @@ from streaming_moments.pipelines.options import (
     console,
     json_option,
     limit_options,
+    method_options,
     print_json,
     running,
     storage_option,
@@ -38,7 +39,6 @@ from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.models import model_called
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -218,11 +218,9 @@ def update(
 @click.argument("store")
 @click.option("--topics", "n_topics", type=int, required=True, help="Number of topics.")
 @click.option("--alpha0", default=0.1, show_default=True, help="0: one topic a document; else LDA.")
-@click.option(
-    "--rotation", type=click.Choice(["joint", "feature"]), default="joint", show_default=True
-)
+@method_options
 @click.option("--version", type=int, help="Version to fit [the latest].")
-@click.option("--name", help="Name of the model [kK-aALPHA0-vVERSION].")
+@click.option("--name", help="Name of the model [kK-aALPHA0-METHOD-vVERSION].")
 @click.option(
     "--words",
     type=click.IntRange(1),
@@ -237,7 +235,8 @@ def refit(
     store: str,
     n_topics: int,
     alpha0: float,
-    rotation: Any,
+    method: Any,
+    seed: int,
     version: int | None,
     name: str | None,
     words: int,
@@ -250,10 +249,10 @@ def refit(
     """Fit topics to STORE, without the documents, and keep the model in it."""
     require_topics(n_topics, alpha0)
     opened = MomentStore.open(store, version, storage_options)
-    chosen = name or f"k{n_topics}-a{alpha0:g}-{rotation}-v{opened.version}"
+    chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}"
     require_free(opened.latest().commit, chosen)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        model = refit_store(opened, n_topics, alpha0, cluster, rotation, progress)
+        model = refit_store(opened, n_topics, alpha0, cluster, method, seed, progress)
         scores = coherence_of(opened, model, cluster, progress)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
@@ -269,7 +268,8 @@ def refit(
                 "documents": model.documents,
                 "n_topics": n_topics,
                 "alpha0": alpha0,
-                "rotation": rotation,
+                "method": method,
+                "seed": seed,
                 "captured": model.captured,
                 "alpha": model.alpha.tolist(),
                 "topics": [as_json(line) for line in lines],
@@ -281,44 +281,6 @@ def refit(
         f"\nmodel {chosen} of {model.documents:,} documents kept in version {kept.version}; "
         f"captured spectrum {model.captured:.2f}"
     )
-
-
-@cli.command()
-@click.argument("store")
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Words shown of each topic.",
-)
-@storage_option
-@json_option
-def topics(
-    store: str,
-    name: str | None,
-    words: int,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
-) -> None:
-    """Show the topics of a model of STORE."""
-    opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_model(name)
-    chosen = model_called(opened.commit, name)
-    lines = topic_lines(model, opened.vocabulary, words)
-    if json_output:
-        print_json(
-            {
-                "store": opened.url,
-                "model": chosen,
-                "documents": model.documents,
-                "alpha0": model.alpha0,
-                "topics": [as_json(line) for line in lines],
-            }
-        )
-        return
-    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents")
 
 
 @cli.command()

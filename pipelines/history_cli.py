@@ -32,7 +32,7 @@ from streaming_moments.storage.history import tag as tag_model
 from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 
-__all__ = ["cli"]  # with the commands of both parts
+__all__ = ["cli"]  # with the commands of the first two parts
 
 EXIT_UNSOUND = 2
 _SHOWN = 20

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from streaming_moments.basis import Basis
+from streaming_moments.decompositions import Method
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.packing import packed_size
 from streaming_moments.rows import RowBlock
@@ -24,6 +26,10 @@ _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 _SLACK = 1.1
+# Copies of the tensor: while it is added up, and while it is decomposed, measured 2 to 5 and, of
+# the 10 restarts of least squares together, 34.
+_TENSOR_COPIES = 4
+_SOLVING = MappingProxyType({"feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 
@@ -223,8 +229,24 @@ def plan_update(
     )
 
 
+def evidence_bytes(n_topics: int, method: Method = "joint") -> int:
+    """Bytes of what the slices say about k topics: a Gram matrix, or at most a k x k x k tensor.
+
+    Examples
+    --------
+    >>> evidence_bytes(4), evidence_bytes(4, "power")
+    (800, 512)
+    """
+    return 8 * (packed_size(n_topics) ** 2 if method == "joint" else n_topics**3)
+
+
 def plan_refit(
-    size: StateSize, n_topics: int, workers: int, threads: int, memory: int
+    size: StateSize,
+    n_topics: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    method: Method = "joint",
 ) -> RefitPlan:
     """Divide a worker's memory for a refit.
 
@@ -238,6 +260,8 @@ def plan_refit(
         Worker processes, and threads of each.
     memory : int
         Budget of a worker in bytes.
+    method : str
+        Decomposition.
 
     Raises
     ------
@@ -252,6 +276,8 @@ def plan_refit(
     True
     """
     basis, pairs = size.basis, packed_size(n_topics)
+    evidence = evidence_bytes(n_topics, method)
+    adding, solving = (2, 3) if method == "joint" else (_TENSOR_COPIES, _SOLVING[method])
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
     whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
@@ -261,11 +287,11 @@ def plan_refit(
         * (
             2 * size.block_bytes
             + 8 * basis.core * (pairs + n_topics**2)
-            + 16 * pairs**2
+            + adding * evidence
             + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)
         )
     )
-    finishing = 8 * 6 * basis.n_words * n_topics + 3 * 8 * pairs**2
+    finishing = 8 * 6 * basis.n_words * n_topics + solving * evidence
     alone = PROCESS_BYTES + max(whitening, finishing)
     least = max(alone, PROCESS_BYTES + slicing)
     if least > memory:

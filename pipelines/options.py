@@ -14,6 +14,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from streaming_moments.decompositions import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
 
@@ -125,6 +126,25 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Longest document, line or list of ids accepted.",
     )
     return documents(row_groups(command))
+
+
+def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which decomposition, and what it draws its random starts from."""
+    seed = click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Of the random starts of power, svd, eigen and als.",
+    )
+    method = click.option(
+        "--method",
+        type=click.Choice(METHODS),
+        default="joint",
+        show_default=True,
+        help="Decomposition of the third moment.",
+    )
+    return method(seed(command))
 
 
 def worker_timeout_option(command: Callable[..., Any]) -> Callable[..., Any]:

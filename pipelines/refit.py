@@ -11,24 +11,23 @@ from distributed import Client, Future
 from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
+from streaming_moments.decompositions import Directions, Evidence, Method, require_method
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
+from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, evidence_bytes, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.rows import RowBlock
-from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.svtd import Rotation, RotationEvidence, finish
+from streaming_moments.svtd import finish
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 COHERENCE_WORDS = 10
-GRAM_BYTES = 512 * MEBIBYTE
+EVIDENCE_BYTES = 512 * MEBIBYTE
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +59,14 @@ def refit(
     n_topics: int,
     alpha0: float,
     cluster: Cluster,
-    rotation: Rotation = "joint",
+    method: Method = "joint",
+    seed: int = 0,
     progress: StepProgress | None = None,
 ) -> TopicModel:
     """Fit a model to a version of a store; the documents are not needed.
 
-    Three sweeps over the row blocks: the core for whitening, the slices for the rotation, the
-    diagonals for the topics. Same answer as `streaming_moments.fit`.
+    Three sweeps over the row blocks: the core for whitening, the slices for the rotation or the
+    whitened tensor, and the rows of the topics. Same answer as `streaming_moments.fit_by`.
 
     Parameters
     ----------
@@ -78,20 +78,23 @@ def refit(
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     cluster : Cluster
         Where to run.
-    rotation : {"joint", "feature"}
-        As in `streaming_moments.fit`.
+    method : str
+        Decomposition, as in `streaming_moments.fit_by`.
+    seed : int
+        Of the random directions and starts of some methods.
     progress : StepProgress, optional
         Told of each block.
 
     Raises
     ------
     NotIdentifiable
-        An empty store, or fewer than k columns or positive eigenvalues.
+        An empty store, fewer than k columns or positive eigenvalues, or a method that cannot tell
+        the topics apart.
     BoundExceeded
         The memory budget cannot hold the work.
     """
     progress = progress or Silent()
-    RotationEvidence.zero(1, rotation)
+    require_method(method, seed)
     histogram = store.length_histogram()
     if not histogram.C3:
         raise NotIdentifiable(
@@ -100,7 +103,9 @@ def refit(
         )
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     k_at_least_one = max(n_topics, 1)
-    plan = plan_refit(size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory)
+    plan = plan_refit(
+        size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory, method
+    )
     client, in_flight = cluster.client, cluster.workers * plan.in_flight
     blocks = _blocks(client, store, plan.keep_blocks)
 
@@ -112,23 +117,23 @@ def refit(
     )
     del cores
     whitening: Whitening = result_of(cluster, whitened, "whitening")
-    strips = _strips(blocks, n_topics)
+    strips = _strips(blocks, evidence_bytes(n_topics, method))
     evidence = run_bounded(
         cluster,
-        rotation_evidence,
-        [(strip, whitened, rotation) for strip in strips],
+        slice_evidence,
+        [(strip, whitened, method) for strip in strips],
         in_flight,
         progress,
         "whitened slices",
         True,
     )
-    solved = client.submit(solve_rotation, evidence, pure=False)
+    solved = client.submit(solve_rotation, evidence, whitened, seed, pure=False)
     del evidence
-    turn: NDArray[np.float64] = result_of(cluster, solved, "rotation")
+    directions: Directions = result_of(cluster, solved, "rotation")
     parts = run_bounded(
         cluster,
         topic_rows,
-        [(block, whitened, turn) for block in blocks],
+        [(block, whitened, directions) for block in blocks],
         in_flight,
         progress,
         "topic rows",
@@ -139,7 +144,7 @@ def refit(
     for index, (part, counts) in enumerate(parts):
         block = RowBlock(index, store.row_blocks)
         rows[block.rows], word_counts[block.rows] = part, counts
-    return finish(rows, turn, word_counts, histogram, store.basis, whitening, rotation)
+    return finish(rows, directions.vectors, word_counts, histogram, store.basis, whitening, method)
 
 
 def coherence(
@@ -201,30 +206,30 @@ def whiten_rows(
     return whiten(core, basis, n_topics, alpha0)
 
 
-def rotation_evidence(
-    sources: Sequence[BlockAddress | MomentStatistics], whitening: Whitening, rotation: Rotation
-) -> RotationEvidence:
-    """What the slices of some blocks say about the rotation, in the order of the blocks."""
-    evidence = RotationEvidence.zero(whitening.n_topics, rotation)
+def slice_evidence(
+    sources: Sequence[BlockAddress | MomentStatistics], whitening: Whitening, method: Method
+) -> Evidence:
+    """What the slices of some blocks say about the topics, in the order of the blocks."""
+    evidence = Evidence.zero(whitening.n_topics, method)
     for source in sources:
-        evidence = evidence + RotationEvidence.of(_loaded(source), whitening, rotation)
+        evidence = evidence + Evidence.of(_loaded(source), whitening, method)
     return evidence
 
 
-def solve_rotation(evidence: Sequence[RotationEvidence]) -> NDArray[np.float64]:
-    """(k, k) rotation from the evidence of all strips, added in their order."""
+def solve_rotation(evidence: Sequence[Evidence], whitening: Whitening, seed: int) -> Directions:
+    """Directions of the topics from the evidence of all strips, added in their order."""
     total = evidence[0]
     for part in evidence[1:]:
         total = total + part
-    return total.rotation()
+    return total.directions(whitening, seed)
 
 
 def topic_rows(
-    source: BlockAddress | MomentStatistics, whitening: Whitening, rotation: NDArray[np.float64]
+    source: BlockAddress | MomentStatistics, whitening: Whitening, directions: Directions
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """(r, k) rows of the topic matrix and (r,) word counts of a block."""
     statistics = _loaded(source)
-    return rotated_diagonals(statistics, whitening, rotation), statistics.word_counts
+    return directions.rows(statistics, whitening), statistics.word_counts
 
 
 def word_codocuments(
@@ -248,14 +253,14 @@ def _blocks(client: Client, store: MomentStore, keep: bool) -> list[BlockAddress
 
 
 def _strips(
-    blocks: Sequence[BlockAddress | Future[Any]], n_topics: int
+    blocks: Sequence[BlockAddress | Future[Any]], each_bytes: int
 ) -> list[list[BlockAddress | Future[Any]]]:
-    """Blocks shared out so that the Gram matrices of all strips stay below a bound.
+    """Blocks shared out so that the evidence of all strips stays below a bound.
 
-    The number depends on nothing but k and the blocks, so neither does the order of the sums.
+    The number depends on nothing but its size and the blocks, so neither does the order of the
+    sums.
     """
-    gram_bytes = 8 * packed_size(n_topics) ** 2
-    number = max(2, min(len(blocks), GRAM_BYTES // gram_bytes))
+    number = max(2, min(len(blocks), EVIDENCE_BYTES // each_bytes))
     return [list(blocks[start::number]) for start in range(min(number, len(blocks)))]
 
 

@@ -62,6 +62,13 @@ def test_status_log_topics_and_refit_print_one_json_object(run, made):
     assert [t["words"] for t in refit["topics"]] == [t["words"] for t in topics["topics"]]
 
 
+def test_refit_by_another_method_names_it(run, made):
+    refit = json.loads(run("refit", made, *FIT, "--method", "svd", "--seed", "4", "--json")[1])
+    assert (refit["method"], refit["seed"]) == ("svd", 4)
+    assert refit["model"] == f"k3-a0.5-svd-v{refit['fitted_version']}"
+    assert refit["model"] in run("topics", made, "--model", refit["model"])[1]
+
+
 def test_the_same_commands_print_tables(run, made):
     assert "900" in run("status", made)[1]
     assert "update: 6 shards" in run("log", made)[1]
@@ -99,6 +106,7 @@ def bad_input(tmp_path, shards, made):
         "negative count": (("create", new, tmp_path / "minus.dat"), "line 1"),
         "fractional count": (("create", new, tmp_path / "half.dat"), "line 1"),
         "k above the rank": (("refit", made, "--topics", "50"), "basis has"),
+        "no such method": (("refit", made, *FIT, "--method", "jacobi"), "'joint', 'feature'"),
         "no topics": (("refit", made, "--topics", "0"), "0 topics"),
         "alpha0 below zero": (("refit", made, "--topics", "2", "--alpha0", "-1"), "alpha0"),
         "another format": (("status", broken), "format"),
@@ -139,6 +147,7 @@ def bad_input(tmp_path, shards, made):
         "negative count",
         "fractional count",
         "k above the rank",
+        "no such method",
         "no topics",
         "alpha0 below zero",
         "another format",

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments import fit
+from streaming_moments import METHODS, fit, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.memory import MEBIBYTE
@@ -16,6 +16,7 @@ from streaming_moments.pipelines.update import update
 from streaming_moments.quality import npmi_coherence, umass_coherence
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
 
@@ -34,15 +35,27 @@ def store(empty_store, shards, embedded):
     return update(half, listed, embedded).store
 
 
-@pytest.mark.parametrize("rotation", ["joint", "feature"])
+@pytest.fixture(scope="module")
+def statistics(store):
+    return store.load()
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("alpha0", [0.0, 1.0])
-def test_refit_is_the_serial_fit(store, embedded, rotation, alpha0):
-    found = refit(store, 4, alpha0, embedded, rotation)
-    expected = fit(store.load(), 4, alpha0, rotation)
+def test_refit_is_the_serial_fit(store, statistics, embedded, method, alpha0):
+    found = refit(store, 4, alpha0, embedded, method, seed=3)
+    expected = fit_by(statistics, 4, alpha0, method, seed=3)
     np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
     np.testing.assert_allclose(found.spectrum, expected.spectrum)
     assert found.attributes() == expected.attributes()
+    assert found.rotation == method
+
+
+def test_the_seed_reaches_the_workers(store, embedded):
+    one, two, again = (refit(store, 4, 1.0, embedded, "svd", seed) for seed in (1, 2, 1))
+    assert np.array_equal(one.topics, again.topics)
+    assert not np.allclose(one.topics, two.topics, atol=1e-6)
 
 
 def test_blocks_are_read_again_where_memory_is_short(store, embedded):
@@ -73,8 +86,23 @@ def test_what_cannot_be_fitted_says_why(empty_store, store, embedded):
         refit(store, 99, 1.0, embedded)
     with pytest.raises(InvalidInput, match="0 topics"):
         refit(store, 0, 1.0, embedded)
-    with pytest.raises(InvalidInput, match='rotation is "x"'):
+    with pytest.raises(InvalidInput, match='method is "x"; choose joint, feature, power'):
         refit(store, 4, 1.0, embedded, "x")
+    with pytest.raises(InvalidInput, match="the seed is -1"):
+        refit(store, 4, 1.0, embedded, "power", seed=-1)
+
+
+def test_models_of_every_method_come_back_from_the_store(store, statistics):
+    kept = store
+    for method in METHODS:
+        model = fit_by(statistics, 3, 0.5, method)
+        kept = kept.save_model(f"k3-a0.5-{method}-v{store.version}", model)
+    opened = MomentStore.open(kept.url)
+    assert [opened.load_model(name).rotation for name in opened.models] == list(METHODS)
+    again = opened.load_model()
+    assert np.array_equal(again.topics, model.topics)
+    assert np.array_equal(again.raw_topics, model.raw_topics)
+    assert again.attributes() == model.attributes()
 
 
 def test_models_are_kept_with_their_version(store, embedded):
