@@ -103,12 +103,15 @@ class RefitPlan:
         Whether the row blocks stay in memory between the steps; otherwise they are read again.
     in_flight : int
         Block tasks of one worker at a time.
+    solves_in_flight : int
+        Decompositions of one worker at a time, where there are many.
     peak_bytes : int
         All a worker process holds at most.
     """
 
     keep_blocks: bool
     in_flight: int
+    solves_in_flight: int
     peak_bytes: int
 
 
@@ -303,9 +306,10 @@ def plan_refit(
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES) // slicing))
     peak = max(alone, PROCESS_BYTES + in_flight * slicing)
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((solving + 1) * evidence)))
     kept = -(-size.row_blocks // workers) * size.block_bytes
     keep = peak + kept <= memory
-    return RefitPlan(keep, int(in_flight), peak + (kept if keep else 0))
+    return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))
 
 
 def _reading_bytes(document_bytes: int) -> int:

@@ -18,6 +18,7 @@ from streaming_moments.decompositions import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
 
+_MOST_NUMBERS = 1000
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -52,6 +53,51 @@ class Duration(click.ParamType[timedelta]):
         if not match:
             self.fail(f"{value!r} is no time; write for example 7d, 12h, 30m or 90s", param, ctx)
         return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
+
+
+class TopicNumbers(click.ParamType[tuple[int, ...]]):
+    """Numbers of topics such as 2-32, 2-32:5 or 5,10,20."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Rising numbers, each once."""
+        if isinstance(value, tuple):
+            return value
+        numbers: set[int] = set()
+        for part in str(value).split(","):
+            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+            first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
+            if not match or not first or (match[2] and last < first) or (match[3] and not step):
+                self.fail(
+                    f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
+                    "2-32, 2-32:5 or 5,10,20",
+                    param,
+                    ctx,
+                )
+            numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
+        if len(numbers) > _MOST_NUMBERS:
+            self.fail(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps", param, ctx)
+        return tuple(sorted(numbers))
+
+
+class Alphas(click.ParamType[tuple[float, ...]]):
+    """Values of alpha0 such as 0.1 or 0,0.1,1."""
+
+    name = "alphas"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """The numbers in their order."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is no alpha0; write for example 0.1 or 0,0.1,1", param, ctx)
 
 
 class JsonObject(click.ParamType[dict[str, Any]]):

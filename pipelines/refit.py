@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Future
 from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
@@ -15,8 +15,9 @@ from streaming_moments.decompositions import Directions, Evidence, Method, requi
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, evidence_bytes, plan_refit
+from streaming_moments.pipelines.memory import StateSize, evidence_bytes, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.row_blocks import BlockAddress, block_sources, loaded, strips
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.rows import RowBlock
@@ -27,15 +28,6 @@ from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 COHERENCE_WORDS = 10
-EVIDENCE_BYTES = 512 * MEBIBYTE
-
-
-@dataclass(frozen=True, eq=False)
-class BlockAddress:
-    """A row block of a version of a store, for tasks that read it themselves."""
-
-    store: MomentStore
-    index: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +44,44 @@ class Coherence:
 
     umass: NDArray[np.float64]
     npmi: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WordPairs:
+    """In how many documents some words stand, alone and together.
+
+    Parameters
+    ----------
+    words : (m,) int64
+        Core words, rising.
+    frequencies : (m,) int64
+        Documents with the word.
+    together : (m, m) int64
+        Documents with both.
+    documents : int
+        All of them.
+    """
+
+    words: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+    together: NDArray[np.int64]
+    documents: int
+
+    def umass(
+        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
+    ) -> NDArray[np.float64]:
+        """(k,) UMass of topics, given by their rows at `words`, that hold all their top words."""
+        return umass_coherence(topics, *self._of(words), number)
+
+    def npmi(
+        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
+    ) -> NDArray[np.float64]:
+        """(k,) NPMI; arguments as `umass`."""
+        return npmi_coherence(topics, *self._of(words), self.documents, number)
+
+    def _of(self, words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        places = np.searchsorted(self.words, words)
+        return self.frequencies[places], self.together[np.ix_(places, places)]
 
 
 def refit(
@@ -95,19 +125,14 @@ def refit(
     """
     progress = progress or Silent()
     require_method(method, seed)
-    histogram = store.length_histogram()
-    if not histogram.C3:
-        raise NotIdentifiable(
-            f"version {store.version} of the store counts no document of three vocabulary words; "
-            "run `streaming-moments update` first"
-        )
+    histogram = counted_lengths(store)
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     k_at_least_one = max(n_topics, 1)
     plan = plan_refit(
         size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory, method
     )
     client, in_flight = cluster.client, cluster.workers * plan.in_flight
-    blocks = _blocks(client, store, plan.keep_blocks)
+    blocks = block_sources(client, store, plan.keep_blocks)
 
     cores = run_bounded(
         cluster, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
@@ -117,11 +142,10 @@ def refit(
     )
     del cores
     whitening: Whitening = result_of(cluster, whitened, "whitening")
-    strips = _strips(blocks, evidence_bytes(n_topics, method))
     evidence = run_bounded(
         cluster,
         slice_evidence,
-        [(strip, whitened, method) for strip in strips],
+        [(strip, whitened, method) for strip in strips(blocks, evidence_bytes(n_topics, method))],
         in_flight,
         progress,
         "whitened slices",
@@ -147,6 +171,23 @@ def refit(
     return finish(rows, directions.vectors, word_counts, histogram, store.basis, whitening, method)
 
 
+def counted_lengths(store: MomentStore) -> LengthHistogram:
+    """Lengths of the documents of a version.
+
+    Raises
+    ------
+    NotIdentifiable
+        None of them has three words.
+    """
+    histogram = store.length_histogram()
+    if not histogram.C3:
+        raise NotIdentifiable(
+            f"version {store.version} of the store counts no document of three vocabulary words; "
+            "run `streaming-moments update` first"
+        )
+    return histogram
+
+
 def coherence(
     store: MomentStore,
     model: TopicModel,
@@ -160,31 +201,37 @@ def coherence(
     if number < 2:
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
-    calls = [(BlockAddress(store, index), words) for index in range(store.row_blocks)]
+    sources = [BlockAddress(store, index) for index in range(store.row_blocks)]
     in_flight = cluster.workers * cluster.threads
-    parts = run_bounded(
-        cluster, word_codocuments, calls, in_flight, progress or Silent(), "coherence"
+    documents = store.length_histogram().n_documents
+    pairs = count_pairs(sources, words, documents, cluster, in_flight, progress or Silent())
+    return Coherence(
+        pairs.umass(words, model.topics[words], number),
+        pairs.npmi(words, model.topics[words], number),
     )
+
+
+def count_pairs(
+    sources: Sequence[BlockAddress | Future[Any]],
+    words: NDArray[np.int64],
+    documents: int,
+    cluster: Cluster,
+    in_flight: int,
+    progress: StepProgress,
+) -> WordPairs:
+    """Document and co-document counts of some rising core words, from all row blocks."""
+    calls = [(source, words) for source in sources]
+    parts = run_bounded(cluster, word_codocuments, calls, in_flight, progress, "coherence")
     frequencies = np.zeros(words.size, dtype=np.int64)
     together = np.zeros((words.size, words.size), dtype=np.int64)
     for places, block_frequencies, block_together in parts:
         frequencies[places], together[places] = block_frequencies, block_together
-    topics = model.topics[words]
-    documents = store.length_histogram().n_documents
-    return Coherence(
-        umass_coherence(topics, frequencies, together, number),
-        npmi_coherence(topics, frequencies, together, documents, number),
-    )
-
-
-def load_block(address: BlockAddress) -> MomentStatistics:
-    """Sum of a row block over the segments of the version."""
-    return address.store.load_block(address.index)
+    return WordPairs(words, frequencies, together, documents)
 
 
 def core_rows(source: BlockAddress | MomentStatistics) -> tuple[int, NDArray[np.int64]]:
     """Index of the block, and (core rows, core + 1) int64: pair counts and word counts."""
-    statistics = _loaded(source)
+    statistics = loaded(source)
     core = statistics.basis.core
     rows = statistics.block.size(core)
     counts = statistics.word_counts[:rows, None]
@@ -199,11 +246,18 @@ def whiten_rows(
     alpha0: float,
 ) -> Whitening:
     """Whitening from the core rows of all blocks."""
+    core = joined_core(parts, histogram, basis)
+    return whiten(core, basis, n_topics, alpha0)
+
+
+def joined_core(
+    parts: Sequence[tuple[int, NDArray[np.int64]]], histogram: LengthHistogram, basis: Basis
+) -> CoreMoments:
+    """Core moments from the core rows of all blocks."""
     joined = np.empty((basis.core, basis.core + 1), dtype=np.int64)
     for index, rows in parts:
         joined[RowBlock(index, len(parts)).rows] = rows
-    core = CoreMoments(joined[:, :-1], joined[:, -1], histogram)
-    return whiten(core, basis, n_topics, alpha0)
+    return CoreMoments(joined[:, :-1], joined[:, -1], histogram)
 
 
 def slice_evidence(
@@ -212,7 +266,7 @@ def slice_evidence(
     """What the slices of some blocks say about the topics, in the order of the blocks."""
     evidence = Evidence.zero(whitening.n_topics, method)
     for source in sources:
-        evidence = evidence + Evidence.of(_loaded(source), whitening, method)
+        evidence = evidence + Evidence.of(loaded(source), whitening, method)
     return evidence
 
 
@@ -228,41 +282,18 @@ def topic_rows(
     source: BlockAddress | MomentStatistics, whitening: Whitening, directions: Directions
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """(r, k) rows of the topic matrix and (r,) word counts of a block."""
-    statistics = _loaded(source)
+    statistics = loaded(source)
     return directions.rows(statistics, whitening), statistics.word_counts
 
 
 def word_codocuments(
-    address: BlockAddress, words: NDArray[np.int64]
+    source: BlockAddress | MomentStatistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Places of the block's words among `words`, their frequencies and co-document counts."""
-    statistics = _loaded(address)
+    statistics = loaded(source)
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step
     if statistics.codocuments is None:
         raise NotIdentifiable("the statistics hold no co-document counts")
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
-
-
-def _blocks(client: Client, store: MomentStore, keep: bool) -> list[BlockAddress | Future[Any]]:
-    addresses = [BlockAddress(store, index) for index in range(store.row_blocks)]
-    if not keep:
-        return list(addresses)
-    return [client.submit(load_block, address, pure=False) for address in addresses]
-
-
-def _strips(
-    blocks: Sequence[BlockAddress | Future[Any]], each_bytes: int
-) -> list[list[BlockAddress | Future[Any]]]:
-    """Blocks shared out so that the evidence of all strips stays below a bound.
-
-    The number depends on nothing but its size and the blocks, so neither does the order of the
-    sums.
-    """
-    number = max(2, min(len(blocks), EVIDENCE_BYTES // each_bytes))
-    return [list(blocks[start::number]) for start in range(min(number, len(blocks)))]
-
-
-def _loaded(source: BlockAddress | MomentStatistics) -> MomentStatistics:
-    return load_block(source) if isinstance(source, BlockAddress) else source

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from streaming_moments.pipelines.candidates import Candidate, Selection
 from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words
@@ -171,6 +172,34 @@ def print_topics(console: Console, lines: Sequence[TopicLine], title: str = "") 
     console.print(table)
 
 
+def print_selection(console: Console, selection: Selection) -> None:
+    """A table of numbers of topics, the best by NPMI marked."""
+    table = Table(show_edge=False, pad_edge=False)
+    coherent = selection.coherent
+    scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
+    for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("", overflow="fold")
+    best = selection.best
+    for one in selection.candidates:
+        numbers = [
+            _number(one.npmi, 3),
+            _number(one.umass, 1),
+            _number(one.umass_20, 1),
+        ] * coherent
+        table.add_row(
+            str(one.n_topics),
+            f"{one.alpha0:g}",
+            *numbers,
+            _number(one.captured, 2),
+            "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",
+            _number(one.seconds, 2),
+            one.refusal or ("best" if one is best else ""),
+            style="bold" if one is best else "dim" if one.refusal else None,
+        )
+    console.print(table)
+
+
 def print_status(console: Console, status: Status) -> None:
     """Two columns of names and values."""
     outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
@@ -216,7 +245,7 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
     console.print(table)
 
 
-def as_json(value: Status | TopicLine | LogLine) -> dict[str, object]:
+def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object]:
     """Fields by name; numbers that JSON lacks become null."""
     return {name: _finite(item) for name, item in asdict(value).items()}
 

@@ -217,6 +217,26 @@ class Evidence:
             "method"
         )
 
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        if isinstance(self.gathered, RotationEvidence):
+            return self.gathered.n_topics
+        return int(self.gathered.shape[0])
+
+    def leading(self, n_topics: int) -> Evidence:
+        """Evidence for fewer topics, by the leading columns of the same whitening.
+
+        Raises
+        ------
+        InvalidInput
+            For "feature", whose slice is chosen for one number of topics.
+        """
+        if isinstance(self.gathered, RotationEvidence):
+            return Evidence(self.method, self.gathered.leading(n_topics))
+        k = n_topics
+        return Evidence(self.method, self.gathered[:k, :k, :k])
+
     def directions(self, whitening: Whitening, seed: int = 0) -> Directions:
         """The directions that the evidence of all rows gives.
 

@@ -89,6 +89,22 @@ class RotationEvidence:
         )
         return RotationEvidence(self.n_topics, sums, candidate)
 
+    def leading(self, n_topics: int) -> RotationEvidence:
+        """Evidence for fewer topics, whose slices are the leading blocks of these.
+
+        Raises
+        ------
+        InvalidInput
+            For "feature", whose slice is chosen for one number of topics.
+        """
+        if self.gram is None:
+            raise InvalidInput(
+                f"the slice of the widest gap was chosen for {self.n_topics} topics; gather the "
+                f"evidence for {n_topics}"
+            )
+        inside = np.triu_indices(self.n_topics)[1] < n_topics
+        return RotationEvidence(n_topics, self.gram[np.ix_(inside, inside)], None)
+
     def rotation(self) -> NDArray[np.float64]:
         """(k, k) O, by joint diagonalisation or by the widest gap."""
         if self.sums is not None:

@@ -101,6 +101,19 @@ class Whitening:
         """`min L_j / lambda_j`: near 1 the basis sees all topics, near 0 it misses one."""
         return float((self.spectrum / self.exact_spectrum).min())
 
+    def leading(self, n_topics: int) -> Whitening:
+        """The whitening for fewer topics: the leading columns of this one."""
+        k = n_topics
+        return Whitening(
+            self.coefficients[:, :k],
+            self.vectors[:, :k],
+            self.spectrum[:k],
+            self.exact_spectrum[:k],
+            self.first[:k],
+            self.second[:k, :k],
+            self.alpha0,
+        )
+
 
 def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) -> Whitening:
     """Whiten the second moment `A = P / C2 - a0 / (a0 + 1) M1 M1'` on the basis.
@@ -136,47 +149,54 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
     True
     """
     require_topics(n_topics, alpha0)
+    require_columns(n_topics, basis)
+    seen = _seen(core, basis, alpha0)
+    require_eigenvalues(n_topics, seen.positive, alpha0)
+    spectrum, vectors = seen.values[:n_topics], seen.vectors[:, :n_topics]
+    scaled = vectors / np.sqrt(spectrum)
+    coefficients = scipy.linalg.solve_triangular(seen.triangle, scaled)
+    W = basis.matrix @ coefficients
+    guess = seen.orthonormal @ vectors
+    return Whitening(
+        coefficients,
+        W,
+        spectrum,
+        _leading_eigenvalues(seen.M2, seen.M1, alpha0 / (alpha0 + 1), n_topics, guess),
+        scaled.T @ seen.mean,
+        scaled.T @ seen.pairs @ scaled,
+        float(alpha0),
+    )
+
+
+def positive_eigenvalues(core: CoreMoments, basis: Basis, alpha0: float = 0.0) -> int:
+    """How many topics `whiten` can find: positive eigenvalues of A seen through the basis.
+
+    Examples
+    --------
+    >>> core = CoreMoments(np.diag([20, 20, 0]), np.array([12, 12, 6]), LengthHistogram.of([3] * 9))
+    >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
+    2
+    """
+    return _seen(core, basis, alpha0).positive
+
+
+def require_columns(n_topics: int, basis: Basis) -> None:
+    """Refuse more topics than columns of the basis."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
             f"{n_topics} topics asked for but the basis has {basis.columns} columns; "
             f"ask for at most {basis.columns}, or create a store with a larger --max-topics"
         )
-    C1, C2 = core.length_histogram.C1, core.length_histogram.C2
-    if not C2 or not core.length_histogram.C3:
-        raise NotIdentifiable(
-            f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
-            "together; add documents"
-        )
-    M1 = core.word_counts / C1
-    M2 = core.pair_counts / C2
-    ratio = alpha0 / (alpha0 + 1)
-    orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
-    mean = orthonormal.T @ M1
-    projected_pairs = orthonormal.T @ (M2 @ orthonormal)
-    projected = projected_pairs - ratio * np.outer(mean, mean)
-    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
-    order = np.argsort(-values)[:n_topics]
-    spectrum, vectors = values[order], vectors[:, order]
-    # below rounding of the largest eigenvalue a direction is noise, not a topic
-    positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
+
+
+def require_eigenvalues(n_topics: int, positive: int, alpha0: float) -> None:
+    """Refuse more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
-            f"{n_topics} topics asked for but the second moment has {max(positive, 0)} positive "
-            f"eigenvalues (alpha0 {alpha0:g}); ask for at most {max(positive, 0)} topics, "
+            f"{n_topics} topics asked for but the second moment has {positive} positive "
+            f"eigenvalues (alpha0 {alpha0:g}); ask for at most {positive} topics, "
             "lower alpha0, or add documents"
         )
-    scaled = vectors / np.sqrt(spectrum)
-    coefficients = scipy.linalg.solve_triangular(triangle, scaled)
-    W = basis.matrix @ coefficients
-    return Whitening(
-        coefficients,
-        W,
-        spectrum,
-        _leading_eigenvalues(M2, M1, ratio, n_topics, orthonormal @ vectors),
-        scaled.T @ mean,
-        scaled.T @ projected_pairs @ scaled,
-        float(alpha0),
-    )
 
 
 def require_topics(n_topics: int, alpha0: float) -> None:
@@ -185,6 +205,46 @@ def require_topics(n_topics: int, alpha0: float) -> None:
         raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")
     if not 0 <= alpha0 <= _LARGEST_ALPHA0:
         raise InvalidInput(f"alpha0 is {alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
+
+
+@dataclass(frozen=True, eq=False)
+class _SeenMoments:
+    """The moments, and A through the basis `Q = orthonormal triangle`: eigenvalues falling."""
+
+    M1: NDArray[np.float64]
+    M2: NDArray[np.float64]
+    orthonormal: NDArray[np.float64]
+    triangle: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+    @property
+    def positive(self) -> int:
+        # below rounding of the largest eigenvalue a direction is noise, not a topic
+        rounding = self.values.max() * self.values.size * np.finfo(float).eps
+        return int((self.values > max(rounding, 0.0)).sum())
+
+
+def _seen(core: CoreMoments, basis: Basis, alpha0: float) -> _SeenMoments:
+    C1, C2 = core.length_histogram.C1, core.length_histogram.C2
+    if not C2 or not core.length_histogram.C3:
+        raise NotIdentifiable(
+            f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
+            "together; add documents"
+        )
+    M1 = core.word_counts / C1
+    M2 = core.pair_counts / C2
+    orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
+    mean = orthonormal.T @ M1
+    pairs = orthonormal.T @ (M2 @ orthonormal)
+    projected = pairs - alpha0 / (alpha0 + 1) * np.outer(mean, mean)
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    order = np.argsort(-values)
+    return _SeenMoments(
+        M1, M2, orthonormal, triangle, mean, pairs, values[order], vectors[:, order]
+    )
 
 
 def _leading_eigenvalues(

@@ -9,7 +9,7 @@ import pytest
 from streaming_moments import METHODS, fit, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
 from streaming_moments.pipelines.refit import coherence, refit
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
@@ -58,10 +58,24 @@ def test_the_seed_reaches_the_workers(store, embedded):
     assert not np.allclose(one.topics, two.topics, atol=1e-6)
 
 
-def test_blocks_are_read_again_where_memory_is_short(store, embedded):
-    poor = dataclasses.replace(embedded, memory=425 * MEBIBYTE)
-    rich = refit(store, 4, 1.0, embedded)
-    assert np.array_equal(refit(store, 4, 1.0, poor).topics, rich.topics)
+@pytest.mark.parametrize("method", ["joint", "als"])
+def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatch, method):
+    read, load = [], MomentStore.load_block
+
+    def counting(opened, index):
+        read.append(index)
+        return load(opened, index)
+
+    monkeypatch.setattr(MomentStore, "load_block", counting)
+    rich = refit(store, 4, 1.0, embedded, method)
+    assert len(read) == store.row_blocks
+    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    shape = 4, embedded.workers, embedded.threads
+    peak = plan_refit(size, *shape, embedded.memory, method).peak_bytes
+    # room for the work, none to keep a block besides
+    poor = dataclasses.replace(embedded, memory=peak - store.row_blocks * size.block_bytes)
+    assert np.array_equal(refit(store, 4, 1.0, poor, method).topics, rich.topics)
+    assert len(read) == 4 * store.row_blocks
     with pytest.raises(BoundExceeded, match=r"refit of 4 topics needs \d+ MiB .* budget is 64 MiB"):
         refit(store, 4, 1.0, dataclasses.replace(embedded, memory=64 * MEBIBYTE))
 

@@ -345,6 +345,28 @@ def test_evidence_of_blocks_adds_up_to_that_of_all_rows(counted, method):
         np.testing.assert_allclose(np.abs(rows), np.abs(whole[block.rows]), atol=1e-9)
 
 
+@pytest.mark.parametrize("alpha0", [0.0, 0.4])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "feature"])
+def test_evidence_for_fewer_topics_is_a_part_of_that_for_more(counted, method, alpha0):
+    _, statistics = counted
+    core = CoreMoments.of(statistics)
+    more, fewer = (whiten(core, statistics.basis, k, alpha0) for k in (3, 2))
+    np.testing.assert_allclose(more.leading(2).vectors, fewer.vectors)
+    np.testing.assert_allclose(more.leading(2).second, fewer.second, atol=1e-12)
+    assert more.leading(2).captured == pytest.approx(fewer.captured)
+    part = Evidence.of(statistics, more, method).leading(2)
+    expected = Evidence.of(statistics, fewer, method)
+    found, wanted = (
+        evidence.directions(fewer, seed=1).rows(statistics, fewer) for evidence in (part, expected)
+    )
+    np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-9)
+
+
+def test_the_feature_rule_chooses_its_slice_for_one_number_of_topics():
+    with pytest.raises(InvalidInput, match="chosen for 3 topics; gather the evidence for 2"):
+        Evidence.zero(3, "feature").leading(2)
+
+
 def test_evidence_of_two_methods_does_not_add_up():
     with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
         Evidence.zero(2, "joint") + Evidence.zero(2, "power")

@@ -1,0 +1,55 @@
+"""Row blocks of a version of a store, as tasks take them: addresses, or statistics kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Future
+
+from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.store import MomentStore
+
+EVIDENCE_BYTES = 512 * MEBIBYTE
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAddress:
+    """A row block of a version of a store, for tasks that read it themselves."""
+
+    store: MomentStore
+    index: int
+
+
+def load_block(address: BlockAddress) -> MomentStatistics:
+    """Sum of a row block over the segments of the version."""
+    return address.store.load_block(address.index)
+
+
+def loaded(source: BlockAddress | MomentStatistics) -> MomentStatistics:
+    """The statistics, read now unless they were kept."""
+    return load_block(source) if isinstance(source, BlockAddress) else source
+
+
+def block_sources(
+    client: Client, store: MomentStore, keep: bool
+) -> list[BlockAddress | Future[Any]]:
+    """All row blocks: addresses, or with `keep` statistics that stay on the workers."""
+    addresses = [BlockAddress(store, index) for index in range(store.row_blocks)]
+    if not keep:
+        return list(addresses)
+    return [client.submit(load_block, address, pure=False) for address in addresses]
+
+
+def strips(
+    blocks: Sequence[BlockAddress | Future[Any]], each_bytes: int
+) -> list[list[BlockAddress | Future[Any]]]:
+    """Blocks shared out so that the evidence of all strips, of so many bytes each, stays bounded.
+
+    The number depends on nothing but these bytes and the blocks, so neither does the order of the
+    sums.
+    """
+    number = max(2, min(len(blocks), EVIDENCE_BYTES // each_bytes))
+    return [list(blocks[start::number]) for start in range(min(number, len(blocks)))]
