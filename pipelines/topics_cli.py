@@ -19,7 +19,15 @@ from streaming_moments.pipelines.options import (
     running,
     storage_option,
 )
-from streaming_moments.pipelines.report import as_json, print_selection, print_topics, topic_lines
+from streaming_moments.pipelines.report import (
+    RELEVANCE_WEIGHT,
+    as_json,
+    model_scores,
+    print_selection,
+    print_topics,
+    scores_line,
+    topic_lines,
+)
 from streaming_moments.pipelines.select import select as select_topics
 from streaming_moments.pipelines.select_plot import plot, require_plot
 from streaming_moments.storage.models import model_called
@@ -39,12 +47,22 @@ __all__ = ["cli"]  # with the commands of all parts
     show_default=True,
     help="Words shown of each topic.",
 )
+@click.option(
+    "--relevance",
+    "weight",
+    metavar="LAMBDA",
+    type=click.FloatRange(0, 1),
+    default=RELEVANCE_WEIGHT,
+    show_default=True,
+    help="Ranks words: 1 by probability in the topic, 0 by how much more probable than elsewhere.",
+)
 @storage_option
 @json_option
 def topics(
     store: str,
     name: str | None,
     words: int,
+    weight: float,
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
@@ -52,7 +70,7 @@ def topics(
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
     chosen = model_called(opened.commit, name)
-    lines = topic_lines(model, opened.vocabulary, words)
+    lines = topic_lines(model, opened.vocabulary, words, weight)
     if json_output:
         print_json(
             {
@@ -60,11 +78,15 @@ def topics(
                 "model": chosen,
                 "documents": model.documents,
                 "alpha0": model.alpha0,
+                "method": model.rotation,
+                "relevance": weight,
+                **model_scores(model),
                 "topics": [as_json(line) for line in lines],
             }
         )
         return
-    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents")
+    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents", weight)
+    click.echo(f"\n{scores_line(model)}")
 
 
 @cli.command()

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.entry import main
 from streaming_moments.synthetic import lda_corpus
 
 LETTERS = "abcdefghij"
@@ -52,3 +53,16 @@ def shards(planted, tmp_path_factory):
 def embedded():
     with connect() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; gives exit code, output and errors."""
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call

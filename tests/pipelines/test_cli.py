@@ -14,19 +14,6 @@ from streaming_moments.pipelines.entry import main
 FIT = ("--topics", "3", "--alpha0", "0.5")
 
 
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives exit code, output and errors."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, shards):
     """A store with all shards counted and one model, made by the command line."""

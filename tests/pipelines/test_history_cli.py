@@ -12,26 +12,12 @@ from streaming_moments.pipelines import forget as forgetting
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.history import rollback
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives exit code, output and errors."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
 from streaming_moments.pipelines.options import TopicNumbers
 from streaming_moments.pipelines.select import select
@@ -41,19 +40,6 @@ def statistics(store):
 def silent_store(tmp_path_factory, shards, embedded):
     """Without co-document counts."""
     return counted_store(tmp_path_factory.mktemp("silent") / "store", shards, embedded, False)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command; gives exit code, output and errors."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.mark.parametrize(
