@@ -29,7 +29,7 @@ _SLACK = 1.1
 # Copies of the tensor: while it is added up, and while it is decomposed, measured 2 to 5 and, of
 # the 10 restarts of least squares together, 34.
 _TENSOR_COPIES = 4
-_SOLVING = MappingProxyType({"feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
+_SOLVING = MappingProxyType({"joint": 8, "feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 
@@ -232,15 +232,15 @@ def plan_update(
     )
 
 
-def evidence_bytes(n_topics: int, method: Method = "joint") -> int:
-    """Bytes of what the slices say about k topics: a Gram matrix, or at most a k x k x k tensor.
+def evidence_bytes(n_topics: int) -> int:
+    """Bytes of what the slices say about k topics: at most a k x k x k tensor.
 
     Examples
     --------
-    >>> evidence_bytes(4), evidence_bytes(4, "power")
-    (800, 512)
+    >>> evidence_bytes(4)
+    512
     """
-    return 8 * (packed_size(n_topics) ** 2 if method == "joint" else n_topics**3)
+    return 8 * n_topics**3
 
 
 def plan_refit(
@@ -279,22 +279,20 @@ def plan_refit(
     True
     """
     basis, pairs = size.basis, packed_size(n_topics)
-    evidence = evidence_bytes(n_topics, method)
-    adding, solving = (2, 3) if method == "joint" else (_TENSOR_COPIES, _SOLVING[method])
+    evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
     whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     part_rows = 256
-    slicing = int(
-        _SLACK
-        * (
-            2 * size.block_bytes
-            + 8 * basis.core * (pairs + n_topics**2)
-            + adding * evidence
-            + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)
-        )
-    )
-    finishing = 8 * 6 * basis.n_words * n_topics + solving * evidence
+    # the sketch turned by k directions, and what each number of words at a time needs
+    products = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed + 4 * pairs)
+    part = part_rows * 8 * (basis.core + basis.packed + 4 * n_topics**2)
+    if method == "feature":
+        # it computes the slices themselves
+        products += 8 * basis.core * (pairs + n_topics**2)
+        part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
+    slicing = int(_SLACK * (2 * size.block_bytes + products + _TENSOR_COPIES * evidence + part))
+    finishing = 8 * 6 * basis.n_words * n_topics + _SOLVING[method] * evidence
     alone = PROCESS_BYTES + max(whitening, finishing)
     least = max(alone, PROCESS_BYTES + slicing)
     if least > memory:
@@ -306,7 +304,7 @@ def plan_refit(
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES) // slicing))
     peak = max(alone, PROCESS_BYTES + in_flight * slicing)
-    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((solving + 1) * evidence)))
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((_SOLVING[method] + 1) * evidence)))
     kept = -(-size.row_blocks // workers) * size.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from streaming_moments.basis import Basis
 from streaming_moments.decompositions import Directions, Evidence, Method, require_method
@@ -137,22 +138,22 @@ def refit(
     cores = run_bounded(
         cluster, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
     )
-    whitened = client.submit(
-        whiten_rows, cores, histogram, store.basis, n_topics, alpha0, pure=False
-    )
-    del cores
+    whitening_of = (whiten_rows, cores, histogram, store.basis, n_topics, alpha0)
+    whitened = client.submit(alone, cluster.threads, *whitening_of, pure=False)
+    del cores, whitening_of
     whitening: Whitening = result_of(cluster, whitened, "whitening")
     evidence = run_bounded(
         cluster,
         slice_evidence,
-        [(strip, whitened, method) for strip in strips(blocks, evidence_bytes(n_topics, method))],
+        [(strip, whitened, method) for strip in strips(blocks, evidence_bytes(n_topics))],
         in_flight,
         progress,
         "whitened slices",
         True,
     )
-    solved = client.submit(solve_rotation, evidence, whitened, seed, pure=False)
-    del evidence
+    solving = (solve_rotation, evidence, whitened, seed)
+    solved = client.submit(alone, cluster.threads, *solving, pure=False)
+    del evidence, solving
     directions: Directions = result_of(cluster, solved, "rotation")
     parts = run_bounded(
         cluster,
@@ -236,6 +237,12 @@ def core_rows(source: BlockAddress | MomentStatistics) -> tuple[int, NDArray[np.
     rows = statistics.block.size(core)
     counts = statistics.word_counts[:rows, None]
     return statistics.block.index, np.hstack([statistics.pair_counts[:rows], counts])
+
+
+def alone(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with all threads of a worker: no other task runs beside it."""
+    with threadpool_limits(threads):
+        return function(*arguments)
 
 
 def whiten_rows(

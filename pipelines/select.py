@@ -319,7 +319,7 @@ def _models(
 
 
 def _evidence(sweep: _Sweep, whitened: Future[Any], n_topics: int) -> Future[Any]:
-    each_bytes = evidence_bytes(n_topics, sweep.method)
+    each_bytes = evidence_bytes(n_topics)
     parts = run_bounded(
         sweep.cluster,
         leading_evidence,

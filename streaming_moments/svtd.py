@@ -97,13 +97,12 @@ class RotationEvidence:
         InvalidInput
             For "feature", whose slice is chosen for one number of topics.
         """
-        if self.gram is None:
+        if self.sums is None:
             raise InvalidInput(
                 f"the slice of the widest gap was chosen for {self.n_topics} topics; gather the "
                 f"evidence for {n_topics}"
             )
-        inside = np.triu_indices(self.n_topics)[1] < n_topics
-        return RotationEvidence(n_topics, self.gram[np.ix_(inside, inside)], None)
+        return RotationEvidence(n_topics, self.sums[:n_topics, :n_topics, :n_topics], None)
 
     def rotation(self) -> NDArray[np.float64]:
         """(k, k) O, by joint diagonalisation or by the widest gap."""
