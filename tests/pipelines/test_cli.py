@@ -213,7 +213,7 @@ def test_the_installed_command_answers():
         timeout=60,
     )
     assert shown.returncode == 0
-    for command in ("create", "update", "refit", "topics", "status", "log", "transform", "demo"):
+    for command in ("create", "update", "select", "refit", "topics", "status", "log", "demo"):
         assert command in shown.stdout
 
 

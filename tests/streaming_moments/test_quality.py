@@ -77,6 +77,23 @@ def test_relevance_and_top_words():
         umass_coherence(topics, np.ones(3, int), np.ones((3, 3), int), 30)
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.7, 1.0])
+def test_relevance_is_the_direct_sum_over_the_corpus(weight):
+    rng = np.random.default_rng(3)
+    counts, topics = rng.poisson(1.0, size=(40, 9)), rng.dirichlet(np.ones(9), size=2).T
+    statistics = MomentStatistics.of(
+        CountBatch.from_csr(counts), Basis(np.eye(9, 2, dtype=np.int8), 9)
+    )
+    mean = statistics.word_counts / statistics.length_histogram.C1
+    found = relevance(topics, mean, weight)
+    for word in range(9):
+        share = counts[:, word].sum() / counts.sum()
+        for topic in range(2):
+            chance = topics[word, topic]
+            expected = weight * np.log(chance) + (1 - weight) * np.log(chance / share)
+            assert found[word, topic] == pytest.approx(expected)
+
+
 def test_coherences_of_the_papers_twenty_top_words_are_the_direct_ones():
     rng = np.random.default_rng(1)
     counts = rng.poisson(rng.gamma(0.5, 1.0, size=(80, 30)))
@@ -135,6 +152,21 @@ def test_diversity_is_the_share_of_different_top_words():
 def test_adjusted_rand_index_of_small_assignments(one, two, expected):
     assert adjusted_rand_index(one, two) == pytest.approx(expected)
     assert adjusted_rand_index(two, one) == pytest.approx(expected)
+
+
+def test_adjusted_rand_index_is_the_direct_count_of_pairs():
+    rng = np.random.default_rng(2)
+    one = rng.integers(0, 4, 60)
+    two = np.where(rng.random(60) < 0.6, one, rng.integers(0, 5, 60))
+    pairs = [(a, b) for a in range(60) for b in range(a)]
+    in_one = np.array([one[a] == one[b] for a, b in pairs])
+    in_two = np.array([two[a] == two[b] for a, b in pairs])
+    # of random partitions with these sizes as many pairs agree by chance
+    chance = in_one.sum() * in_two.sum() / len(pairs)
+    most = (in_one.sum() + in_two.sum()) / 2
+    expected = ((in_one & in_two).sum() - chance) / (most - chance)
+    assert 0.1 < expected < 0.9
+    assert adjusted_rand_index(one, two) == pytest.approx(expected)
 
 
 def test_adjusted_rand_index_of_independent_assignments_is_about_zero():
