@@ -140,15 +140,14 @@ def select(
     found: dict[tuple[float, int], Fitted | StreamingMomentsError] = {
         (alpha0, k): error for alpha0 in alphas for k, error in too_large.items()
     }
-    for alpha0, most in zip(alphas, _whitened(sweep, possible, alphas), strict=True):
-        whitening, positive = result_of(cluster, most, "whitening")
+    spaces = _whitened(sweep, possible, alphas)
+    for alpha0, (whitened, whitening, positive) in zip(alphas, spaces, strict=True):
         for k in possible:
             try:
                 require_eigenvalues(k, positive, alpha0)
             except NotIdentifiable as error:
                 found[alpha0, k] = error
         if whitening is not None:
-            whitened = cluster.client.submit(itemgetter(0), most, pure=False)
             fitting = [k for k in possible if k <= positive]
             found |= {(alpha0, k): one for k, one in _models(sweep, fitting, whitened, whitening)}
     ordered = {(alpha0, k): found[alpha0, k] for alpha0 in alphas for k in numbers}
@@ -243,8 +242,10 @@ def _planned(
     return plans[-1], refused
 
 
-def _whitened(sweep: _Sweep, numbers: Sequence[int], alphas: Sequence[float]) -> list[Future[Any]]:
-    """The results of `whiten_most` for each alpha0."""
+def _whitened(
+    sweep: _Sweep, numbers: Sequence[int], alphas: Sequence[float]
+) -> list[tuple[Future[Any], Whitening | None, int]]:
+    """For each alpha0 the whitening, on the workers and here, and the positive eigenvalues."""
     cores = run_bounded(
         sweep.cluster,
         core_rows,
@@ -255,9 +256,13 @@ def _whitened(sweep: _Sweep, numbers: Sequence[int], alphas: Sequence[float]) ->
         True,
     )
     client, shared = sweep.cluster.client, (sweep.histogram, sweep.store.basis)
-    return [
-        client.submit(whiten_most, cores, *shared, numbers, alpha0, pure=False) for alpha0 in alphas
-    ]
+    spaces = []
+    # one after another: each holds the core moments twice
+    for alpha0 in alphas:
+        most = client.submit(whiten_most, cores, *shared, numbers, alpha0, pure=False)
+        whitening, positive = result_of(sweep.cluster, most, "whitening")
+        spaces.append((client.submit(itemgetter(0), most, pure=False), whitening, positive))
+    return spaces
 
 
 def _models(

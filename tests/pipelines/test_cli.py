@@ -213,8 +213,9 @@ def test_the_installed_command_answers():
         timeout=60,
     )
     assert shown.returncode == 0
-    for command in ("create", "update", "select", "refit", "topics", "status", "log", "demo"):
-        assert command in shown.stdout
+    for command in ("create", "update", "select", "refit", "topics", "status", "log", "transform"):
+        assert f"\n  {command} " in shown.stdout
+    assert "\n  demo " in shown.stdout
 
 
 def test_shards_and_store_on_s3(run, shards):

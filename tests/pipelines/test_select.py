@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import sys
+import threading
 
 import pytest
 
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
+from streaming_moments.pipelines import select as module
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
 from streaming_moments.pipelines.options import TopicNumbers
@@ -97,6 +99,22 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
     assert sorted(read) == sorted(8 * [*range(store.row_blocks)])
     for one, two in zip(numbers_of(rich), numbers_of(poor), strict=True):
         assert one == two
+
+
+def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embedded, monkeypatch):
+    both, met, count = threading.Barrier(2), [], module.positive_eigenvalues
+
+    def watched(core, basis, alpha0):
+        try:
+            both.wait(timeout=0.5)
+            met.append(alpha0)
+        except threading.BrokenBarrierError:
+            both.reset()
+        return count(core, basis, alpha0)
+
+    monkeypatch.setattr(module, "positive_eigenvalues", watched)
+    select(store, [2], [0.0, 1.0], embedded)
+    assert not met
 
 
 def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded):
