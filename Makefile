@@ -3,13 +3,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test faults bench lint clean
+.PHONY: help install demo test faults bench paper lint clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
 	@echo "make test   install, then linting, types, import contract and all tests"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
 	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
+	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make clean  remove the virtual environment and caches"
 
@@ -42,6 +43,10 @@ faults: install
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python tests/benchmarks $(OPTIONS)
+
+paper: install
+	$(BIN)/python -m pip install --quiet --editable '.[paper]'
+	$(BIN)/python tests/paper $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
