@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test faults bench paper lint clean
+.PHONY: help install demo test faults bench paper lint deploy-lock deploy-check clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
@@ -12,6 +12,8 @@ help:
 	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
+	@echo "make deploy-lock  the image's dependencies anew, with hashes"
+	@echo "make deploy-check the image's installation in a fresh virtual environment, minutes"
 	@echo "make clean  remove the virtual environment and caches"
 
 install: $(STAMP)
@@ -47,6 +49,16 @@ bench: install
 paper: install
 	$(BIN)/python -m pip install --quiet --editable '.[paper]'
 	$(BIN)/python tests/paper $(OPTIONS)
+
+deploy-lock: install
+	$(BIN)/python -m pip install --quiet uv
+	cd deploy && UV_CUSTOM_COMPILE_COMMAND="make deploy-lock" ../$(BIN)/uv pip compile --quiet --upgrade \
+	  --extra s3 --extra gcs --extra azure --generate-hashes --no-emit-index-url --no-annotate \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+	  ../pyproject.toml image.in --output-file requirements.lock
+
+deploy-check: install
+	STREAMING_MOMENTS_DEPLOY=long $(BIN)/python -m pytest tests/deploy
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
