@@ -23,7 +23,7 @@ from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import TermFrequencies, Vocabulary, select_terms
 
 # A pilot reads whole shards: so many, spread over the corpus, bound its cost.
-_PILOT_SHARDS = 64
+PILOT_SHARDS = 64
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def _quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard,
     if options.pilot_documents < 1:
         raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
     rng = np.random.default_rng(options.seed)
-    taken = np.sort(rng.permutation(len(shards))[:_PILOT_SHARDS])
+    taken = np.sort(rng.permutation(len(shards))[:PILOT_SHARDS])
     chosen = [shards[i] for i in taken]
     total = sum(shard.size for shard in chosen) or 1
     return [(shard, max(1, -(-options.pilot_documents * shard.size // total))) for shard in chosen]

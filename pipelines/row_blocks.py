@@ -51,5 +51,16 @@ def strips(
     The number depends on nothing but these bytes and the blocks, so neither does the order of the
     sums.
     """
-    number = max(2, min(len(blocks), EVIDENCE_BYTES // each_bytes))
-    return [list(blocks[start::number]) for start in range(min(number, len(blocks)))]
+    number = number_of_strips(len(blocks), each_bytes)
+    return [list(blocks[start::number]) for start in range(number)]
+
+
+def number_of_strips(blocks: int, each_bytes: int) -> int:
+    """Strips that so many row blocks make up.
+
+    Examples
+    --------
+    >>> number_of_strips(31, 8 * 20**3), number_of_strips(31, 8 * 400**3)
+    (31, 2)
+    """
+    return min(blocks, max(2, EVIDENCE_BYTES // each_bytes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,7 @@ def sample_shard(
     seed: int,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
+    chunks: int | None = None,
 ) -> TermSample:
     """Draw passages of a shard, each equally likely, in one pass.
 
@@ -81,6 +82,8 @@ def sample_shard(
         At most so many passages, at least 1; a shard with fewer is taken whole.
     seed : int
         The same seed draws the same passages of the same shard.
+    chunks : int, optional
+        Draw from its first so many chunks only.
 
     Returns
     -------
@@ -98,11 +101,12 @@ def sample_shard(
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
     if form.holds_ids(shard.url):
         refuse_policy(policy)
-        chunks = steadily(read_ids(shard, form, limits, storage_options), shard, storage_options)
-        return _sample_ids(chunks, quota, seed)
+        ids = islice(read_ids(shard, form, limits, storage_options), chunks)
+        return _sample_ids(steadily(ids, shard, storage_options), quota, seed)
     made = required_policy(policy)
-    texts = steadily(read_texts(shard, form, limits, storage_options), shard, storage_options)
-    return _sample_texts(chain.from_iterable(texts), made, quota, seed)
+    texts = islice(read_texts(shard, form, limits, storage_options), chunks)
+    steady = steadily(texts, shard, storage_options)
+    return _sample_texts(chain.from_iterable(steady), made, quota, seed)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:

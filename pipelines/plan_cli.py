@@ -1,0 +1,265 @@
+"""The command line, third part: what a corpus will cost, before anything is counted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+import click
+from dask.system import CPU_COUNT
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.pipelines.cost import (
+    ClusterCost,
+    Job,
+    MemoryNeed,
+    StepCosts,
+    cluster_cost,
+    comfortable_budget,
+    memory_need,
+    recommended,
+    store_bytes,
+    update_groups,
+)
+from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.memory import mebibytes, plan_update
+from streaming_moments.pipelines.options import (
+    Bytes,
+    Duration,
+    console,
+    json_option,
+    print_json,
+    storage_option,
+)
+from streaming_moments.pipelines.topics_cli import cli
+from streaming_moments.pipelines.trial import Reading, try_out
+from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
+from streaming_moments.storage.tokens import TokenPolicy
+
+__all__ = ["cli"]  # with the commands of all parts
+
+_WORKERS = (1, 2, 4, 8, 16, 32)
+# What --memory takes by default of a worker's limit: see `cluster`.
+_SHARE_OF_LIMIT = 0.6
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a corpus will cost.
+
+    Parameters
+    ----------
+    job : Job
+        What was planned.
+    costs : StepCosts
+        Measured on this machine.
+    memory : MemoryNeed
+        Of one worker.
+    segments : int
+        Commits of the first update.
+    disk_bytes : float
+        Of the store.
+    clusters : tuple of ClusterCost
+        By number of workers.
+    best : ClusterCost
+        The cluster recommended.
+    """
+
+    job: Job
+    costs: StepCosts
+    memory: MemoryNeed
+    segments: int
+    disk_bytes: float
+    clusters: tuple[ClusterCost, ...]
+    best: ClusterCost
+
+    @property
+    def worker_limit(self) -> int:
+        """Memory limit of a worker of which the budget is the share that jobs take by default."""
+        return int(self.memory.budget / _SHARE_OF_LIMIT)
+
+
+@cli.command()
+@click.argument("shards", nargs=-1, required=True)
+@click.option("--vocabulary-size", default=10_000, show_default=True, help="Terms at most.")
+@click.option("--core", default=4096, show_default=True, help="Core words at most.")
+@click.option("--max-topics", default=32, show_default=True, help="Topics the sketch serves.")
+@click.option("--topics", "n_topics", type=int, help="Topics of the refit [--max-topics].")
+@click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
+@click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
+@click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
+@click.option("--counts-column", help="Parquet column of the counts of the token ids.")
+@click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
+@click.option("--min-length", default=2, show_default=True, help="Shortest term, in characters.")
+@click.option("--passage-words", type=int, help="Cut documents into passages of so many words.")
+@click.option("--min-documents", default=5, show_default=True, help="A term's passages, least.")
+@click.option(
+    "--max-document-fraction", default=0.5, show_default=True, help="A term's share of them, most."
+)
+@click.option("--pilot-documents", default=20_000, show_default=True, help="Passages to sample.")
+@click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
+@click.option(
+    "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
+)
+@click.option("--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [what is comfortable].")
+@click.option(
+    "--within",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="The cluster recommended reads the whole corpus in this time.",
+)
+@storage_option
+@json_option
+def plan(
+    shards: tuple[str, ...],
+    n_topics: int | None,
+    kind: str | None,
+    text_column: str,
+    ids_column: str | None,
+    counts_column: str | None,
+    languages: tuple[str, ...],
+    min_length: int,
+    passage_words: int | None,
+    codocuments: bool,
+    workers: tuple[int, ...],
+    memory: int | None,
+    within: timedelta,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+    **pilot: Any,
+) -> None:
+    """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
+    listed = list_shards(shards, storage_options, kind)
+    form = ShardFormat(kind, text_column, ids_column, counts_column)
+    policy = None
+    if not form.holds_ids(listed[0].url):
+        policy = TokenPolicy.for_languages(languages, min_length, passage_words)
+    options = PilotOptions(**pilot)
+    job, costs = try_out(
+        listed,
+        Reading(form, policy, storage_options),
+        options,
+        n_topics or options.max_topics,
+        CPU_COUNT,
+        codocuments,
+    )
+    made = plan_of(job, costs, workers or _WORKERS, memory, within.total_seconds())
+    if json_output:
+        print_json(plan_as_json(made))
+    else:
+        print_plan(console(), made)
+
+
+def plan_of(
+    job: Job, costs: StepCosts, workers: tuple[int, ...], memory: int | None, within: float
+) -> Plan:
+    """The plan that follows from the costs of the single steps.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget given does not hold the work.
+    """
+    budget = memory or comfortable_budget(job, costs.threads)
+    update = plan_update(job.size, costs.threads, budget)
+    return Plan(
+        job,
+        costs,
+        memory_need(job, 1, costs.threads, budget),
+        update_groups(job, costs, update),
+        store_bytes(job, costs, budget),
+        tuple(cluster_cost(job, costs, number, budget) for number in workers),
+        recommended(job, costs, budget, within),
+    )
+
+
+def plan_as_json(made: Plan) -> dict[str, Any]:
+    """The plan as one JSON object; sizes in bytes, times in seconds."""
+    reading, size = made.costs.reading, made.job.size
+    return {
+        "corpus": asdict(made.job.corpus),
+        "sampled_bytes": reading.sampled_bytes,
+        "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
+        "documents": reading.passages * made.job.corpus.nbytes,
+        "tokens": reading.tokens * made.job.corpus.nbytes,
+        "words": size.basis.n_words,
+        "core": size.basis.core,
+        "basis_columns": size.basis.columns,
+        "row_blocks": size.row_blocks,
+        "segments": made.segments,
+        "state_bytes": size.row_blocks * size.block_bytes,
+        "store_bytes": made.disk_bytes,
+        "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
+        "threads": made.costs.threads,
+        "clusters": [_cluster_as_json(one) for one in made.clusters],
+        "recommended": _cluster_as_json(made.best),
+    }
+
+
+def print_plan(console: Console, made: Plan) -> None:
+    """Names and values, then a line for each number of workers."""
+    corpus, size, memory = made.job.corpus, made.job.size, made.memory
+    reading, threads = made.costs.reading, made.costs.threads
+    state = size.row_blocks * size.block_bytes
+    rows = [
+        ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
+        (
+            "measured",
+            f"{reading.sampled_bytes / _MEGABYTE:.1f} MB read on {threads} threads: "
+            f"{reading.read * _MEGABYTE / threads:.3f} s a MB",
+        ),
+        (
+            "documents",
+            f"about {reading.passages * corpus.nbytes:,.0f} (passages), "
+            f"{reading.tokens * corpus.nbytes:,.0f} tokens in the vocabulary",
+        ),
+        (
+            "statistics",
+            f"{mebibytes(state)}: {size.basis.n_words:,} words, core {size.basis.core:,}, "
+            f"{size.basis.columns} columns, {size.row_blocks} row blocks",
+        ),
+        (
+            "store on disk",
+            f"{mebibytes(made.disk_bytes)} in {made.segments} segments after the first update",
+        ),
+        (
+            "memory of a worker",
+            f"--memory {mebibytes(memory.budget)}: create {mebibytes(memory.create)}, update "
+            f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most",
+        ),
+    ]
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+    console.print()
+    times = Table(show_edge=False, pad_edge=False)
+    for name in (f"workers of {threads} threads", "create", "update", "refit"):
+        times.add_column(name, justify="right")
+    for one in made.clusters:
+        times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
+    console.print(times)
+    best = made.best
+    console.print(
+        f"\nrecommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} "
+        f"threads and {mebibytes(made.worker_limit)} each (--memory takes 60% of it): "
+        f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
+    )
+
+
+def _cluster_as_json(one: ClusterCost) -> dict[str, float]:
+    return {**asdict(one), "total": one.total}
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
