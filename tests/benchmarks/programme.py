@@ -21,6 +21,7 @@ PEERS: tuple[Method, ...] = (
     GensimLda(5),
     SklearnLda(5),
     TomotopyLda(200),
+    TomotopyLda(1000),
 )
 TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
 JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
@@ -119,6 +120,7 @@ class Programme:
 _LONG: tuple[tuple[int, int, Method], ...] = (
     (200_000, 20, SklearnLda(5)),
     (200_000, 50, GensimLda(5)),
+    (200_000, 20, TomotopyLda(1000)),
 )
 
 
