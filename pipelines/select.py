@@ -28,6 +28,7 @@ from streaming_moments.pipelines.memory import RefitPlan, StateSize, evidence_by
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.refit import (
     WordPairs,
+    alone,
     core_rows,
     count_pairs,
     counted_lengths,
@@ -259,7 +260,8 @@ def _whitened(
     spaces = []
     # one after another: each holds the core moments twice
     for alpha0 in alphas:
-        most = client.submit(whiten_most, cores, *shared, numbers, alpha0, pure=False)
+        arguments = (whiten_most, cores, *shared, numbers, alpha0)
+        most = client.submit(alone, sweep.cluster.threads, *arguments, pure=False)
         whitening, positive = result_of(sweep.cluster, most, "whitening")
         spaces.append((client.submit(itemgetter(0), most, pure=False), whitening, positive))
     return spaces
