@@ -163,7 +163,7 @@ def places(record, rng, size):
 
 def test_what_was_reported_outlasts_a_power_cut(record, tmp_path, campaigns):
     rng, folders = random.Random(campaigns.seed), (tmp_path / str(n) for n in count())
-    cuts = places(record, rng, campaigns.size(16, 2500))
+    cuts = places(record, rng, campaigns.size(16, 600))
     with interposed(carry_out):
         found = [broken(record, next(folders), rng, at) for at in cuts]
     losses = [message for message in found if message]
