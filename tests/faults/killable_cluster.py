@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from select import select
 
+import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
 
 from streaming_moments.pipelines import parts
@@ -47,7 +48,7 @@ class KillableCluster:
 
     address: str
     folder: Path
-    killed: set[int] = field(default_factory=set)
+    killed: set[str] = field(default_factory=set)
 
     def reads(self):
         """URLs of the shards read so far, in order, as often as they were read."""
@@ -55,9 +56,9 @@ class KillableCluster:
         return log.read_text().splitlines() if log.exists() else []
 
     def workers(self):
-        """Process ids of the workers that were not killed."""
-        ids = sorted(int(path.name) for path in (self.folder / "workers").iterdir())
-        return [worker for worker in ids if worker not in self.killed]
+        """Names of the workers that were not killed: process id and start, as ids come again."""
+        names = sorted(path.name for path in (self.folder / "workers").iterdir())
+        return [worker for worker in names if worker not in self.killed]
 
     def kill_worker(self, rng):
         """SIGKILL to one of the workers, as soon as there is one."""
@@ -66,7 +67,7 @@ class KillableCluster:
             worker = rng.choice(self.workers())
             self.killed.add(worker)
             try:
-                os.kill(worker, signal.SIGKILL)
+                os.kill(int(worker.partition("@")[0]), signal.SIGKILL)
             except ProcessLookupError:
                 continue  # it left by itself: another is to be killed
             return
@@ -142,7 +143,9 @@ def _serve(folder, workers):
             for nanny in list(local.workers.values()):
                 process = nanny.process
                 if process and process.pid and process.status == Status.running:
-                    (Path(folder) / "workers" / str(process.pid)).touch()
+                    with suppress(psutil.NoSuchProcess):
+                        started = psutil.Process(process.pid).create_time()
+                        (Path(folder) / "workers" / f"{process.pid}@{started}").touch()
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def run_all(processes, function, arguments):
     for worker in workers:
         worker.start()
     try:
-        return [results.get(timeout=240) for _ in workers]
+        return [results.get(timeout=1200) for _ in workers]
     finally:
         for worker in workers:
             worker.join(20)
