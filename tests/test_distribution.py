@@ -32,7 +32,10 @@ def test_the_wheel_holds_all_three_packages_under_one_name(tmp_path):
     assert built.returncode == 0, built.stdout + built.stderr
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for module in ("svtd.py", "storage/store.py", "pipelines/cli.py", "py.typed"):
+    for module in (
+        *("svtd.py", "storage/store.py", "pipelines/cli.py", "py.typed"),
+        "pipelines/templates/report.html",
+    ):
         assert f"streaming_moments/{module}" in names
     tops = {name.split("/")[0] for name in names}
     assert tops == {"streaming_moments", "streaming_moments-0.1.0.dist-info"}

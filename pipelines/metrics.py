@@ -1,0 +1,162 @@
+"""Metrics of a store and its last run, as a text file for Prometheus' node exporter."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from streaming_moments.errors import InvalidInput, StoreError
+
+_SUFFIX = ".prom"
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """Numbers to be watched; None where there is none, which leaves the metric out.
+
+    Parameters
+    ----------
+    store : str
+        URL; a label of every metric.
+    version : int
+        Of the store.
+    documents, tokens, shards : int
+        In the store.
+    state_bytes : int
+        Of its statistics.
+    commit_time : float
+        Of the latest commit, in Unix seconds: its age is `time()` less it.
+    finished : float
+        When the run ended, in Unix seconds.
+    exit_code : int
+        Of the run.
+    last_success : float, optional
+        When a run last ended well (codes 0 and 10), in Unix seconds.
+    step_seconds : mapping
+        Seconds by step.
+    captured, outside_share, effective_documents, pair_distance : float, optional
+        Drift.
+    left_out : int
+        Shards that could not be read.
+    """
+
+    store: str
+    version: int
+    documents: int
+    tokens: int
+    shards: int
+    state_bytes: int
+    commit_time: float
+    finished: float
+    exit_code: int
+    last_success: float | None = None
+    step_seconds: Mapping[str, float] = field(default_factory=dict)
+    captured: float | None = None
+    outside_share: float | None = None
+    effective_documents: float | None = None
+    pair_distance: float | None = None
+    left_out: int = 0
+
+
+def metrics_text(metrics: RunMetrics) -> bytes:
+    """The metrics in Prometheus' text format.
+
+    Examples
+    --------
+    >>> metrics = RunMetrics("store", 3, 1200, 90_000, 4, 1 << 20, 1e9, 1e9, 0)
+    >>> [line] = [line for line in metrics_text(metrics).decode().splitlines()
+    ...           if line.startswith("streaming_moments_documents{")]
+    >>> line
+    'streaming_moments_documents{store="store"} 1200.0'
+    """
+    registry = CollectorRegistry()
+    values = (
+        ("version", "Version of the store.", metrics.version),
+        ("documents", "Documents in the store.", metrics.documents),
+        ("tokens", "Vocabulary tokens in the store.", metrics.tokens),
+        ("shards", "Shards in the ledger of the store.", metrics.shards),
+        ("shards_left_out", "Shards that the last run could not read.", metrics.left_out),
+        ("state_bytes", "Bytes of the statistics of the store.", metrics.state_bytes),
+        ("commit_timestamp_seconds", "Time of the latest commit.", metrics.commit_time),
+        ("run_timestamp_seconds", "Time at which the last run ended.", metrics.finished),
+        ("run_exit_code", "Exit code of the last run.", metrics.exit_code),
+        (
+            "last_success_timestamp_seconds",
+            "Time at which a run last ended well.",
+            metrics.last_success,
+        ),
+        (
+            "captured_spectrum",
+            "Smallest share of an eigenvalue that the basis sees.",
+            metrics.captured,
+        ),
+        ("outside_share", "Share of tokens outside the vocabulary.", metrics.outside_share),
+        ("effective_documents", "Effective number of documents.", metrics.effective_documents),
+        (
+            "pair_distance",
+            "Total variation of the pair distributions of the last two runs.",
+            metrics.pair_distance,
+        ),
+    )
+    for name, text, value in values:
+        if value is not None:
+            gauge = Gauge(f"streaming_moments_{name}", text, ["store"], registry=registry)
+            gauge.labels(store=metrics.store).set(value)
+    steps = Gauge(
+        "streaming_moments_step_seconds",
+        "Seconds of each step of the last run.",
+        ["store", "step"],
+        registry=registry,
+    )
+    for step, seconds in metrics.step_seconds.items():
+        steps.labels(store=metrics.store, step=step).set(seconds)
+    return generate_latest(registry)
+
+
+def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
+    """Write the metrics to a local file, which is at any time the old one or the new one, whole.
+
+    Parameters
+    ----------
+    path : str or Path
+        In the folder that the node exporter reads (--collector.textfile.directory); ends in .prom.
+    metrics : RunMetrics
+        What to write.
+
+    Raises
+    ------
+    InvalidInput
+        A name that the node exporter would not read.
+    StoreError
+        The folder cannot be written.
+    """
+    place = Path(path)
+    if place.suffix != _SUFFIX:
+        raise InvalidInput(f"{place} does not end in {_SUFFIX}; the node exporter reads no other")
+    try:
+        # another suffix: half a file is not collected
+        handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    except OSError as error:
+        raise StoreError(
+            f"{place.parent} cannot be written ({error.strerror}); make the folder, or name another"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(metrics_text(metrics))
+            stream.flush()
+            os.fsync(stream.fileno())
+        # the node exporter runs as another user
+        os.chmod(partial, 0o644)
+        os.replace(partial, place)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(partial)
+        raise StoreError(
+            f"{place} cannot be written ({error.strerror}); free space, or name another file"
+        ) from error

@@ -1,0 +1,84 @@
+"""Topic map: distances between topics, and places in the plane that keep them as well as can be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
+
+from streaming_moments.errors import InvalidInput
+
+
+def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
+    """Jensen-Shannon distances between topics.
+
+    The square root of the divergence in bits: a metric, 0 for equal topics and 1 for topics
+    without a common word.
+
+    Parameters
+    ----------
+    topics : (n, k) array
+        Columns on the simplex.
+
+    Returns
+    -------
+    (k, k) float64
+        Symmetric, with zeros on the diagonal.
+
+    Examples
+    --------
+    >>> topic_distances([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    columns = np.asarray(topics, dtype=np.float64)
+    if columns.ndim != 2:
+        raise InvalidInput(f"topics must be (n, k), got {columns.shape}")
+    entropies = -xlogy(columns, columns).sum(axis=0)
+    distances = np.zeros((columns.shape[1],) * 2)
+    for topic in range(columns.shape[1]):
+        middle = (columns + columns[:, topic, None]) / 2
+        mixed = -xlogy(middle, middle).sum(axis=0)
+        divergence = (mixed - (entropies + entropies[topic]) / 2) / np.log(2)
+        distances[topic] = np.sqrt(np.clip(divergence, 0.0, 1.0))
+    np.fill_diagonal(distances, 0.0)
+    return (distances + distances.T) / 2
+
+
+def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.float64]:
+    """Places whose Euclidean distances come as near as can be to those given.
+
+    Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares.
+    The largest coordinate of each axis is positive, so that the map does not flip overnight.
+
+    Parameters
+    ----------
+    distances : (k, k) array
+        Symmetric, at least 0.
+    dimensions : int
+        Of the places; axes that nothing is left for are 0.
+
+    Returns
+    -------
+    (k, dimensions) float64
+        Centred on 0, the axis of the widest spread first.
+
+    Examples
+    --------
+    >>> line = classical_scaling([[0, 3, 5], [3, 0, 2], [5, 2, 0]])
+    >>> abs(line[0, 0] - line[2, 0]).round(6), abs(line[:, 1]).max().round(6)
+    (np.float64(5.0), np.float64(0.0))
+    """
+    given = np.asarray(distances, dtype=np.float64)
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise InvalidInput(f"distances must be (k, k), got {given.shape}")
+    places = np.zeros((given.shape[0], dimensions))
+    if not given.size:
+        return places
+    squares = given**2
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    taken = min(dimensions, values.size)
+    leading, axes = values[::-1][:taken], vectors[:, ::-1][:, :taken]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(taken)] < 0, -1.0, 1.0)
+    places[:, :taken] = axes * np.sqrt(np.clip(leading, 0.0, None))
+    return places
