@@ -141,11 +141,13 @@ def _serve(folder, workers):
         while not select([sys.stdin], [], [], 0.005)[0]:
             # a nanny brings back only workers that it has seen running
             for nanny in list(local.workers.values()):
-                process = nanny.process
-                if process and process.pid and process.status == Status.running:
-                    with suppress(psutil.NoSuchProcess):
-                        started = psutil.Process(process.pid).create_time()
-                        (Path(folder) / "workers" / f"{process.pid}@{started}").touch()
+                if not nanny.process or nanny.process.status != Status.running:
+                    continue
+                # it may be gone at any moment
+                with suppress(psutil.NoSuchProcess, TypeError):
+                    worker = int(nanny.process.pid)
+                    started = psutil.Process(worker).create_time()
+                    (Path(folder) / "workers" / f"{worker}@{started}").touch()
 
 
 if __name__ == "__main__":
