@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.quality import match_topics
+from streaming_moments.matching import match_topics
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.models import model_called

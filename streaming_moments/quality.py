@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import InvalidInput
 
@@ -55,43 +54,6 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     array([[1, 2]])
     """
     return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
-
-
-def match_topics(
-    before: NDArray[np.float64], after: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of topics of two models of one vocabulary, matched to make the sum of distances least.
-
-    Parameters
-    ----------
-    before, after : (n, k) and (n, m) float64
-        Columns on the simplex.
-
-    Returns
-    -------
-    (min(k, m),) int64, int64, float64
-        Column before (rising), column after, and the total variation between the two: half the
-        L1 distance, 0 to 1.
-
-    Raises
-    ------
-    InvalidInput
-        Topics over different numbers of words.
-
-    Examples
-    --------
-    >>> match_topics(np.eye(3)[:, [2, 0]], np.eye(3))
-    (array([0, 1]), array([2, 0]), array([0., 0.]))
-    """
-    if len(before) != len(after):
-        raise InvalidInput(
-            f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
-            "of one vocabulary"
-        )
-    # column by column: (n, k, m) would not fit for large vocabularies
-    distances = np.stack([np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T])
-    rows, columns = linear_sum_assignment(distances)
-    return rows, columns, distances[rows, columns]
 
 
 def umass_coherence(

@@ -28,14 +28,15 @@ _ARRAYS = (
 class TopicModel:
     """Topics of a single-topic model (`alpha0 = 0`) or of latent Dirichlet allocation.
 
-    Topics are ordered by falling weight, so the same statistics give the same numbers.
+    A fit orders topics by falling weight, so the same statistics give the same numbers;
+    `matching.numbered_like` gives them the numbers of an earlier model instead.
 
     Parameters
     ----------
     topics : (n, k) float64
         Columns on the simplex: probability of each word in each topic.
     weights : (k,) float64
-        omega, share of each topic, sums to 1, falling.
+        omega, share of each topic, sums to 1.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     raw_topics : (n, k) float64
@@ -163,6 +164,28 @@ class TopicModel:
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> TopicModel:
         """The model with the (k,) coherences of its topics."""
         return replace(self, umass=umass.copy(), npmi=npmi.copy())
+
+    def reordered(self, order: NDArray[np.int64]) -> TopicModel:
+        """The model with topic `order[j]` as topic j.
+
+        Raises
+        ------
+        InvalidInput
+            `order` does not name each topic once.
+        """
+        if sorted(order.tolist()) != list(range(self.n_topics)):
+            raise InvalidInput(
+                f"{order.tolist()} does not name each of {self.n_topics} topics once; "
+                "give a permutation"
+            )
+        return replace(
+            self,
+            topics=np.ascontiguousarray(self.topics[:, order]),
+            weights=self.weights[order],
+            raw_topics=np.ascontiguousarray(self.raw_topics[:, order]),
+            umass=self.umass[order],
+            npmi=self.npmi[order],
+        )
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
