@@ -12,22 +12,26 @@ from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.compact import compact as compact_store
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
-from streaming_moments.pipelines.demo import demo as run_demo
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
     console,
+    date_options,
     json_option,
     limit_options,
     print_json,
     running,
     storage_option,
+    window_options,
+    words_option,
     worker_timeout_option,
 )
 from streaming_moments.pipelines.refit import coherence as coherence_of
 from streaming_moments.pipelines.refit import refit as refit_store
 from streaming_moments.pipelines.report import (
     as_json,
+    documents_as_json,
+    documents_of,
     print_status,
     print_topics,
     status_of,
@@ -37,11 +41,14 @@ from streaming_moments.pipelines.report import (
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
+from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.lineages import store_for, vocabulary_of
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.whitening import require_topics
 
 EXIT_BAD_SHARDS = 3
@@ -85,6 +92,7 @@ def cli(debug: bool) -> None:
     help="Of the sample and the basis.",
 )
 @click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
+@date_options
 @limit_options
 @cluster_options
 @storage_option
@@ -100,6 +108,7 @@ def create(
     min_length: int,
     passage_words: int | None,
     codocuments: bool,
+    dates: DateSource,
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
@@ -139,6 +148,7 @@ def create(
             ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
+            dates,
         )
     click.echo(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
@@ -223,13 +233,8 @@ def update(
 )
 @click.option("--version", type=int, help="Version to fit [the latest].")
 @click.option("--name", help="Name of the model [kK-aALPHA0-vVERSION].")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Words shown of each topic.",
-)
+@window_options
+@words_option
 @cluster_options
 @storage_option
 @json_option
@@ -240,6 +245,7 @@ def refit(
     rotation: Any,
     version: int | None,
     name: str | None,
+    window: Window,
     words: int,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
@@ -250,11 +256,12 @@ def refit(
     """Fit topics to STORE, without the documents, and keep the model in it."""
     require_topics(n_topics, alpha0)
     opened = MomentStore.open(store, version, storage_options)
-    chosen = name or f"k{n_topics}-a{alpha0:g}-{rotation}-v{opened.version}"
+    chosen = name or f"k{n_topics}-a{alpha0:g}-{rotation}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
+    source = opened if window.is_everything else WindowedStore.of(opened, window)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        model = refit_store(opened, n_topics, alpha0, cluster, rotation, progress)
-        scores = coherence_of(opened, model, cluster, progress)
+        model = refit_store(source, n_topics, alpha0, cluster, rotation, progress)
+        scores = coherence_of(source, model, cluster, progress)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
     kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
@@ -266,7 +273,7 @@ def refit(
                 "model": chosen,
                 "fitted_version": opened.version,
                 "version": kept.version,
-                "documents": model.documents,
+                **documents_as_json(model),
                 "n_topics": n_topics,
                 "alpha0": alpha0,
                 "rotation": rotation,
@@ -278,7 +285,7 @@ def refit(
         return
     print_topics(console(), lines)
     click.echo(
-        f"\nmodel {chosen} of {model.documents:,} documents kept in version {kept.version}; "
+        f"\nmodel {chosen} of {documents_of(model)} kept in version {kept.version}; "
         f"captured spectrum {model.captured:.2f}"
     )
 
@@ -286,13 +293,7 @@ def refit(
 @cli.command()
 @click.argument("store")
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Words shown of each topic.",
-)
+@words_option
 @storage_option
 @json_option
 def topics(
@@ -306,19 +307,19 @@ def topics(
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
     chosen = model_called(opened.commit, name)
-    lines = topic_lines(model, opened.vocabulary, words)
+    lines = topic_lines(model, vocabulary_of(opened, model), words)
     if json_output:
         print_json(
             {
                 "store": opened.url,
                 "model": chosen,
-                "documents": model.documents,
+                **documents_as_json(model),
                 "alpha0": model.alpha0,
                 "topics": [as_json(line) for line in lines],
             }
         )
         return
-    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents")
+    print_topics(console(), lines, f"model {chosen} of {documents_of(model)}")
 
 
 @cli.command()
@@ -371,6 +372,7 @@ def transform(
     """Write the topic proportions of each document of SHARDS as Parquet."""
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
+    opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
         result = transform_shards(
@@ -389,12 +391,3 @@ def transform(
         print_json({"documents": result.documents, "files": list(result.files)})
     else:
         click.echo(f"{result.documents:,} documents in {len(result.files)} files in {output}")
-
-
-@cli.command()
-@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
-@cluster_options
-def demo(folder: str | None, scheduler: str | None, workers: int, memory: int | None) -> None:
-    """Find the topics of the State of the Union addresses, from scratch."""
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        run_demo(console(), folder, cluster, progress)

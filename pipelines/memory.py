@@ -224,7 +224,7 @@ def plan_update(
 
 
 def plan_refit(
-    size: StateSize, n_topics: int, workers: int, threads: int, memory: int
+    size: StateSize, n_topics: int, workers: int, threads: int, memory: int, held: int = 2
 ) -> RefitPlan:
     """Divide a worker's memory for a refit.
 
@@ -238,6 +238,8 @@ def plan_refit(
         Worker processes, and threads of each.
     memory : int
         Budget of a worker in bytes.
+    held : int
+        Row blocks that reading one holds.
 
     Raises
     ------
@@ -259,7 +261,7 @@ def plan_refit(
     slicing = int(
         _SLACK
         * (
-            2 * size.block_bytes
+            held * size.block_bytes
             + 8 * basis.core * (pairs + n_topics**2)
             + 16 * pairs**2
             + part_rows * 8 * (basis.core + basis.packed + 3 * basis.columns**2 + 8 * n_topics**2)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from distributed import Client, Future
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lengths import LengthHistogram
+from streaming_moments.lengths import Lengths, WeightedLengths
 from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
@@ -21,21 +21,40 @@ from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.rows import RowBlock
 from streaming_moments.slices import rotated_diagonals
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.svtd import Rotation, RotationEvidence, finish
 from streaming_moments.topic_model import TopicModel
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 COHERENCE_WORDS = 10
 GRAM_BYTES = 512 * MEBIBYTE
 
 
+class StatisticsSource(Protocol):
+    """A version of a store, or a window of it: statistics to be read by row block."""
+
+    @property
+    def basis(self) -> Basis: ...
+    @property
+    def row_blocks(self) -> int: ...
+    @property
+    def codocuments(self) -> bool: ...
+    @property
+    def version(self) -> int: ...
+
+    def length_histogram(self) -> Lengths:
+        """Documents by length."""
+
+    def load_block(self, index: int) -> Statistics:
+        """Statistics of one row block."""
+
+
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
     """A row block of a version of a store, for tasks that read it themselves."""
 
-    store: MomentStore
+    store: StatisticsSource
     index: int
 
 
@@ -56,7 +75,7 @@ class Coherence:
 
 
 def refit(
-    store: MomentStore,
+    store: StatisticsSource,
     n_topics: int,
     alpha0: float,
     cluster: Cluster,
@@ -70,8 +89,8 @@ def refit(
 
     Parameters
     ----------
-    store : MomentStore
-        The version to fit.
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
     n_topics : int
         k.
     alpha0 : float
@@ -100,7 +119,9 @@ def refit(
         )
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     k_at_least_one = max(n_topics, 1)
-    plan = plan_refit(size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory)
+    # a weighted block is a sum of floats, one of integers, and what is read
+    held = 3 if isinstance(histogram, WeightedLengths) else 2
+    plan = plan_refit(size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory, held)
     client, in_flight = cluster.client, cluster.workers * plan.in_flight
     blocks = _blocks(client, store, plan.keep_blocks)
 
@@ -135,15 +156,16 @@ def refit(
     )
     n_words = store.basis.n_words
     rows = np.empty((n_words, n_topics))
-    word_counts = np.empty(n_words, dtype=np.int64)
+    word_counts = np.empty(n_words)  # sums below 2^53 are exact in it
     for index, (part, counts) in enumerate(parts):
         block = RowBlock(index, store.row_blocks)
         rows[block.rows], word_counts[block.rows] = part, counts
-    return finish(rows, turn, word_counts, histogram, store.basis, whitening, rotation)
+    model = finish(rows, turn, word_counts, histogram, store.basis, whitening, rotation)
+    return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
 
 
 def coherence(
-    store: MomentStore,
+    store: StatisticsSource,
     model: TopicModel,
     cluster: Cluster,
     progress: StepProgress | None = None,
@@ -160,25 +182,25 @@ def coherence(
     parts = run_bounded(
         cluster, word_codocuments, calls, in_flight, progress or Silent(), "coherence"
     )
-    frequencies = np.zeros(words.size, dtype=np.int64)
-    together = np.zeros((words.size, words.size), dtype=np.int64)
+    frequencies = np.zeros(words.size)
+    together = np.zeros((words.size, words.size))
     for places, block_frequencies, block_together in parts:
         frequencies[places], together[places] = block_frequencies, block_together
     topics = model.topics[words]
-    documents = store.length_histogram().n_documents
+    documents = store.length_histogram().weight
     return Coherence(
         umass_coherence(topics, frequencies, together, number),
         npmi_coherence(topics, frequencies, together, documents, number),
     )
 
 
-def load_block(address: BlockAddress) -> MomentStatistics:
+def load_block(address: BlockAddress) -> Statistics:
     """Sum of a row block over the segments of the version."""
     return address.store.load_block(address.index)
 
 
-def core_rows(source: BlockAddress | MomentStatistics) -> tuple[int, NDArray[np.int64]]:
-    """Index of the block, and (core rows, core + 1) int64: pair counts and word counts."""
+def core_rows(source: BlockAddress | Statistics) -> tuple[int, NDArray[Any]]:
+    """Index of the block, and (core rows, core + 1): pair counts and word counts."""
     statistics = _loaded(source)
     core = statistics.basis.core
     rows = statistics.block.size(core)
@@ -187,14 +209,14 @@ def core_rows(source: BlockAddress | MomentStatistics) -> tuple[int, NDArray[np.
 
 
 def whiten_rows(
-    parts: Sequence[tuple[int, NDArray[np.int64]]],
-    histogram: LengthHistogram,
+    parts: Sequence[tuple[int, NDArray[Any]]],
+    histogram: Lengths,
     basis: Basis,
     n_topics: int,
     alpha0: float,
 ) -> Whitening:
     """Whitening from the core rows of all blocks."""
-    joined = np.empty((basis.core, basis.core + 1), dtype=np.int64)
+    joined = np.empty((basis.core, basis.core + 1), dtype=parts[0][1].dtype)
     for index, rows in parts:
         joined[RowBlock(index, len(parts)).rows] = rows
     core = CoreMoments(joined[:, :-1], joined[:, -1], histogram)
@@ -202,7 +224,7 @@ def whiten_rows(
 
 
 def rotation_evidence(
-    sources: Sequence[BlockAddress | MomentStatistics], whitening: Whitening, rotation: Rotation
+    sources: Sequence[BlockAddress | Statistics], whitening: Whitening, rotation: Rotation
 ) -> RotationEvidence:
     """What the slices of some blocks say about the rotation, in the order of the blocks."""
     evidence = RotationEvidence.zero(whitening.n_topics, rotation)
@@ -220,8 +242,8 @@ def solve_rotation(evidence: Sequence[RotationEvidence]) -> NDArray[np.float64]:
 
 
 def topic_rows(
-    source: BlockAddress | MomentStatistics, whitening: Whitening, rotation: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    source: BlockAddress | Statistics, whitening: Whitening, rotation: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """(r, k) rows of the topic matrix and (r,) word counts of a block."""
     statistics = _loaded(source)
     return rotated_diagonals(statistics, whitening, rotation), statistics.word_counts
@@ -229,7 +251,7 @@ def topic_rows(
 
 def word_codocuments(
     address: BlockAddress, words: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
     """Places of the block's words among `words`, their frequencies and co-document counts."""
     statistics = _loaded(address)
     step = statistics.block.step
@@ -240,11 +262,20 @@ def word_codocuments(
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
 
 
-def _blocks(client: Client, store: MomentStore, keep: bool) -> list[BlockAddress | Future[Any]]:
+def _blocks(
+    client: Client, store: StatisticsSource, keep: bool
+) -> list[BlockAddress | Future[Any]]:
     addresses = [BlockAddress(store, index) for index in range(store.row_blocks)]
     if not keep:
         return list(addresses)
     return [client.submit(load_block, address, pure=False) for address in addresses]
+
+
+def _of_window(model: TopicModel, window: Window) -> TopicModel:
+    since, until = (
+        None if day is None else day.isoformat() for day in (window.since, window.until)
+    )
+    return replace(model, since=since, until=until, half_life=window.half_life)
 
 
 def _strips(
@@ -259,5 +290,5 @@ def _strips(
     return [list(blocks[start::number]) for start in range(min(number, len(blocks)))]
 
 
-def _loaded(source: BlockAddress | MomentStatistics) -> MomentStatistics:
+def _loaded(source: BlockAddress | Statistics) -> Statistics:
     return load_block(source) if isinstance(source, BlockAddress) else source

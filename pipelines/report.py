@@ -107,6 +107,30 @@ def topic_lines(model: TopicModel, vocabulary: Vocabulary, number: int) -> list[
     return lines
 
 
+def documents_of(model: TopicModel) -> str:
+    """What a model was fitted on, in words.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> documents_of(replace(model, since="2026-11-01", half_life=7.0))
+    '0 documents since 2026-11-01, half as much after every 7 days (in floating point)'
+    """
+    words = f"{model.documents:,} documents"
+    words += f" since {model.since}" if model.since else ""
+    words += f" until {model.until}" if model.until else ""
+    if model.half_life is not None:
+        words += f", half as much after every {model.half_life:g} days (in floating point)"
+    return words
+
+
+def documents_as_json(model: TopicModel) -> dict[str, object]:
+    """What a model was fitted on: documents, the window of days and the half-life in days."""
+    names = ("documents", "since", "until", "half_life")
+    return {name: getattr(model, name) for name in names}
+
+
 def status_of(store: MomentStore) -> Status:
     """Numbers of a version."""
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -11,7 +12,7 @@ from scipy.sparse.linalg import eigsh
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.lengths import LengthHistogram
+from streaming_moments.lengths import Lengths
 
 # Beyond it every document has all topics in the same shares, and nothing tells them apart.
 _LARGEST_ALPHA0 = 1e6
@@ -24,16 +25,16 @@ class CoreMoments:
     Parameters
     ----------
     pair_counts : (core, core) int64
-        P inside the core.
+        P inside the core; float64 where documents are weighted.
     word_counts : (core,) int64
-        Counts of the core words, in tokens.
-    length_histogram : LengthHistogram
+        Counts of the core words, in tokens; float64 as well.
+    length_histogram : LengthHistogram or WeightedLengths
         For C1 and C2.
     """
 
-    pair_counts: NDArray[np.int64]
-    word_counts: NDArray[np.int64]
-    length_histogram: LengthHistogram
+    pair_counts: NDArray[Any]
+    word_counts: NDArray[Any]
+    length_histogram: Lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
 
     Examples
     --------
+    >>> from streaming_moments.lengths import LengthHistogram
     >>> P = np.array([[20, 4, 0], [4, 20, 0], [0, 0, 12]])
     >>> core = CoreMoments(P, np.array([12, 12, 6]), LengthHistogram.of([3] * 10))
     >>> whitening = whiten(core, Basis(np.eye(3, dtype=np.int8), 3), n_topics=2)
