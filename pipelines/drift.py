@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
 from streaming_moments.drift import Drift, PairRows, outside_share, pair_difference
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.refit import BlockAddress, core_rows, load_block, whiten_rows
+from streaming_moments.pipelines.refit import BlockAddress, core_rows, whiten_rows
 from streaming_moments.pipelines.tasks import result_of, run_bounded
-from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.whitening import Whitening
 
-_COPIES = 4  # two states, each with the segment that is read
+_COPIES = 4  # the block, the segment that is read, and core rows of two states
 
 
 def measure_drift(
@@ -53,52 +60,70 @@ def measure_drift(
     progress = progress or Silent()
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
-    in_flight = cluster.workers * each
+    sweep = _Sweep(cluster, cluster.workers * each, progress)
+    cores = sweep.cores(store)
+    distance = None
+    if before is not None and before.basis == store.basis:
+        distance = _pair_distance(sweep, sweep.cores(before), cores)
     return Drift(
-        _captured(store, n_topics, alpha0, cluster, in_flight, progress),
+        _captured(sweep, cores, store, n_topics, alpha0),
         _outside(store, before),
         store.length_histogram().effective_documents,
-        None if before is None else _pair_distance(store, before, cluster, in_flight, progress),
+        distance,
     )
 
 
-def pair_total(address: BlockAddress) -> int:
-    """Pairs of core words in one row block."""
-    return _pair_rows(address).total
+def pair_total(core: tuple[int, NDArray[np.int64]]) -> int:
+    """Pairs of core words in the core rows of one row block."""
+    return _pair_rows(core).total
 
 
-def pair_part(one: BlockAddress, other: BlockAddress, before: int, after: int) -> float:
+def pair_part(
+    one: tuple[int, NDArray[np.int64]],
+    other: tuple[int, NDArray[np.int64]],
+    before: int,
+    after: int,
+) -> float:
     """What one row block of two versions adds to their distance."""
     return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
 
 
-def _pair_rows(address: BlockAddress) -> PairRows:
-    statistics = load_block(address)
-    if not isinstance(statistics, MomentStatistics):
-        raise NotIdentifiable("weighted states have no exact pair counts; compare whole versions")
-    return PairRows.of(statistics)
+@dataclass(frozen=True)
+class _Sweep:
+    """How row blocks are gone through."""
+
+    cluster: Cluster
+    in_flight: int
+    progress: StepProgress
+
+    def cores(self, store: MomentStore) -> list[Future[Any]]:
+        """Core rows of each row block, left on the workers: each block is read once."""
+        calls = [(BlockAddress(store, index),) for index in range(store.row_blocks)]
+        return self.run(core_rows, calls, "reading row blocks for drift", keep=True)
+
+    def run(
+        self, function: Callable[..., Any], calls: list[tuple[Any, ...]], step: str, keep: bool
+    ) -> list[Any]:
+        return run_bounded(self.cluster, function, calls, self.in_flight, self.progress, step, keep)
+
+
+def _pair_rows(core: tuple[int, NDArray[np.int64]]) -> PairRows:
+    # states of one basis alone come here, so that its name need not be told
+    index, rows = core
+    return PairRows("", index, 0, rows[:, :-1])
 
 
 def _captured(
-    store: MomentStore,
-    n_topics: int,
-    alpha0: float,
-    cluster: Cluster,
-    in_flight: int,
-    progress: StepProgress,
+    sweep: _Sweep, cores: list[Future[Any]], store: MomentStore, n_topics: int, alpha0: float
 ) -> float | None:
-    addresses = [(BlockAddress(store, index),) for index in range(store.row_blocks)]
     histogram = store.length_histogram()
     if not histogram.C3:
         return None
-    step = "reading row blocks for drift"
-    cores = run_bounded(cluster, core_rows, addresses, in_flight, progress, step, True)
-    asked = cluster.client.submit(
+    asked = sweep.cluster.client.submit(
         whiten_rows, cores, histogram, store.basis, n_topics, alpha0, pure=False
     )
-    del cores
     try:
-        whitening: Whitening = result_of(cluster, asked, "whitening")
+        whitening: Whitening = result_of(sweep.cluster, asked, "whitening")
     except NotIdentifiable:
         return None  # fewer topics than there were: the refit will say so
     return whitening.captured
@@ -112,23 +137,14 @@ def _outside(store: MomentStore, before: MomentStore | None) -> float | None:
 
 
 def _pair_distance(
-    store: MomentStore,
-    before: MomentStore,
-    cluster: Cluster,
-    in_flight: int,
-    progress: StepProgress,
+    sweep: _Sweep, before: list[Future[Any]], after: list[Future[Any]]
 ) -> float | None:
-    if store.basis != before.basis:
-        return None
-    blocks = range(store.row_blocks)
-    pairs = [(BlockAddress(before, index), BlockAddress(store, index)) for index in blocks]
-    singles = [(address,) for pair in pairs for address in pair]
-    counted = run_bounded(cluster, pair_total, singles, in_flight, progress, "counting pairs")
-    totals = sum(counted[0::2]), sum(counted[1::2])
+    totals = [
+        sum(sweep.run(pair_total, [(core,) for core in cores], "counting pairs", keep=False))
+        for cores in (before, after)
+    ]
     if not all(totals):
         return None
-    calls = [(*pair, *totals) for pair in pairs]
-    parts: list[float] = run_bounded(
-        cluster, pair_part, calls, in_flight, progress, "comparing pairs"
-    )
+    calls = [(*pair, *totals) for pair in zip(before, after, strict=True)]
+    parts: list[float] = sweep.run(pair_part, calls, "comparing pairs", keep=False)
     return sum(parts)

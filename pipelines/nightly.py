@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from streaming_moments.drift import Drift
 from streaming_moments.errors import StoreError, StreamingMomentsError
@@ -16,6 +13,7 @@ from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import create
 from streaming_moments.pipelines.drift import measure_drift
+from streaming_moments.pipelines.journal import Heartbeat, Journal
 from streaming_moments.pipelines.judging import judged, mean_npmi, most_coherent, reasons_of
 from streaming_moments.pipelines.night_report import (
     NightReport,
@@ -24,7 +22,11 @@ from streaming_moments.pipelines.night_report import (
     topics_of,
     write_report,
 )
-from streaming_moments.pipelines.nightly_config import FitSection, NightlyConfig
+from streaming_moments.pipelines.nightly_config import (
+    FitSection,
+    NightlyConfig,
+    UpdateSection,
+)
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.rebase import ShardsMissing, rebase
 from streaming_moments.pipelines.refit import StatisticsSource
@@ -41,25 +43,6 @@ from streaming_moments.topic_model import TopicModel
 
 EXIT_PUBLISHED, EXIT_BAD_SHARDS, EXIT_NOTHING_NEW, EXIT_REFUSED = 0, 3, 10, 11
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
-
-
-@dataclass
-class _Journal:
-    """The steps so far; each begins by saying that the run is alive."""
-
-    lock: Lock
-    tell: Callable[[StepReport], None]
-    steps: list[StepReport] = field(default_factory=list)
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[dict[str, Any]]:
-        self.lock = self.lock.renewed()
-        found: dict[str, Any] = {}
-        begun = time.monotonic()
-        yield found
-        done = StepReport(name, round(time.monotonic() - begun, 3), found)
-        self.steps.append(done)
-        self.tell(done)
 
 
 def nightly(
@@ -94,9 +77,10 @@ def nightly(
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
     output = Folder.at(config.output, config.storage_options)
     folder = Folder.at(config.store, config.storage_options)
-    journal = _Journal(Lock.acquire(folder, config.lock_expiry), tell)
+    journal = Journal(Lock.acquire(folder, config.lock_expiry), tell)
     try:
-        report = _night(begun, config, folder, cluster, journal, progress or Silent())
+        beating = Heartbeat(journal, progress or Silent())
+        report = _night(begun, config, folder, cluster, journal, beating)
         with journal.step("report") as found:
             ended = _ended(report, journal)
             found["url"] = write_report(output, ended)
@@ -114,7 +98,7 @@ def _night(
     config: NightlyConfig,
     folder: Folder,
     cluster: Cluster,
-    journal: _Journal,
+    journal: Journal,
     progress: StepProgress,
 ) -> NightReport:
     with journal.step("list") as found:
@@ -203,7 +187,7 @@ def _store(
     folder: Folder,
     listed: list[Shard],
     cluster: Cluster,
-    journal: _Journal,
+    journal: Journal,
     progress: StepProgress,
 ) -> MomentStore | None:
     """The store, made if there is none; None if there is nothing to make it of yet."""
@@ -242,7 +226,7 @@ def _updated(
     config: NightlyConfig,
     listed: list[Shard],
     cluster: Cluster,
-    journal: _Journal,
+    journal: Journal,
     progress: StepProgress,
 ) -> UpdateResult:
     with journal.step("update") as found:
@@ -256,9 +240,7 @@ def _updated(
             config.storage_options,
             progress,
         )
-        if 0 < section.compact_after <= len(result.store.commit.segments):
-            compacted = compact(result.store, cluster, progress, section.compact_by)
-            result = replace(result, store=compacted)
+        result = replace(result, store=_compacted(result.store, section, cluster, progress))
         found |= {
             "counted": result.counted,
             "already": result.already,
@@ -288,7 +270,7 @@ def _drift(
     published: TopicModel | None,
     config: NightlyConfig,
     cluster: Cluster,
-    journal: _Journal,
+    journal: Journal,
     progress: StepProgress,
 ) -> Drift:
     with journal.step("drift") as found:
@@ -306,7 +288,7 @@ def _rebased(
     drift: Drift,
     config: NightlyConfig,
     cluster: Cluster,
-    journal: _Journal,
+    journal: Journal,
     progress: StepProgress,
 ) -> tuple[MomentStore, tuple[str, ...]]:
     """The store after a rebase if one is due, or was cut off; and why it was due."""
@@ -338,9 +320,18 @@ def _rebased(
             "shards": result.shards,
             "left_out": [url for url, _ in result.left_out],
             "resumed": result.resumed,
-            "version": result.store.version,
         }
-    return result.store, reasons
+        store = _compacted(result.store, config.update, cluster, progress)
+        found["version"] = store.version
+    return store, reasons
+
+
+def _compacted(
+    store: MomentStore, section: UpdateSection, cluster: Cluster, progress: StepProgress
+) -> MomentStore:
+    if 0 < section.compact_after <= len(store.commit.segments):
+        return compact(store, cluster, progress, section.compact_by)
+    return store
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
@@ -367,7 +358,7 @@ def _matched(
     model: TopicModel,
     published: TopicModel,
     config: NightlyConfig,
-    journal: _Journal,
+    journal: Journal,
 ) -> tuple[TopicModel, TopicMatching]:
     """The model under the numbers of the published one."""
     with journal.step("match") as found:
@@ -392,6 +383,6 @@ def _of_store(report: NightReport, store: MomentStore) -> NightReport:
     return replace(report, version=store.version, status=status_of(store))
 
 
-def _ended(report: NightReport, journal: _Journal) -> NightReport:
+def _ended(report: NightReport, journal: Journal) -> NightReport:
     finished = datetime.now(UTC).isoformat(timespec="microseconds")
     return replace(report, finished=finished, steps=tuple(journal.steps))

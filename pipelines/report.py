@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from streaming_moments.drift import outside_share
 from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words
@@ -56,6 +57,8 @@ class Status:
     effective_documents: float
     tokens: int
     outside_share: float | None
+    captured: float | None
+    days: tuple[str, str] | None
     shards: int
     segments: int
     words: int
@@ -136,7 +139,7 @@ def status_of(store: MomentStore) -> Status:
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
     outside = sum(record.outside for record in store.ledger())
-    total = commit.tokens + outside
+    days = [part.dates for part in commit.segments if part.dates is not None]
     columns = basis.core * (2 if commit.lineage.codocuments else 1)
     state = 8 * (basis.n_words * (basis.core + basis.packed + 2) + basis.core * columns)
     return Status(
@@ -148,7 +151,11 @@ def status_of(store: MomentStore) -> Status:
         empty_documents=empty,
         effective_documents=histogram.effective_documents,
         tokens=commit.tokens,
-        outside_share=outside / total if total else None,
+        outside_share=outside_share(commit.tokens, outside),
+        captured=_known(store.load_model().captured) if store.models else None,
+        days=None
+        if not days
+        else (min(part.first for part in days).isoformat(), max(p.last for p in days).isoformat()),
         shards=commit.shards,
         segments=len(commit.segments),
         words=basis.n_words,
@@ -204,9 +211,9 @@ def print_status(console: Console, status: Status) -> None:
         ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
         ("effective documents", f"{status.effective_documents:,.1f}{_few(status)}"),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{status.shards:,} in {status.segments} segments"),
+        ("shards", f"{status.shards:,} in {status.segments} segments{_days(status)}"),
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
-        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}"),
+        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured(status)}"),
         ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
@@ -273,6 +280,16 @@ def _few(status: Status) -> str:
     if not status.documents or status.effective_documents >= 100:
         return ""
     return ": few, a handful of long documents rules the third moment; use --passage-words"
+
+
+def _captured(status: Status) -> str:
+    if status.captured is None:
+        return ""
+    return f", captured spectrum of the latest model {status.captured:.2f}"
+
+
+def _days(status: Status) -> str:
+    return "" if status.days is None else f", documents of {' to '.join(status.days)}"
 
 
 def _number(value: float | None, digits: int) -> str:
