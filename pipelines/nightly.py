@@ -118,19 +118,21 @@ def _night(
         published_before=store.commit.tags.get(config.tag),
         published=store.commit.tags.get(config.tag),
     )
-    if not _has_news(store):
-        return _of_store(
-            replace(
-                report,
-                outcome="nothing new",
-                exit_code=EXIT_BAD_SHARDS if updated.bad else EXIT_NOTHING_NEW,
-            ),
-            store,
-        )
+    idle = replace(
+        report,
+        outcome="nothing new",
+        exit_code=EXIT_BAD_SHARDS if updated.bad else EXIT_NOTHING_NEW,
+    )
+    news, basis = _has_news(store), store.commit.lineage.basis
+    if not news and store.commit.staged is None:
+        return _of_store(idle, store)
     published = None if report.published is None else store.load_model(report.published)
     drift = _drift(store, report.published, published, config, cluster, journal, progress)
     store, reasons = _rebased(store, drift, config, cluster, journal, progress)
     report = replace(report, drift=drift, rebase_reasons=reasons)
+    if not news and store.commit.lineage.basis == basis:
+        # a rebase was cut off and cannot go on
+        return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
     with journal.step("refit") as found:
         source = _source(store, config.refit)
         model, tried = most_coherent(source, config.refit, cluster, progress)
@@ -140,7 +142,9 @@ def _night(
     if published is not None:
         model, matching = _matched(store, model, published, config, journal)
     with journal.step("judge") as found:
-        gates = judged(model, published, drift, config.gates)
+        effective = source.length_histogram().effective_documents
+        fitted = replace(drift, effective_documents=effective)
+        gates = judged(model, published, fitted, config.gates)
         refused = reasons_of(gates)
         found |= {"refused": list(refused), "gates": len(gates)}
     name = f"{PREFIX}{store.version}"
@@ -252,9 +256,7 @@ def _updated(
 
 
 def _has_news(store: MomentStore) -> bool:
-    """Whether the last night's model is of another state, or a rebase was cut off."""
-    if store.commit.staged is not None:
-        return True
+    """Whether the last night's model is of another state."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0

@@ -15,7 +15,12 @@ from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.ledger import (
+    Ledger,
+    ShardRecord,
+    ShardsAlreadyCounted,
+    table_of,
+)
 from streaming_moments.storage.lineages import (
     LineageAstray,
     LineageBehind,
@@ -140,14 +145,14 @@ def rebase(
         aside = staged_store(store)
         gathering = Gathering.begin(aside, cluster, progress, limits, storage_options)
         gathering = replace(gathering, keep_going=allow_missing)
-        store, bad = _gathered(store, gathering, present, storage_options)
+        store, known, bad = _gathered(store, gathering, present, storage_options)
         left_out |= bad
         counted = staged_store(store).commit
         message = f"rebase: {counted.shards} shards, {counted.documents} documents"
         if left_out:
             message += f", {len(left_out)} left out"
         try:
-            adopted = adopt(store, left_out, message)
+            adopted = adopt(store, left_out, message, known)
         except LineageBehind:
             store = store.latest()
         except LineageAstray:
@@ -231,9 +236,10 @@ def _gathered(
     gathering: Gathering,
     present: Sequence[Shard],
     storage_options: Mapping[str, object] | None,
-) -> tuple[MomentStore, dict[str, str]]:
-    """Count aside what is not counted there yet; the store, and the shards that cannot be read."""
-    done = set(gathering.store.ledger().counted([shard.url for shard in present]))
+) -> tuple[MomentStore, Ledger, dict[str, str]]:
+    """Count aside what is not counted there yet; the store, the ledger there, and bad shards."""
+    known = gathering.store.ledger()
+    done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]
     gathering, undated = with_days(gathering, lacking, storage_options)
     bad = {error.url: error.reason for error in undated}
@@ -245,13 +251,14 @@ def _gathered(
         bad |= {error.url: error.reason for error in gathered.bad}
         if gathered.segment is None:
             continue
-        shards = gathered.segment.shards
+        segment, shards = gathered.segment, gathered.segment.shards
         try:
-            store = stage_segment(store, gathered.segment, f"rebase: {len(shards)} shards aside")
+            store = stage_segment(store, segment, f"rebase: {len(shards)} shards aside", known)
+            known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
         except ShardsAlreadyCounted as conflict:
             # another rebase of the same lineage was quicker with these
             again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
             waiting.extendleft(PartAddress(shard) for shard in reversed(again))
             store = store.latest()
-    return store, bad
+    return store, known, bad

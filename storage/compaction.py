@@ -58,20 +58,16 @@ def compaction_groups(
         groups.setdefault("all" if by == "all" else key, []).append(part)
     merged = list(groups.values())
     for taken in (part for part in references if part.sign < 0):
-        urls = {record.url for record in ledger.records(taken.id)}
+        urls = ledger.tables[taken.id]["url"].to_pylist()
         apart = [
             group
             for group in merged
-            if taken in group or any(part.sign > 0 and _holds(ledger, part, urls) for part in group)
+            if taken in group
+            or any(part.sign > 0 and ledger.holds_any(part.id, urls) for part in group)
         ]
         merged = [group for group in merged if group not in apart]
         merged.append([part for group in apart for part in group])
     return tuple(tuple(group) for group in merged if len(group) > 1)
-
-
-def _holds(ledger: Ledger, part: SegmentReference, urls: set[str]) -> bool:
-    """Whether a segment holds a record of one of some URLs."""
-    return any(record.url in urls for record in ledger.records(part.id))
 
 
 def seal_sum(

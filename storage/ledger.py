@@ -159,6 +159,11 @@ class Ledger:
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
 
+    def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
+        """Whether a segment, by its identifier, has a record of one of some URLs."""
+        column = self.tables[segment]["url"]
+        return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
+
     def find(self, url: str) -> ShardRecord | None:
         """Record of a shard; None if it is not counted."""
         place = self._places.get(url)

@@ -108,8 +108,21 @@ def staged_store(store: MomentStore) -> MomentStore:
     return replace(store, commit=aside, basis=read_basis(store.folder, staged.lineage.basis))
 
 
-def stage_segment(store: MomentStore, segment: Segment, message: str = "") -> MomentStore:
+def stage_segment(
+    store: MomentStore, segment: Segment, message: str = "", known: Ledger = Ledger({})
+) -> MomentStore:
     """Commit a sealed segment to the staged lineage.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    segment : Segment
+        Of the staged lineage's basis.
+    message : str
+        For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
 
     Raises
     ------
@@ -130,7 +143,7 @@ def stage_segment(store: MomentStore, segment: Segment, message: str = "") -> Mo
                 f"the segment is of basis {short(segment.basis)}, the staged lineage of "
                 f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
             )
-        ledger = read_ledger(store.folder, staged.segments, Ledger({}))
+        ledger = read_ledger(store.folder, staged.segments, known)
         already = ledger.counted([record.url for record in segment.shards])
         if already:
             raise ShardsAlreadyCounted(already)
@@ -142,7 +155,10 @@ def stage_segment(store: MomentStore, segment: Segment, message: str = "") -> Mo
 
 
 def adopt(
-    store: MomentStore, left_out: Mapping[str, str] | None = None, message: str = ""
+    store: MomentStore,
+    left_out: Mapping[str, str] | None = None,
+    message: str = "",
+    known: Ledger = Ledger({}),
 ) -> MomentStore:
     """Let the staged lineage take the place of the store's: one commit.
 
@@ -156,6 +172,8 @@ def adopt(
         Shards of the store that the new lineage need not have, each with the reason.
     message : str
         For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
 
     Raises
     ------
@@ -176,7 +194,7 @@ def adopt(
         }
         there = {
             record.url: record.fingerprint
-            for record in read_ledger(store.folder, staged.segments, Ledger({}))
+            for record in read_ledger(store.folder, staged.segments, known)
         }
         for url, mark in there.items():
             if here.get(url) != mark:
