@@ -12,36 +12,43 @@ from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.compact import compact as compact_store
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
-from streaming_moments.pipelines.demo import demo as run_demo
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
     console,
+    date_options,
     json_option,
     limit_options,
     method_options,
     print_json,
     running,
     storage_option,
+    window_options,
+    words_option,
     worker_timeout_option,
 )
 from streaming_moments.pipelines.refit import coherence as coherence_of
 from streaming_moments.pipelines.refit import refit as refit_store
 from streaming_moments.pipelines.report import (
     as_json,
-    print_status,
+    documents_as_json,
+    documents_of,
     print_topics,
-    status_of,
     topic_lines,
     update_as_json,
 )
+from streaming_moments.pipelines.status import print_status, status_of
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
+from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.lineages import store_for
+from streaming_moments.storage.models import model_called
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.whitening import require_topics
 
 EXIT_BAD_SHARDS = 3
@@ -85,6 +92,7 @@ def cli(debug: bool) -> None:
     help="Of the sample and the basis.",
 )
 @click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
+@date_options
 @limit_options
 @cluster_options
 @storage_option
@@ -100,6 +108,7 @@ def create(
     min_length: int,
     passage_words: int | None,
     codocuments: bool,
+    dates: DateSource,
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
@@ -139,6 +148,7 @@ def create(
             ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
             storage_options,
             progress,
+            dates,
         )
     click.echo(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
@@ -221,13 +231,8 @@ def update(
 @method_options
 @click.option("--version", type=int, help="Version to fit [the latest].")
 @click.option("--name", help="Name of the model [kK-aALPHA0-METHOD-vVERSION].")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Words shown of each topic.",
-)
+@window_options
+@words_option
 @cluster_options
 @storage_option
 @json_option
@@ -239,6 +244,7 @@ def refit(
     seed: int,
     version: int | None,
     name: str | None,
+    window: Window,
     words: int,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
@@ -249,11 +255,12 @@ def refit(
     """Fit topics to STORE, without the documents, and keep the model in it."""
     require_topics(n_topics, alpha0)
     opened = MomentStore.open(store, version, storage_options)
-    chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}"
+    chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
+    source = windowed(opened, window)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        model = refit_store(opened, n_topics, alpha0, cluster, method, seed, progress)
-        scores = coherence_of(opened, model, cluster, progress)
+        model = refit_store(source, n_topics, alpha0, cluster, method, seed, progress)
+        scores = coherence_of(source, model, cluster, progress)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
     kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
@@ -265,7 +272,7 @@ def refit(
                 "model": chosen,
                 "fitted_version": opened.version,
                 "version": kept.version,
-                "documents": model.documents,
+                **documents_as_json(model),
                 "n_topics": n_topics,
                 "alpha0": alpha0,
                 "method": method,
@@ -278,7 +285,7 @@ def refit(
         return
     print_topics(console(), lines)
     click.echo(
-        f"\nmodel {chosen} of {model.documents:,} documents kept in version {kept.version}; "
+        f"\nmodel {chosen} of {documents_of(model)} kept in version {kept.version}; "
         f"captured spectrum {model.captured:.2f}"
     )
 
@@ -333,6 +340,7 @@ def transform(
     """Write the topic proportions of each document of SHARDS as Parquet."""
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
+    opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
         result = transform_shards(
@@ -351,12 +359,3 @@ def transform(
         print_json({"documents": result.documents, "files": list(result.files)})
     else:
         click.echo(f"{result.documents:,} documents in {len(result.files)} files in {output}")
-
-
-@cli.command()
-@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
-@cluster_options
-def demo(folder: str | None, scheduler: str | None, workers: int, memory: int | None) -> None:
-    """Find the topics of the State of the Union addresses, from scratch."""
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        run_demo(console(), folder, cluster, progress)

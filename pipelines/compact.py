@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.compaction import (
+    commit_compaction,
+    compaction_groups,
+    seal_sum,
+    write_sum,
+)
+from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.versions import SegmentReference
 
 COMPACT_AFTER = 16
 # the sum, one segment of it, and what is encoded and written
@@ -17,11 +25,16 @@ _COPIES = 3
 
 
 def compact(
-    store: MomentStore, cluster: Cluster, progress: StepProgress | None = None
+    store: MomentStore,
+    cluster: Cluster,
+    progress: StepProgress | None = None,
+    by: Bucket = "day",
 ) -> MomentStore:
-    """Replace the segments of the latest version by their sum, in one commit.
+    """Replace the segments of the latest version by their sums.
 
-    Appends of other writers in the meantime stay as they are. Older versions keep their segments.
+    Segments of different days stay apart, so that a refit can choose among them; those without
+    dates become one. Each sum is a commit of its own. Appends of other writers in the meantime
+    stay as they are. Older versions keep their segments.
 
     Parameters
     ----------
@@ -31,6 +44,8 @@ def compact(
         Where to run.
     progress : StepProgress, optional
         Told of each row block.
+    by : {"day", "month", "year", "all"}
+        How far apart days may be that are added up.
 
     Returns
     -------
@@ -46,11 +61,19 @@ def compact(
         older version meanwhile.
     """
     store = store.latest()
-    sources = store.commit.segments
-    if len(sources) < 2:
-        return store
+    for sources in compaction_groups(store.commit.segments, store.ledger(), by):
+        store = _replaced_by_sum(store, sources, cluster, progress or Silent())
+    return store
+
+
+def _replaced_by_sum(
+    store: MomentStore,
+    sources: Sequence[SegmentReference],
+    cluster: Cluster,
+    progress: StepProgress,
+) -> MomentStore:
     message = f"compact: {len(sources)} segments"
-    if not len(store.ledger()):
+    if not len(store.ledger().of_segments(sources)):
         return commit_compaction(store, sources, None, message)
     writer = store.new_segment()
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
@@ -60,8 +83,8 @@ def compact(
         write_sum,
         [(writer, sources, index) for index in range(store.row_blocks)],
         cluster.workers * each,
-        progress or Silent(),
+        progress,
         "compacting row blocks",
     )
-    segment = seal_sum(store, writer, list(chain.from_iterable(written)))
+    segment = seal_sum(store, writer, list(chain.from_iterable(written)), sources)
     return commit_compaction(store, sources, segment, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import require_absent
+from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
@@ -67,13 +68,19 @@ class Pilot:
         Its terms by falling frequency.
     basis : Basis
         Q from the same passages.
-    documents : int
-        Passages sampled.
+    documents, shards : int
+        Passages sampled, and the shards they are from.
     """
 
     vocabulary: Vocabulary
     basis: Basis
     documents: int
+    shards: int = 0
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        return f"a pilot of {self.documents} passages in {self.shards} shards"
 
 
 def create(
@@ -87,6 +94,7 @@ def create(
     limits: ReadLimits | None = None,
     storage_options: Mapping[str, object] | None = None,
     progress: StepProgress | None = None,
+    dates: DateSource = DateSource(),
 ) -> MomentStore:
     """Make an empty store whose vocabulary and basis fit the shards.
 
@@ -110,6 +118,8 @@ def create(
         Options of the fsspec file systems; never stored.
     progress : StepProgress, optional
         Told of each shard sampled.
+    dates : DateSource
+        Where the days of documents are, kept in the store.
 
     Raises
     ------
@@ -123,6 +133,42 @@ def create(
         The memory budget cannot hold a read task.
     """
     require_absent(Folder.at(url, storage_options))
+    pilot = draw_pilot(shards, form, policy, options, cluster, limits, storage_options, progress)
+    return MomentStore.create(
+        url,
+        pilot.vocabulary,
+        policy,
+        pilot.basis,
+        form,
+        codocuments=codocuments,
+        message=f"create from {pilot.origin}",
+        storage_options=storage_options,
+        dates=dates,
+        pilot=asdict(options),
+    )
+
+
+def draw_pilot(
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    policy: TokenPolicy | None,
+    options: PilotOptions,
+    cluster: Cluster,
+    limits: ReadLimits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    progress: StepProgress | None = None,
+) -> Pilot:
+    """Sample shards on the cluster, and choose vocabulary and basis; arguments as `create`.
+
+    Raises
+    ------
+    ShardError
+        A sampled shard cannot be read.
+    InvalidInput
+        No term or no pair of words is left.
+    BoundExceeded
+        The memory budget cannot hold a read task.
+    """
     limits = limits or LIMITS
     plan = plan_reading(cluster.threads, cluster.memory, limits)
     limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
@@ -135,17 +181,7 @@ def create(
     samples = run_bounded(
         cluster, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
     )
-    pilot = choose(samples, policy, options)
-    return MomentStore.create(
-        url,
-        pilot.vocabulary,
-        policy,
-        pilot.basis,
-        form,
-        codocuments=codocuments,
-        message=f"create from a pilot of {pilot.documents} passages in {len(quotas)} shards",
-        storage_options=storage_options,
-    )
+    return replace(choose(samples, policy, options), shards=len(quotas))
 
 
 def choose(

@@ -8,7 +8,7 @@ import traceback
 import click
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.pipelines.plan_cli import cli
+from streaming_moments.pipelines.nightly_cli import cli
 
 EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.groups import Gathering, gather_all
+from streaming_moments.pipelines.days import by_days, with_days
+from streaming_moments.pipelines.groups import Gathering, gather_group
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
+from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import (
@@ -21,6 +24,7 @@ from streaming_moments.storage.changes import (
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.forgetting import commit_recount, require_non_negative
 from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store import MomentStore
 
@@ -79,6 +83,7 @@ def forget(
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
     gathering = Gathering.begin(store, cluster, progress, limits, storage_options)
+    gathering, _ = with_days(gathering, shards, storage_options)
     text = message or f"forget: {len(shards)} shards"
     return _checked(gathering, Recount("forget", text, removed=gather_all(gathering, shards)))
 
@@ -130,16 +135,30 @@ def replace_changed(
         raise InvalidInput(
             "two changed shards had the same content before; replace them in two updates"
         )
+    new, copied = [shard for shard, _ in changed], [copies[part.fingerprint] for part in given]
+    newly, _ = with_days(gathering, new, storage_options)
+    # a copy is of the days of what it is a copy of
+    formerly, _ = with_days(replace(gathering, names=names), copied, storage_options)
     recount = Recount(
         "replace",
         f"replace: {len(changed)} shards",
-        added=gather_all(gathering, [shard for shard, _ in changed]),
-        removed=gather_all(
-            replace(gathering, names=names), [copies[record.fingerprint] for record in given]
-        ),
+        added=gather_all(newly, new),
+        removed=gather_all(formerly, copied),
         dropped=dropped,
     )
     return _checked(gathering, recount)
+
+
+def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of all shards, those of different days apart; errors as `gather_group`."""
+    waiting = deque(PartAddress(shard) for shard in by_days(shards, gathering.dates))
+    segments: list[Segment] = []
+    while waiting:
+        done = len(shards) - len(waiting)
+        gathered = gather_group(gathering, waiting, done, len(shards))
+        if gathered.segment is not None:
+            segments.append(gathered.segment)
+    return tuple(segments)
 
 
 def _fingerprints(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence, Set
+from collections.abc import Generator, Mapping, Sequence, Set, Sized
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -31,6 +31,7 @@ from streaming_moments.pipelines.tasks import (
     outcome_of,
     run_bounded,
 )
+from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.segments import Segment
@@ -59,6 +60,8 @@ class Gathering:
         Whether shards that cannot be read are left out; else they are an error.
     names : mapping
         URL by which a shard is recorded, where it is read at another one.
+    dates : mapping
+        Days of the documents of a shard by its URL, where they are known; a group has one range.
     """
 
     store: MomentStore
@@ -68,6 +71,7 @@ class Gathering:
     progress: StepProgress
     keep_going: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
+    dates: Mapping[str, DateRange] = field(default_factory=dict)
 
     @classmethod
     def begin(
@@ -144,6 +148,7 @@ class _Group:
     # shards of which not all parts are read: URL -> (documents, tokens, outside) so far
     unfinished: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     alone: bool = False  # it holds one shard, suspected of killing workers
+    dates: DateRange | None = None
 
     def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
         shard, histogram = address.shard, summary.histogram
@@ -182,18 +187,6 @@ def plan_of(store: MomentStore, cluster: Cluster, limits: ReadLimits = LIMITS) -
     """Memory plan of gathering shards for this store on this cluster."""
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     return plan_update(size, cluster.threads, cluster.memory, limits)
-
-
-def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of all shards; errors as `gather_group`."""
-    waiting = deque(PartAddress(shard) for shard in shards)
-    segments: list[Segment] = []
-    while waiting:
-        done = len(shards) - len(waiting)
-        gathered = gather_group(gathering, waiting, done, len(shards))
-        if gathered.segment is not None:
-            segments.append(gathered.segment)
-    return tuple(segments)
 
 
 def gather_group(
@@ -298,14 +291,14 @@ def _read_until_full(
     try:
         while True:
             # rests stand before new shards
-            ready = bool(waiting) and _may_join(waiting[0], group, bool(running), only_rests)
+            ready = bool(waiting) and _may_join(waiting[0], group, running, only_rests, gathering)
             if not running and not (ready and group.nbytes < plan.counts_bytes):
                 return
             expected = group.nbytes + len(running) * plan.part_bytes
             room = len(running) < most and expected < plan.counts_bytes
             if ready and (room or not running):
                 address = waiting.popleft()
-                group.alone = address.alone
+                group.alone, group.dates = address.alone, gathering.dates.get(address.shard.url)
                 part = client.submit(read_part, address, context, plan.part_bytes, pure=False)
                 summary = client.submit(summary_of, part, pure=False)
                 running[summary] = (address, part)
@@ -338,13 +331,17 @@ def _read_until_full(
         cancel(cluster, [*running, *(part for _, part in running.values())])
 
 
-def _may_join(address: PartAddress, group: _Group, running: bool, only_rests: bool) -> bool:
+def _may_join(
+    address: PartAddress, group: _Group, running: Sized, only_rests: bool, gathering: Gathering
+) -> bool:
     """Whether the group may take this next."""
     if address.begun:
         return True
     if only_rests or group.alone:
         return False
-    return not (address.alone and (running or group.begun))
+    if not (running or group.begun):
+        return True
+    return not address.alone and gathering.dates.get(address.shard.url) == group.dates
 
 
 def _suspected(address: PartAddress, death: KilledWorker, gathering: Gathering) -> PartAddress:
@@ -384,7 +381,7 @@ def _write_segment(
         if lost and not group.alone:
             raise _Suspected(lost) from error
         raise
-    return writer.seal(group.histogram, records, chain.from_iterable(written))
+    return writer.seal(group.histogram, records, chain.from_iterable(written), group.dates)
 
 
 def _all_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:

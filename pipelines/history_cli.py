@@ -10,6 +10,7 @@ import click
 
 from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.compact import compact as compact_store
+from streaming_moments.pipelines.demo import demo as run_demo
 from streaming_moments.pipelines.forget import forget as forget_shards
 from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.pipelines.options import (
@@ -24,9 +25,10 @@ from streaming_moments.pipelines.options import (
     storage_option,
 )
 from streaming_moments.pipelines.report import as_json, log_lines, print_log
+from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.garbage import collect, find_garbage
-from streaming_moments.storage.history import Difference, difference
+from streaming_moments.storage.history import Difference, difference, last_published
 from streaming_moments.storage.history import rollback as rollback_store
 from streaming_moments.storage.history import tag as tag_model
 from streaming_moments.storage.shards import list_shards
@@ -53,18 +55,37 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
 
 @cli.command()
 @click.argument("store")
-@click.argument("version", type=int)
+@click.argument("version", type=int, required=False)
+@click.option(
+    "--model",
+    "tag_name",
+    is_flag=False,
+    flag_value="published",
+    metavar="[TAG]",
+    help="Let TAG [published] stand for the model it stood for before, and nothing else.",
+)
 @click.option("--message", default="", help="For the log.")
 @storage_option
 @json_option
 def rollback(
     store: str,
-    version: int,
+    version: int | None,
+    tag_name: str | None,
     message: str,
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Make STORE again what it was at VERSION, by a new commit."""
+    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit."""
+    if (version is None) == (tag_name is None):
+        raise click.UsageError("give a VERSION, or --model for the model published before.")
+    if tag_name is not None:
+        opened = MomentStore.open(store, storage_options=storage_options)
+        retagged = tag_model(opened, tag_name, last_published(opened, tag_name), message)
+        _print_version(
+            retagged, f"{tag_name} is model {retagged.commit.tags[tag_name]}", json_output
+        )
+        return
+    assert version is not None
     back = rollback_store(MomentStore.open(store, version, storage_options), version, message)
     _print_version(back, f"what version {version} was", json_output)
 
@@ -134,22 +155,30 @@ def tag(
 
 @cli.command()
 @click.argument("store")
+@click.option(
+    "--by",
+    type=click.Choice(["day", "month", "year", "all"]),
+    default="day",
+    show_default=True,
+    help="Add up documents of one day, month or year, or all.",
+)
 @cluster_options
 @storage_option
 @json_option
 def compact(
     store: str,
+    by: Bucket,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
     workers: int,
     memory: int | None,
     json_output: bool,
 ) -> None:
-    """Replace the segments of STORE by their sum; older versions keep theirs."""
+    """Replace the segments of STORE by their sums; older versions keep theirs."""
     opened = MomentStore.open(store, storage_options=storage_options)
     before = len(opened.commit.segments)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        after = compact_store(opened, cluster, progress)
+        after = compact_store(opened, cluster, progress, by)
     _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
 
 
@@ -222,6 +251,15 @@ def gc(
         click.echo(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
     would = "would be freed" if dry_run else "freed"
     click.echo(f"{mebibytes(freed)} {would} in {len(garbage)} places")
+
+
+@cli.command()
+@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
+@cluster_options
+def demo(folder: str | None, scheduler: str | None, workers: int, memory: int | None) -> None:
+    """Find the topics of the State of the Union addresses, from scratch."""
+    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+        run_demo(console(), folder, cluster, progress)
 
 
 def _print_version(store: MomentStore, what: str, json_output: bool) -> None:

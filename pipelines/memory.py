@@ -250,6 +250,7 @@ def plan_refit(
     threads: int,
     memory: int,
     method: Method = "joint",
+    held: int = 2,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit.
 
@@ -265,6 +266,8 @@ def plan_refit(
         Budget of a worker in bytes.
     method : str
         Decomposition.
+    held : int
+        Row blocks that reading one holds.
 
     Raises
     ------
@@ -291,7 +294,8 @@ def plan_refit(
         # it computes the slices themselves
         products += 8 * basis.core * (pairs + n_topics**2)
         part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
-    slicing = int(_SLACK * (2 * size.block_bytes + products + _TENSOR_COPIES * evidence + part))
+    blocks = held * size.block_bytes
+    slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
     finishing = 8 * 6 * basis.n_words * n_topics + _SOLVING[method] * evidence
     alone = PROCESS_BYTES + max(whitening, finishing)
     least = max(alone, PROCESS_BYTES + slicing)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -17,6 +18,8 @@ from rich.console import Console
 from streaming_moments.decompositions import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
+from streaming_moments.storage.dates import DateSource
+from streaming_moments.storage.windows import Window
 
 _MOST_NUMBERS = 1000
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -100,6 +103,21 @@ class Alphas(click.ParamType[tuple[float, ...]]):
             self.fail(f"{value!r} is no alpha0; write for example 0.1 or 0,0.1,1", param, ctx)
 
 
+class Day(click.ParamType[date]):
+    """Days such as 2026-11-21."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """The day as a date."""
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no day; write for example 2026-11-21", param, ctx)
+
+
 class JsonObject(click.ParamType[dict[str, Any]]):
     """A JSON object."""
 
@@ -156,6 +174,52 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")(
         command
     )
+
+
+def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--words",
+        type=click.IntRange(1),
+        default=10,
+        show_default=True,
+        help="Words shown of each topic.",
+    )(command)
+
+
+def date_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where dates are, given to the command as `dates`."""
+
+    @click.option("--date-column", metavar="NAME", help="Parquet column or JSON field of dates.")
+    @click.option(
+        "--date-pattern",
+        metavar="PATTERN",
+        help='Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
+    )
+    @functools.wraps(command)
+    def dated(date_column: str | None, date_pattern: str | None, **given: Any) -> Any:
+        return command(dates=DateSource(date_column, date_pattern), **given)
+
+    return dated
+
+
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which days count, given to the command as `window`."""
+
+    @click.option("--since", type=Day(), help="First day whose documents count, YYYY-MM-DD.")
+    @click.option("--until", type=Day(), help="Last day whose documents count, YYYY-MM-DD.")
+    @click.option(
+        "--half-life",
+        type=click.FloatRange(0, min_open=True),
+        metavar="DAYS",
+        help="Days after which documents count half; the sums are floats then.",
+    )
+    @functools.wraps(command)
+    def windowed(
+        since: date | None, until: date | None, half_life: float | None, **given: Any
+    ) -> Any:
+        return command(window=Window(since, until, half_life), **given)
+
+    return windowed
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:

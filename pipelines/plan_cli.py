@@ -1,4 +1,4 @@
-"""The command line, third part: what a corpus will cost, before anything is counted."""
+"""The command line, fourth part: what a corpus will cost, before anything is counted."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,24 @@ from threadpoolctl import threadpool_limits
 from streaming_moments.basis import Basis
 from streaming_moments.decompositions import Directions, Evidence, Method, require_method
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.lengths import LengthHistogram
+from streaming_moments.lengths import Lengths, WeightedLengths
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import StateSize, evidence_bytes, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.row_blocks import BlockAddress, block_sources, loaded, strips
+from streaming_moments.pipelines.row_blocks import (
+    BlockAddress,
+    StatisticsSource,
+    block_sources,
+    loaded,
+    strips,
+)
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.svtd import finish
 from streaming_moments.topic_model import TopicModel
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 COHERENCE_WORDS = 10
@@ -55,18 +61,18 @@ class WordPairs:
     ----------
     words : (m,) int64
         Core words, rising.
-    frequencies : (m,) int64
-        Documents with the word.
-    together : (m, m) int64
+    frequencies : (m,) float64
+        Documents with the word, or the sum of their weights; so the others too.
+    together : (m, m) float64
         Documents with both.
-    documents : int
+    documents : float
         All of them.
     """
 
     words: NDArray[np.int64]
-    frequencies: NDArray[np.int64]
-    together: NDArray[np.int64]
-    documents: int
+    frequencies: NDArray[np.float64]
+    together: NDArray[np.float64]
+    documents: float
 
     def umass(
         self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
@@ -80,13 +86,13 @@ class WordPairs:
         """(k,) NPMI; arguments as `umass`."""
         return npmi_coherence(topics, *self._of(words), self.documents, number)
 
-    def _of(self, words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _of(self, words: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         places = np.searchsorted(self.words, words)
         return self.frequencies[places], self.together[np.ix_(places, places)]
 
 
 def refit(
-    store: MomentStore,
+    store: StatisticsSource,
     n_topics: int,
     alpha0: float,
     cluster: Cluster,
@@ -101,8 +107,8 @@ def refit(
 
     Parameters
     ----------
-    store : MomentStore
-        The version to fit.
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
     n_topics : int
         k.
     alpha0 : float
@@ -130,7 +136,13 @@ def refit(
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     k_at_least_one = max(n_topics, 1)
     plan = plan_refit(
-        size, k_at_least_one, cluster.workers, cluster.threads, cluster.memory, method
+        size,
+        k_at_least_one,
+        cluster.workers,
+        cluster.threads,
+        cluster.memory,
+        method,
+        blocks_held(histogram),
     )
     client, in_flight = cluster.client, cluster.workers * plan.in_flight
     blocks = block_sources(client, store, plan.keep_blocks)
@@ -165,15 +177,16 @@ def refit(
     )
     n_words = store.basis.n_words
     rows = np.empty((n_words, n_topics))
-    word_counts = np.empty(n_words, dtype=np.int64)
+    word_counts = np.empty(n_words)  # sums below 2^53 are exact in it
     for index, (part, counts) in enumerate(parts):
         block = RowBlock(index, store.row_blocks)
         rows[block.rows], word_counts[block.rows] = part, counts
-    return finish(rows, directions.vectors, word_counts, histogram, store.basis, whitening, method)
+    model = finish(rows, directions.vectors, word_counts, histogram, store.basis, whitening, method)
+    return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
 
 
-def counted_lengths(store: MomentStore) -> LengthHistogram:
-    """Lengths of the documents of a version.
+def counted_lengths(store: StatisticsSource) -> Lengths:
+    """Lengths of the documents of a version or a window of it.
 
     Raises
     ------
@@ -189,8 +202,19 @@ def counted_lengths(store: MomentStore) -> LengthHistogram:
     return histogram
 
 
+def blocks_held(histogram: Lengths) -> int:
+    """Row blocks that reading one holds: a sum and what is read, or of floats one of integers too.
+
+    Examples
+    --------
+    >>> blocks_held(WeightedLengths(()))
+    3
+    """
+    return 3 if isinstance(histogram, WeightedLengths) else 2
+
+
 def coherence(
-    store: MomentStore,
+    store: StatisticsSource,
     model: TopicModel,
     cluster: Cluster,
     progress: StepProgress | None = None,
@@ -204,7 +228,7 @@ def coherence(
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     sources = [BlockAddress(store, index) for index in range(store.row_blocks)]
     in_flight = cluster.workers * cluster.threads
-    documents = store.length_histogram().n_documents
+    documents = store.length_histogram().weight
     pairs = count_pairs(sources, words, documents, cluster, in_flight, progress or Silent())
     return Coherence(
         pairs.umass(words, model.topics[words], number),
@@ -215,7 +239,7 @@ def coherence(
 def count_pairs(
     sources: Sequence[BlockAddress | Future[Any]],
     words: NDArray[np.int64],
-    documents: int,
+    documents: float,
     cluster: Cluster,
     in_flight: int,
     progress: StepProgress,
@@ -223,15 +247,15 @@ def count_pairs(
     """Document and co-document counts of some rising core words, from all row blocks."""
     calls = [(source, words) for source in sources]
     parts = run_bounded(cluster, word_codocuments, calls, in_flight, progress, "coherence")
-    frequencies = np.zeros(words.size, dtype=np.int64)
-    together = np.zeros((words.size, words.size), dtype=np.int64)
+    frequencies = np.zeros(words.size)
+    together = np.zeros((words.size, words.size))
     for places, block_frequencies, block_together in parts:
         frequencies[places], together[places] = block_frequencies, block_together
     return WordPairs(words, frequencies, together, documents)
 
 
-def core_rows(source: BlockAddress | MomentStatistics) -> tuple[int, NDArray[np.int64]]:
-    """Index of the block, and (core rows, core + 1) int64: pair counts and word counts."""
+def core_rows(source: BlockAddress | Statistics) -> tuple[int, NDArray[Any]]:
+    """Index of the block, and (core rows, core + 1): pair counts and word counts."""
     statistics = loaded(source)
     core = statistics.basis.core
     rows = statistics.block.size(core)
@@ -246,8 +270,8 @@ def alone(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def whiten_rows(
-    parts: Sequence[tuple[int, NDArray[np.int64]]],
-    histogram: LengthHistogram,
+    parts: Sequence[tuple[int, NDArray[Any]]],
+    histogram: Lengths,
     basis: Basis,
     n_topics: int,
     alpha0: float,
@@ -258,17 +282,17 @@ def whiten_rows(
 
 
 def joined_core(
-    parts: Sequence[tuple[int, NDArray[np.int64]]], histogram: LengthHistogram, basis: Basis
+    parts: Sequence[tuple[int, NDArray[Any]]], histogram: Lengths, basis: Basis
 ) -> CoreMoments:
     """Core moments from the core rows of all blocks."""
-    joined = np.empty((basis.core, basis.core + 1), dtype=np.int64)
+    joined = np.empty((basis.core, basis.core + 1), dtype=parts[0][1].dtype)
     for index, rows in parts:
         joined[RowBlock(index, len(parts)).rows] = rows
     return CoreMoments(joined[:, :-1], joined[:, -1], histogram)
 
 
 def slice_evidence(
-    sources: Sequence[BlockAddress | MomentStatistics], whitening: Whitening, method: Method
+    sources: Sequence[BlockAddress | Statistics], whitening: Whitening, method: Method
 ) -> Evidence:
     """What the slices of some blocks say about the topics, in the order of the blocks."""
     evidence = Evidence.zero(whitening.n_topics, method)
@@ -286,16 +310,16 @@ def solve_rotation(evidence: Sequence[Evidence], whitening: Whitening, seed: int
 
 
 def topic_rows(
-    source: BlockAddress | MomentStatistics, whitening: Whitening, directions: Directions
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    source: BlockAddress | Statistics, whitening: Whitening, directions: Directions
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """(r, k) rows of the topic matrix and (r,) word counts of a block."""
     statistics = loaded(source)
     return directions.rows(statistics, whitening), statistics.word_counts
 
 
 def word_codocuments(
-    source: BlockAddress | MomentStatistics, words: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+    source: BlockAddress | Statistics, words: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
     """Places of the block's words among `words`, their frequencies and co-document counts."""
     statistics = loaded(source)
     step = statistics.block.step
@@ -304,3 +328,10 @@ def word_codocuments(
     if statistics.codocuments is None:
         raise NotIdentifiable("the statistics hold no co-document counts")
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
+
+
+def _of_window(model: TopicModel, window: Window) -> TopicModel:
+    since, until = (
+        None if day is None else day.isoformat() for day in (window.since, window.until)
+    )
+    return replace(model, since=since, until=until, half_life=window.half_life)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from streaming_moments.bounds import error_radius
-from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.candidates import Candidate, Selection
-from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.pipelines.status import Status
 from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words, topic_diversity
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.windows import Window
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
-ERROR_DELTA = 0.05  # probability of a larger error than the radius
-# The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
-# passages of 2,147 good ones.
-FEW_DOCUMENTS = 1000
 
 
 @dataclass(frozen=True)
@@ -51,41 +44,6 @@ class TopicLine:
     words: tuple[str, ...]
     umass: float | None = None
     npmi: float | None = None
-
-
-@dataclass(frozen=True)
-class Status:
-    """A version of a store in numbers.
-
-    With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
-    Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
-    says why topics may be poor, with the remedy; empty when nothing speaks against them.
-    """
-
-    store: str
-    version: int
-    time: str
-    message: str
-    documents: int
-    empty_documents: int
-    effective_documents: float
-    error_delta: float
-    error_radius_m2: float | None
-    error_radius_m3: float | None
-    tokens: int
-    outside_share: float | None
-    shards: int
-    segments: int
-    words: int
-    core: int
-    basis_columns: int
-    row_blocks: int
-    state_bytes: int
-    models: tuple[str, ...]
-    tags: Mapping[str, str]
-    vocabulary: str
-    basis: str
-    warning: str
 
 
 @dataclass(frozen=True)
@@ -128,40 +86,40 @@ def topic_lines(
     return lines
 
 
-def status_of(store: MomentStore) -> Status:
-    """Numbers of a version."""
-    histogram, commit, basis = store.length_histogram(), store.commit, store.basis
-    empty = int(histogram.documents[histogram.lengths == 0].sum())
-    outside = sum(record.outside for record in store.ledger())
-    total = commit.tokens + outside
-    columns = basis.core * (2 if commit.lineage.codocuments else 1)
-    state = 8 * (basis.n_words * (basis.core + basis.packed + 2) + basis.core * columns)
-    return Status(
-        store=store.url,
-        version=store.version,
-        time=commit.time,
-        message=commit.message,
-        documents=histogram.n_documents,
-        empty_documents=empty,
-        effective_documents=histogram.effective_documents,
-        error_delta=ERROR_DELTA,
-        error_radius_m2=_radius(histogram, 2),
-        error_radius_m3=_radius(histogram, 3),
-        tokens=commit.tokens,
-        outside_share=outside / total if total else None,
-        shards=commit.shards,
-        segments=len(commit.segments),
-        words=basis.n_words,
-        core=basis.core,
-        basis_columns=basis.columns,
-        row_blocks=store.row_blocks,
-        state_bytes=state,
-        models=tuple(store.models),
-        tags=dict(store.commit.tags),
-        vocabulary=basis.vocabulary,
-        basis=basis.fingerprint,
-        warning=_warning(histogram, store.policy),
-    )
+def documents_of(model: TopicModel) -> str:
+    """What a model was fitted on, in words.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> documents_of(replace(model, since="2026-11-01", half_life=7.0))
+    '0 documents since 2026-11-01, half as much after every 7 days (in floating point)'
+    """
+    words = f"{model.documents:,} documents"
+    words += f" since {model.since}" if model.since else ""
+    words += f" until {model.until}" if model.until else ""
+    if model.half_life is not None:
+        words += f", half as much after every {model.half_life:g} days (in floating point)"
+    return words
+
+
+def documents_as_json(model: TopicModel) -> dict[str, object]:
+    """What a model was fitted on: documents, the window of days and the half-life in days."""
+    names = ("documents", "since", "until", "half_life")
+    return {name: getattr(model, name) for name in names}
+
+
+def window_as_json(window: Window) -> dict[str, str | float | None]:
+    """The days that count, ISO 8601, and the half-life in days.
+
+    Examples
+    --------
+    >>> window_as_json(Window(half_life=7))
+    {'since': None, 'until': None, 'half_life': 7}
+    """
+    since, until = (None if day is None else str(day) for day in (window.since, window.until))
+    return {"since": since, "until": until, "half_life": window.half_life}
 
 
 def log_lines(store: MomentStore) -> list[LogLine]:
@@ -254,38 +212,6 @@ def print_selection(console: Console, selection: Selection) -> None:
     console.print(table)
 
 
-def print_status(console: Console, status: Status) -> None:
-    """Two columns of names and values."""
-    outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
-    rows = [
-        ("store", status.store),
-        ("version", f"{status.version} of {status.time}: {status.message}"),
-        ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
-        ("effective documents", f"{status.effective_documents:,.1f}"),
-        (
-            "error radius",
-            f"M2 {_radius_text(status.error_radius_m2)}, M3 "
-            f"{_radius_text(status.error_radius_m3)}: Theorem 2, each with probability "
-            f"{1 - status.error_delta:.0%}",
-        ),
-        ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{status.shards:,} in {status.segments} segments"),
-        ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
-        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}"),
-        ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
-        ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
-        ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
-    ]
-    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    console.print(table)
-    if status.warning:
-        console.print(Text(f"warning: {status.warning}", style="yellow"), soft_wrap=True)
-
-
 def print_log(console: Console, lines: Sequence[LogLine]) -> None:
     """A table of commits."""
     table = Table(show_edge=False, pad_edge=False)
@@ -334,34 +260,6 @@ def _finite(item: object) -> object:
 
 def _known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _radius(histogram: LengthHistogram, order: int) -> float | None:
-    return error_radius(histogram, ERROR_DELTA, order) if histogram.longest >= order else None
-
-
-def _radius_text(radius: float | None) -> str:
-    return "unknown" if radius is None else f"{radius:.2g}"
-
-
-def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
-    """What speaks against topics from documents of these lengths."""
-    effective = histogram.effective_documents
-    if not histogram.n_documents or effective >= FEW_DOCUMENTS:
-        return ""
-    found = f"{effective:,.1f} effective documents are few, below {FEW_DOCUMENTS:,}"
-    if policy is None:
-        remedy = "count more documents, or token ids of passages instead of whole documents"
-    elif policy.passage_words is not None:
-        remedy = "count more documents (they are cut into passages already)"
-    elif effective < histogram.n_documents / 2:
-        return (
-            f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "
-            "moment; create the store anew with --passage-words 200"
-        )
-    else:
-        remedy = "count more documents, or cut long ones by a new store with --passage-words 200"
-    return f"{found}, and topics from them rough; {remedy}"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -4,37 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from distributed import Client, Future
 
+from streaming_moments.basis import Basis
+from streaming_moments.lengths import Lengths
 from streaming_moments.pipelines.memory import MEBIBYTE
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.weighted import Statistics
 
 EVIDENCE_BYTES = 512 * MEBIBYTE
+
+
+class StatisticsSource(Protocol):
+    """A version of a store, or a window of it: statistics to be read by row block."""
+
+    @property
+    def basis(self) -> Basis: ...
+    @property
+    def row_blocks(self) -> int: ...
+    @property
+    def codocuments(self) -> bool: ...
+    @property
+    def version(self) -> int: ...
+
+    def length_histogram(self) -> Lengths:
+        """Documents by length."""
+
+    def load_block(self, index: int) -> Statistics:
+        """Statistics of one row block."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
     """A row block of a version of a store, for tasks that read it themselves."""
 
-    store: MomentStore
+    store: StatisticsSource
     index: int
 
 
-def load_block(address: BlockAddress) -> MomentStatistics:
+def load_block(address: BlockAddress) -> Statistics:
     """Sum of a row block over the segments of the version."""
     return address.store.load_block(address.index)
 
 
-def loaded(source: BlockAddress | MomentStatistics) -> MomentStatistics:
+def loaded(source: BlockAddress | Statistics) -> Statistics:
     """The statistics, read now unless they were kept."""
     return load_block(source) if isinstance(source, BlockAddress) else source
 
 
 def block_sources(
-    client: Client, store: MomentStore, keep: bool
+    client: Client, store: StatisticsSource, keep: bool
 ) -> list[BlockAddress | Future[Any]]:
     """All row blocks: addresses, or with `keep` statistics that stay on the workers."""
     addresses = [BlockAddress(store, index) for index in range(store.row_blocks)]

@@ -21,7 +21,7 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.lengths import LengthHistogram
+from streaming_moments.lengths import Lengths
 from streaming_moments.pipelines.candidates import Candidate, Fitted, Selection
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import RefitPlan, StateSize, evidence_bytes, plan_refit
@@ -29,18 +29,24 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.refit import (
     WordPairs,
     alone,
+    blocks_held,
     core_rows,
     count_pairs,
     counted_lengths,
     joined_core,
     slice_evidence,
 )
-from streaming_moments.pipelines.row_blocks import BlockAddress, block_sources, loaded, strips
+from streaming_moments.pipelines.row_blocks import (
+    BlockAddress,
+    StatisticsSource,
+    block_sources,
+    loaded,
+    strips,
+)
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.store import MomentStore
 from streaming_moments.svtd import finish
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import (
     Whitening,
     positive_eigenvalues,
@@ -57,8 +63,8 @@ _ROW_COPIES = 3  # of the topic rows: the parts, joined, and the topics made of 
 class _Sweep:
     """What all candidates share."""
 
-    store: MomentStore
-    histogram: LengthHistogram
+    store: StatisticsSource
+    histogram: Lengths
     blocks: list[BlockAddress | Future[Any]]
     cluster: Cluster
     plan: RefitPlan
@@ -81,7 +87,7 @@ class Solved:
 
 
 def select(
-    store: MomentStore,
+    store: StatisticsSource,
     topics: Sequence[int],
     alphas: Sequence[float],
     cluster: Cluster,
@@ -99,8 +105,8 @@ def select(
 
     Parameters
     ----------
-    store : MomentStore
-        The version to fit.
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
     topics : sequence of int
         Numbers of topics.
     alphas : sequence of float
@@ -134,7 +140,7 @@ def select(
     for k, alpha0 in product(numbers, alphas):
         require_topics(k, alpha0)
     histogram = counted_lengths(store)
-    plan, too_large = _planned(store, numbers, cluster, method)
+    plan, too_large = _planned(store, numbers, cluster, method, blocks_held(histogram))
     possible = [k for k in numbers if k not in too_large]
     blocks = block_sources(cluster.client, store, plan.keep_blocks)
     sweep = _Sweep(store, histogram, blocks, cluster, plan, method, seed, progress or Silent())
@@ -166,8 +172,8 @@ def select(
 
 
 def whiten_most(
-    parts: Sequence[tuple[int, NDArray[np.int64]]],
-    histogram: LengthHistogram,
+    parts: Sequence[tuple[int, NDArray[Any]]],
+    histogram: Lengths,
     basis: Basis,
     topics: Sequence[int],
     alpha0: float,
@@ -180,7 +186,7 @@ def whiten_most(
 
 
 def leading_evidence(
-    sources: Sequence[BlockAddress | MomentStatistics],
+    sources: Sequence[BlockAddress | Statistics],
     whitening: Whitening,
     n_topics: int,
     method: Method,
@@ -210,8 +216,8 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 
 
 def leading_rows(
-    source: BlockAddress | MomentStatistics, whitening: Whitening, models: Sequence[Directions]
-) -> tuple[list[NDArray[np.float64]], list[float], NDArray[np.int64]]:
+    source: BlockAddress | Statistics, whitening: Whitening, models: Sequence[Directions]
+) -> tuple[list[NDArray[np.float64]], list[float], NDArray[Any]]:
     """(r, k) topic rows of each model, the seconds each took, and (r,) word counts of a block."""
     statistics = loaded(source)
     rows, seconds = [], []
@@ -224,7 +230,7 @@ def leading_rows(
 
 
 def _planned(
-    store: MomentStore, numbers: Sequence[int], cluster: Cluster, method: Method
+    store: StatisticsSource, numbers: Sequence[int], cluster: Cluster, method: Method, held: int
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
@@ -233,9 +239,8 @@ def _planned(
     for k in numbers:
         try:
             require_columns(k, store.basis)
-            plans.append(
-                plan_refit(size, k, cluster.workers, cluster.threads, cluster.memory, method)
-            )
+            shape = (size, k, cluster.workers, cluster.threads, cluster.memory)
+            plans.append(plan_refit(*shape, method, held))
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error
     if not plans:
@@ -360,7 +365,7 @@ def _pairs(sweep: _Sweep, models: Sequence[Fitted]) -> WordPairs | None:
     if not sweep.store.codocuments or sweep.store.basis.core < 2:
         return None
     words = np.unique(np.concatenate([model.words for model in models]))
-    documents = sweep.histogram.n_documents
+    documents = sweep.histogram.weight
     return count_pairs(
         sweep.blocks, words, documents, sweep.cluster, sweep.in_flight, sweep.progress
     )

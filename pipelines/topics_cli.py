@@ -18,20 +18,27 @@ from streaming_moments.pipelines.options import (
     print_json,
     running,
     storage_option,
+    window_options,
+    words_option,
 )
 from streaming_moments.pipelines.report import (
     RELEVANCE_WEIGHT,
     as_json,
+    documents_as_json,
+    documents_of,
     model_scores,
     print_selection,
     print_topics,
     scores_line,
     topic_lines,
+    window_as_json,
 )
 from streaming_moments.pipelines.select import select as select_topics
 from streaming_moments.pipelines.select_plot import plot, require_plot
+from streaming_moments.storage.lineages import vocabulary_of
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.whitening import require_topics
 
 __all__ = ["cli"]  # with the commands of all parts
@@ -40,13 +47,7 @@ __all__ = ["cli"]  # with the commands of all parts
 @cli.command()
 @click.argument("store")
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--words",
-    type=click.IntRange(1),
-    default=10,
-    show_default=True,
-    help="Words shown of each topic.",
-)
+@words_option
 @click.option(
     "--relevance",
     "weight",
@@ -70,13 +71,13 @@ def topics(
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
     chosen = model_called(opened.commit, name)
-    lines = topic_lines(model, opened.vocabulary, words, weight)
+    lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
     if json_output:
         print_json(
             {
                 "store": opened.url,
                 "model": chosen,
-                "documents": model.documents,
+                **documents_as_json(model),
                 "alpha0": model.alpha0,
                 "method": model.rotation,
                 "relevance": weight,
@@ -85,7 +86,7 @@ def topics(
             }
         )
         return
-    print_topics(console(), lines, f"model {chosen} of {model.documents:,} documents", weight)
+    print_topics(console(), lines, f"model {chosen} of {documents_of(model)}", weight)
     click.echo(f"\n{scores_line(model)}")
 
 
@@ -108,6 +109,7 @@ def topics(
 )
 @method_options
 @click.option("--version", type=int, help="Version to fit [the latest].")
+@window_options
 @click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
 @cluster_options
 @storage_option
@@ -119,6 +121,7 @@ def select(
     method: Any,
     seed: int,
     version: int | None,
+    window: Window,
     plot_file: str | None,
     storage_options: dict[str, Any] | None,
     scheduler: str | None,
@@ -138,8 +141,9 @@ def select(
     if plot_file is not None:
         require_plot(plot_file)
     opened = MomentStore.open(store, version, storage_options)
+    source = windowed(opened, window)
     with running(Session(scheduler, workers, memory)) as (cluster, progress):
-        selection = select_topics(opened, numbers, every, cluster, method, seed, progress)
+        selection = select_topics(source, numbers, every, cluster, method, seed, progress)
     if plot_file is not None:
         plot(selection, plot_file)
     best = selection.best
@@ -150,6 +154,7 @@ def select(
                 "version": opened.version,
                 "method": method,
                 "seed": seed,
+                **window_as_json(window),
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
                 "candidates": [as_json(one) for one in selection.candidates],
@@ -164,8 +169,11 @@ def select(
             "--no-codocuments)"
         )
     else:
+        options = "" if method == "joint" else f" --method {method}"
+        for name, value in window_as_json(window).items():
+            options += "" if value is None else f" --{name.replace('_', '-')} {value}"
         click.echo(
             f"\nbest by NPMI: streaming-moments refit {store} --topics {best.n_topics} "
-            f"--alpha0 {best.alpha0:g}{'' if method == 'joint' else f' --method {method}'}"
+            f"--alpha0 {best.alpha0:g}{options}"
         )
     click.echo(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.days import by_days, with_days
 from streaming_moments.pipelines.forget import replace_changed
 from streaming_moments.pipelines.groups import Gathered, Gathering, gather_group
 from streaming_moments.pipelines.memory import UpdatePlan
@@ -128,8 +129,13 @@ def update(
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
         store = replace_changed(strict, changed, old, storage_options)
-    waiting = deque(PartAddress(shard) for shard in compared.new)
+    # a group is of one day, so that a refit can choose among days
+    gathering, undated = with_days(gathering, compared.new, storage_options)
+    left_out = {error.url for error in undated}
+    readable = [shard for shard in compared.new if shard.url not in left_out]
+    waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
+    result = _committed(result, Gathered(None, (), undated))
     while waiting:
         result = _commit_group(result, waiting, gathering, len(compared.new))
     return result

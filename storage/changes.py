@@ -275,10 +275,17 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
         )
 
 
-def model_added(head: Commit, name: str, reference: ModelReference, message: str) -> Commit:
-    """The commit that adds a model; errors as `require_free`."""
+def model_added(
+    head: Commit, name: str, reference: ModelReference, message: str, tag: str | None = None
+) -> Commit:
+    """The commit that adds a model, and lets a tag stand for it; errors as `require_free`."""
     require_free(head, name)
-    return head.successor("model", message, models={**head.models, name: reference})
+    tags = dict(head.tags)
+    if tag is not None:
+        if require_name(tag) in head.models or tag == name:
+            raise InvalidInput(f"{tag!r} is the name of a model; take another name for the tag")
+        tags[tag] = name
+    return head.successor("model", message, models={**head.models, name: reference}, tags=tags)
 
 
 def require_free(commit: Commit, name: str) -> None:

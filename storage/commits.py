@@ -89,6 +89,13 @@ class CommitLog:
         """
         return self._parse(version, self.folder.read(commit_file(version)))
 
+    def existing(self, version: int) -> Commit:
+        """The commit of a version as `read`, or an error that says which versions there are."""
+        latest = self.latest().version
+        if not 0 <= version <= latest:
+            raise StoreError(f"{self.folder.url} has no version {version}; it has 0 to {latest}")
+        return self.read(version)
+
     def history(self, version: int) -> tuple[Commit, ...]:
         """The commits up to a version, the latest first.
 

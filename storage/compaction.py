@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.blocks import sum_block
+from streaming_moments.storage.blocks import sum_block, sum_histograms
 from streaming_moments.storage.changes import require_basis, require_bound
+from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.layout import segment_folder
+from streaming_moments.storage.ledger import Ledger
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.store import MomentStore
@@ -31,15 +35,60 @@ def write_sum(
     return writer.write_block(block)
 
 
-def seal_sum(store: MomentStore, writer: SegmentWriter, files: Sequence[FileRecord]) -> Segment:
-    """Seal the sum of all segments of a version; its ledger is that of the version.
+def compaction_groups(
+    references: Sequence[SegmentReference], ledger: Ledger, by: Bucket = "day"
+) -> tuple[tuple[SegmentReference, ...], ...]:
+    """Segments that a compaction replaces by their sum, group by group; none of one segment.
+
+    Segments of the same days, months or years are of one group, those without dates of another.
+    What is taken away goes with the segments that hold its shards, whatever their days.
+
+    Parameters
+    ----------
+    references : sequence of SegmentReference
+        Of a version.
+    ledger : Ledger
+        Of the version.
+    by : {"day", "month", "year", "all"}
+        How far apart days may be that are added up; "all" makes one segment of everything.
+    """
+    keys = [None if part.dates is None else part.dates.bucket(by) for part in references]
+    groups: dict[object, list[SegmentReference]] = {}
+    for key, part in zip(keys, references, strict=True):
+        groups.setdefault("all" if by == "all" else key, []).append(part)
+    merged = list(groups.values())
+    for taken in (part for part in references if part.sign < 0):
+        urls = ledger.tables[taken.id]["url"].to_pylist()
+        apart = [
+            group
+            for group in merged
+            if taken in group
+            or any(part.sign > 0 and ledger.holds_any(part.id, urls) for part in group)
+        ]
+        merged = [group for group in merged if group not in apart]
+        merged.append([part for group in apart for part in group])
+    return tuple(tuple(group) for group in merged if len(group) > 1)
+
+
+def seal_sum(
+    store: MomentStore,
+    writer: SegmentWriter,
+    files: Sequence[FileRecord],
+    sources: Sequence[SegmentReference] | None = None,
+) -> Segment:
+    """Seal the sum of segments of a version, by default of all; its ledger is theirs.
 
     Raises
     ------
     StoreError
         A row block is missing.
     """
-    return writer.seal(store.length_histogram(), list(store.ledger()), files)
+    summed = store.commit.segments if sources is None else sources
+    days = [part.dates for part in summed]
+    known = [day for day in days if day is not None]
+    dates = reduce(or_, known) if known and len(known) == len(days) else None
+    histogram = sum_histograms(store.folder, summed)
+    return writer.seal(histogram, list(store.ledger().of_segments(summed)), files, dates)
 
 
 def commit_compaction(

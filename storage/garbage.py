@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.commits import CommitLog
@@ -129,7 +130,9 @@ def require_fresh(folder: Folder, names: Sequence[str]) -> None:
 
 def _named(commits: Sequence[Commit]) -> set[str]:
     """Folders of all segments and models of any version."""
-    segments = {segment_folder(part.id) for commit in commits for part in commit.segments}
+    staged = [commit.staged.segments for commit in commits if commit.staged is not None]
+    parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
+    segments = {segment_folder(part.id) for part in parts}
     models = {
         model_folder(name, model.id) for commit in commits for name, model in commit.models.items()
     }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streaming_moments.errors import InvalidInput
-from streaming_moments.matching import match_topics
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.matching import match_topics, on_all_words
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.lineages import vocabulary_of
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import Commit
@@ -98,6 +99,45 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     return store.extended(change)
 
 
+def last_published(store: MomentStore, name: str) -> str:
+    """The model that a tag stood for before the one it stands for now.
+
+    A tag that went back to an earlier model has left those in between: going back twice leads
+    further back.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At the version from which to look back.
+    name : str
+        The tag.
+
+    Raises
+    ------
+    StoreError
+        The tag is not there, or stood for no other model that the version has.
+    """
+    if name not in store.commit.tags:
+        raise StoreError(
+            f"version {store.version} has no tag {name!r}; it has "
+            f"{', '.join(store.commit.tags) or 'none'}"
+        )
+    stood: list[str] = []
+    for commit in reversed(store.log()):
+        model = commit.tags.get(name)
+        if model in stood:
+            del stood[stood.index(model) + 1 :]
+        elif model is not None:
+            stood.append(model)
+    there = [model for model in stood[:-1] if model in store.models]
+    if not there:
+        raise StoreError(
+            f"the tag {name!r} stood for no model before {store.commit.tags[name]!r}; let it "
+            "stand for another by `streaming-moments tag`"
+        )
+    return there[-1]
+
+
 def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentStore:
     """Let a tag stand for a model; it moves there in one commit.
 
@@ -181,7 +221,11 @@ def _identity(commit: Commit, name: str) -> str:
 
 def _moved(one: MomentStore, two: MomentStore, name: str) -> MovedTopics:
     before, after = one.load_model(name), two.load_model(name)
-    rows, columns, distances = match_topics(before.topics, after.topics)
+    topics = before.topics, after.topics
+    if before.vocabulary != after.vocabulary:
+        words = (vocabulary_of(store, model) for store, model in ((one, before), (two, after)))
+        topics = on_all_words(topics[0], next(words), topics[1], next(words))
+    rows, columns, distances = match_topics(*topics)
     pairs = zip(rows.tolist(), columns.tolist(), distances.tolist(), strict=True)
     return MovedTopics(
         model_called(one.commit, name),

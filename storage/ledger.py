@@ -153,6 +153,17 @@ class Ledger:
         """Records of one segment, by its identifier."""
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
+    def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
+        """Ledger of some of the segments, each with its sign."""
+        chosen = list(references)
+        removed = frozenset(part.id for part in chosen if part.sign < 0)
+        return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
+
+    def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
+        """Whether a segment, by its identifier, has a record of one of some URLs."""
+        column = self.tables[segment]["url"]
+        return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
+
     def find(self, url: str) -> ShardRecord | None:
         """Record of a shard; None if it is not counted."""
         place = self._places.get(url)

@@ -136,13 +136,14 @@ def clock(path: str) -> float:
     Parameters
     ----------
     path : str
-        A file beside it is made, looked at and deleted.
+        A file beside it is made, looked at and deleted; so is the folder made, if there is none.
 
     Raises
     ------
     OSError
-        The folder is missing or cannot be written.
+        The folder cannot be written.
     """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
         # without a sync: it is not to last

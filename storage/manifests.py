@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import segment_folder
 from streaming_moments.storage.sealed import unseal
@@ -60,6 +61,8 @@ class SegmentManifest:
         What was counted.
     basis, vocabulary : str
         Fingerprints.
+    dates : DateRange, optional
+        Days of its documents.
     """
 
     files: Mapping[str, FileRecord]
@@ -68,6 +71,7 @@ class SegmentManifest:
     shards: int
     basis: str
     vocabulary: str
+    dates: DateRange | None = None
 
 
 def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
@@ -151,6 +155,7 @@ def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest
             int(content["shards"]),
             str(content["basis"]),
             str(content["vocabulary"]),
+            DateRange.from_json(content["dates"]) if "dates" in content else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{where} lacks an entry ({error!r}); restore it from a copy") from error

@@ -19,6 +19,7 @@ from streaming_moments.storage.arrays import (
     encode_metadata,
     magnitude,
 )
+from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import HISTOGRAM, SHARDS, SegmentLayout, segment_folder
 from streaming_moments.storage.ledger import (
@@ -110,6 +111,7 @@ class SegmentWriter:
         histogram: LengthHistogram,
         shards: Sequence[ShardRecord],
         files: Iterable[FileRecord],
+        dates: DateRange | None = None,
     ) -> Segment:
         """Write what is left, the manifest last, and make all of it outlast a power cut.
 
@@ -121,6 +123,8 @@ class SegmentWriter:
             The shards counted; their documents and tokens are those of the histogram.
         files : iterable of FileRecord
             All that `write_block` returned, for each block once or more.
+        dates : DateRange, optional
+            Days of the documents, where they are known.
 
         Raises
         ------
@@ -152,6 +156,7 @@ class SegmentWriter:
                 "tokens": histogram.C1,
                 "shards": len(shards),
                 "files": files_to_json(records.values()),
+                **({} if dates is None else {"dates": dates.to_json()}),
             }
         )
         self.folder.write(f"{folder}/{MANIFEST}", manifest)
@@ -163,6 +168,7 @@ class SegmentWriter:
             histogram.C1,
             len(shards),
             max(histogram.C2, *(record.largest for record in records.values())),
+            dates=dates,
         )
         return Segment(reference, self.layout.basis.fingerprint, tuple(shards))
 

@@ -160,10 +160,15 @@ class Shard:
     etag: str | None = None
 
 
+class _NothingMatches(ShardError):
+    """A pattern that matches nothing."""
+
+
 def list_shards(
     urls: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
     kind: str | None = None,
+    none_is_fine: bool = False,
 ) -> list[Shard]:
     """Shards that URLs and patterns name, by URL, each once.
 
@@ -180,6 +185,8 @@ def list_shards(
     kind : str, optional
         Kind of the shards as in `ShardFormat`: "directory" keeps every folder as one shard, any
         other takes all the files of a folder, whatever their suffix.
+    none_is_fine : bool
+        Whether a pattern may match nothing.
 
     Raises
     ------
@@ -204,6 +211,8 @@ def list_shards(
     for url in dict.fromkeys(urls):
         try:
             shards.update({shard.url: shard for shard in _expand(url, storage_options, kind)})
+        except _NothingMatches as error:
+            problems += [] if none_is_fine else [error]
         except ShardError as error:
             problems.append(error)
     listed = sorted(shards.values(), key=lambda shard: shard.url)
@@ -315,8 +324,9 @@ def _expand(
             return [_shard(fs, state_from_info(info["name"], info)) for info in files]
         folders = [info["name"].rstrip("/") for info in infos if info["type"] == "directory"]
         if not folders:
-            what = "is neither a file nor a folder" if infos else "matches nothing"
-            raise ShardError(url, f"{what}; check the URL")
+            if infos:
+                raise ShardError(url, "is neither a file nor a folder; check the URL")
+            raise _NothingMatches(url, "matches nothing; check the URL")
         return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
 
 

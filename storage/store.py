@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from streaming_moments.basis import Basis
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import InvalidInput
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_histograms
@@ -21,6 +21,7 @@ from streaming_moments.storage.changes import (
     require_free,
 )
 from streaming_moments.storage.commits import CommitLog
+from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
 from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
@@ -86,6 +87,8 @@ class MomentStore:
         message: str = "",
         storage_options: Mapping[str, Any] | None = None,
         single_writer: bool = False,
+        dates: DateSource = DateSource(),
+        pilot: Mapping[str, Any] | None = None,
     ) -> MomentStore:
         """Create an empty store; it exists once its first commit does.
 
@@ -109,6 +112,8 @@ class MomentStore:
             Of the file system; never written.
         single_writer : bool
             Vouch that nobody else writes, where the storage refuses no second writer.
+        dates, pilot : DateSource, mapping or None
+            Where the days of documents are; how vocabulary and basis were made, as JSON.
 
         Raises
         ------
@@ -127,6 +132,8 @@ class MomentStore:
             row_blocks_for(basis),
             codocuments,
             form.to_json(),
+            None if dates == DateSource() else dates.to_json(),
+            pilot,
         )
         commit = Commit.first(lineage, message)
         create_files(folder, store_format, commit, vocabulary, policy, basis)
@@ -153,7 +160,7 @@ class MomentStore:
         folder = Folder.at(url, storage_options)
         form = read_format(folder)
         log = CommitLog(folder, form.single_writer)
-        commit = log.latest() if version is None else _existing(log, version)
+        commit = log.latest() if version is None else log.existing(version)
         if whole:
             require_whole(folder, commit)
         return cls(folder, form, commit, read_basis(folder, commit.lineage.basis))
@@ -174,22 +181,28 @@ class MomentStore:
     @property
     def row_blocks(self) -> int:
         """Number of row blocks B."""
-        return self.commit.lineage.row_blocks
+        return self.layout.row_blocks
 
     @property
     def codocuments(self) -> bool:
         """Whether co-document counts are kept."""
-        return self.commit.lineage.codocuments
+        return self.layout.codocuments
 
     @property
     def layout(self) -> SegmentLayout:
         """How the statistics are cut."""
-        return SegmentLayout(self.basis, self.row_blocks, self.codocuments)
+        lineage = self.commit.lineage
+        return SegmentLayout(self.basis, lineage.row_blocks, lineage.codocuments)
 
     @property
     def form(self) -> ShardFormat:
         """How the shards are read."""
         return ShardFormat.from_json(dict(self.commit.lineage.form))
+
+    @property
+    def dates(self) -> DateSource:
+        """Where the days of documents are."""
+        return DateSource.from_json(self.commit.lineage.dates or {})
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -203,12 +216,12 @@ class MomentStore:
 
     @property
     def models(self) -> Mapping[str, ModelReference]:
-        """Models of this version by name, the latest last."""
+        """Models by name, the latest last."""
         return self.commit.models
 
     def at(self, version: int) -> MomentStore:
         """The store at another version; what this one does not name is checked as by `open`."""
-        return self._with(_existing(self._log, version), whole=True)
+        return self._with(self._log.existing(version), whole=True)
 
     def latest(self) -> MomentStore:
         """The store at its latest version; what is new in it is checked as by `open`."""
@@ -227,14 +240,9 @@ class MomentStore:
         return sum_histograms(self.folder, self.commit.segments)
 
     def load_block(self, index: int) -> MomentStatistics:
-        """Statistics of one row block.
+        """Statistics of one row block, InvalidInput where there is none.
 
-        Raises
-        ------
-        StoreError
-            A file is missing, swapped, cut off or damaged: names it.
-        InvalidInput
-            There is no such block.
+        Raises StoreError where a file is missing, swapped, cut off or damaged.
         """
         return sum_block(self.folder, self.commit.segments, self.layout, index)
 
@@ -297,42 +305,44 @@ class MomentStore:
     ) -> MomentStore:
         """Write the statistics of all rows of some shards, and commit them.
 
-        Raises
-        ------
-        ForeignStatistics, InvalidInput, StoreError
-            As `write_segment` and `append`.
+        Errors as `write_segment` and `append`.
         """
         return self.append(self.write_segment(statistics, shards), message)
 
-    def write_segment(self, statistics: MomentStatistics, shards: Sequence[ShardRecord]) -> Segment:
+    def write_segment(
+        self,
+        statistics: MomentStatistics,
+        shards: Sequence[ShardRecord],
+        dates: DateRange | None = None,
+    ) -> Segment:
         """Write the statistics of all rows of some shards as a segment.
 
         Raises
         ------
-        ForeignStatistics, InvalidInput
-            Statistics that are not the store's or not of these shards.
-        StoreError
-            A file cannot be written.
+        ForeignStatistics, InvalidInput, StoreError
+            Statistics that are not the store's or of these shards; a file cannot be written.
         """
         writer = self.new_segment()
         blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
         files = [record for block in blocks for record in writer.write_block(block)]
-        return writer.seal(statistics.length_histogram, shards, files)
+        return writer.seal(statistics.length_histogram, shards, files, dates)
 
-    def save_model(self, name: str, model: TopicModel, message: str = "") -> MomentStore:
+    def save_model(
+        self, name: str, model: TopicModel, message: str = "", tag: str | None = None
+    ) -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
+
+        With `tag` that tag stands for the model from the same commit on.
 
         Raises
         ------
-        InvalidInput
-            A name with other characters than A-Z a-z 0-9 . _ -.
-        StoreError
-            There is a model of that name, or as `append`.
+        InvalidInput, StoreError
+            No plain name; there is a model of that name, or as `append`.
         """
         require_free(self.commit, name)
         reference = write_model(self.folder, name, model, self.version)
         places = [model_folder(name, reference.id)]
-        return self.extended(lambda head: model_added(head, name, reference, message), places)
+        return self.extended(lambda head: model_added(head, name, reference, message, tag), places)
 
     def load_model(self, name: str | None = None) -> TopicModel:
         """A model of this version by its name or a tag, by default the latest.
@@ -352,10 +362,9 @@ class MomentStore:
 
         Parameters
         ----------
-        change : callable
-            From a commit to its successor; after another writer's commit it is asked again.
-        written : sequence of str
-            Folders of the segments and models it names and no commit named before.
+        change, written : callable, sequence of str
+            From a commit to its successor, asked again after another writer's commit; folders of
+            the segments and models it names and no commit named before.
         """
         # read anew: a later version of the package may have raised the bar meanwhile
         read_format(self.folder).require_writable(self.url)
@@ -389,10 +398,3 @@ class MomentStore:
         same = commit.lineage.basis == self.commit.lineage.basis
         basis = self.basis if same else read_basis(self.folder, commit.lineage.basis)
         return replace(self, commit=commit, basis=basis)
-
-
-def _existing(log: CommitLog, version: int) -> Commit:
-    latest = log.latest().version
-    if not 0 <= version <= latest:
-        raise StoreError(f"{log.folder.url} has no version {version}; it has 0 to {latest}")
-    return log.read(version)

@@ -183,6 +183,9 @@ def _segment_problems(
     except StoreError as error:
         yield str(error)
         return
+    if manifest.dates != reference.dates:
+        days = f"{manifest.dates} in its manifest, {reference.dates} in the commit"
+        yield f"segment {reference.id}: the days of its documents are {days}"
     basis = layout.basis
     if (manifest.basis, manifest.vocabulary) != (basis.fingerprint, basis.vocabulary):
         yield f"segment {reference.id} is of another basis or vocabulary"

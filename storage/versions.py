@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.layout import require_name
 
 _IDENTITY = re.compile(r"[0-9a-f]{32}")
@@ -30,6 +31,10 @@ class Lineage:
         Whether co-document counts are gathered.
     form : mapping
         JSON of the shard format.
+    dates : mapping, optional
+        JSON of where the dates of documents are.
+    pilot : mapping, optional
+        JSON of how vocabulary and basis were made.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -39,6 +44,8 @@ class Lineage:
     row_blocks: int
     codocuments: bool
     form: Mapping[str, Any]
+    dates: Mapping[str, Any] | None = None
+    pilot: Mapping[str, Any] | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -58,6 +65,8 @@ class SegmentReference:
         No entry of its arrays is of larger magnitude.
     sign : int
         1 if its statistics are added, -1 if they are taken away.
+    dates : DateRange, optional
+        Days of its documents, where they are known.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -69,6 +78,26 @@ class SegmentReference:
     shards: int
     largest: int
     sign: int = 1
+    dates: DateRange | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A lineage that is gathered aside: no part of the state until a commit adopts it.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        What its statistics are gathered with.
+    segments : tuple of SegmentReference
+        What is gathered so far.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -122,6 +151,8 @@ class Commit:
         Name of the model that each tag stands for.
     skipped : tuple of (str, str)
         URLs of shards that this commit left out, each with the reason.
+    staged : Staging, optional
+        A lineage that is to take the place of this one.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -137,6 +168,7 @@ class Commit:
     models: Mapping[str, ModelReference] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
+    staged: Staging | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -182,6 +214,12 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
+    if commit.staged is not None:
+        content["staged"] = {
+            **_flat(commit.staged),
+            "lineage": _flat(commit.staged.lineage),
+            "segments": [_flat(segment) for segment in commit.staged.segments],
+        }
     return content
 
 
@@ -195,7 +233,7 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
     """
     try:
         lineage = _of(Lineage, content.pop("lineage"))
-        segments = tuple(_of(SegmentReference, entry) for entry in content.pop("segments"))
+        segments = tuple(map(_segment, content.pop("segments")))
         models = {
             require_name(name): _of(ModelReference, entry)
             for name, entry in content.pop("models").items()
@@ -204,30 +242,59 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
             require_name(tag): require_name(name) for tag, name in content.pop("tags", {}).items()
         }
         skipped = tuple((str(url), str(reason)) for url, reason in content.pop("skipped"))
-        parts = {"lineage": lineage, "segments": segments, "models": models, "tags": tags}
+        staged = _staging(content.pop("staged")) if "staged" in content else None
+        parts = {
+            "lineage": lineage,
+            "segments": segments,
+            "models": models,
+            "tags": tags,
+            "staged": staged,
+        }
         commit: Commit = _of(Commit, {**content, **parts, "skipped": skipped})
         if any(segment.sign not in (1, -1) for segment in segments):
             raise ValueError("a segment is neither added nor taken away")
         if not set(tags.values()) <= models.keys():
             raise ValueError("a tag stands for no model")
-        identities = [commit.transaction, *(part.id for part in (*segments, *models.values()))]
-        digests = [
-            lineage.vocabulary,
-            lineage.basis,
-            *(part.manifest for part in (*segments, *models.values())),
-        ]
+        aside = () if staged is None else staged.segments
+        if any(segment.sign != 1 for segment in aside):
+            raise ValueError("a staged segment is not added")
+        named = (*segments, *aside, *models.values())
+        lineages = (lineage,) if staged is None else (lineage, staged.lineage)
+        identities = [commit.transaction, *(part.id for part in named)]
+        digests = [digest for one in lineages for digest in (one.vocabulary, one.basis)]
+        digests += [part.manifest for part in named]
         for pattern, texts in ((_IDENTITY, identities), (_DIGEST, digests)):
             for text in texts:
                 if not pattern.fullmatch(text):
                     raise ValueError(f"{text[:100]!r} is no identity")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as error:
         raise StoreError(f"{where} is no commit ({error}); restore it from a copy") from error
     return commit
 
 
-def _flat(part: Commit | Lineage | SegmentReference | ModelReference) -> dict[str, Any]:
+def _flat(part: Commit | Lineage | SegmentReference | ModelReference | Staging) -> dict[str, Any]:
     known = {name: value for name, value in vars(part).items() if name != "unknown"}
-    return {**known, **part.unknown}
+    # what is not known is left out, as versions did that did not know of it
+    written = {name: value for name, value in known.items() if value is not None}
+    if isinstance(written.get("dates"), DateRange):
+        written["dates"] = written["dates"].to_json()
+    return {**written, **part.unknown}
+
+
+def _staging(entry: Mapping[str, Any]) -> Staging:
+    parts = {
+        "lineage": _of(Lineage, entry["lineage"]),
+        "segments": tuple(map(_segment, entry["segments"])),
+    }
+    staging: Staging = _of(Staging, {**entry, **parts})
+    return staging
+
+
+def _segment(entry: Mapping[str, Any]) -> SegmentReference:
+    reference: SegmentReference = _of(SegmentReference, entry)
+    if reference.dates is None:
+        return reference
+    return replace(reference, dates=DateRange.from_json(reference.dates))
 
 
 def _of(kind: Any, content: Mapping[str, Any]) -> Any:

@@ -16,9 +16,9 @@ from streaming_moments.least_squares import by_alternating_least_squares
 from streaming_moments.moments import Moments
 from streaming_moments.power_method import by_power_method
 from streaming_moments.slices import rotated_diagonals
-from streaming_moments.statistics import MomentStatistics
 from streaming_moments.svtd import Recovered, RotationEvidence, finish, recover, svtd
 from streaming_moments.topic_model import TopicModel
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitened_tensor import (
     Components,
     WhitenedMoments,
@@ -95,7 +95,7 @@ def decompose(moments: Moments, k: int, method: Method = "joint", seed: int = 0)
 
 
 def fit_by(
-    statistics: MomentStatistics,
+    statistics: Statistics,
     n_topics: int,
     alpha0: float = 0.0,
     method: Method = "joint",
@@ -105,7 +105,7 @@ def fit_by(
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         All rows.
     n_topics : int
         k, from 1 to the columns of the basis.
@@ -131,7 +131,7 @@ def fit_by(
 
     Examples
     --------
-    >>> from streaming_moments import Basis, CountBatch
+    >>> from streaming_moments import Basis, CountBatch, MomentStatistics
     >>> batch = CountBatch.from_csr([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9)
     >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
     >>> fit_by(statistics, n_topics=2, method="power").topics.round(2)
@@ -170,7 +170,7 @@ class Directions:
     vectors: NDArray[np.float64]
     values: NDArray[np.float64] | None
 
-    def rows(self, statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:
+    def rows(self, statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
         """(r, k) rows of the topic matrix for a block of r rows, each row alone."""
         if self.values is None:
             return rotated_diagonals(statistics, whitening, self.vectors)
@@ -200,7 +200,7 @@ class Evidence:
         return cls(method, np.zeros((n_topics, n_topics, n_topics)))
 
     @classmethod
-    def of(cls, statistics: MomentStatistics, whitening: Whitening, method: Method) -> Evidence:
+    def of(cls, statistics: Statistics, whitening: Whitening, method: Method) -> Evidence:
         """Evidence of a block of rows."""
         if method == "joint" or method == "feature":
             return cls(method, RotationEvidence.of(statistics, whitening, method))

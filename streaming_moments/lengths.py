@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,19 +96,24 @@ class LengthHistogram:
         return sum(self.documents.tolist())
 
     @property
+    def weight(self) -> float:
+        """Sum of the weights of all documents, which weigh 1 each."""
+        return float(self.n_documents)
+
+    @property
     def C1(self) -> int:
         """Tokens: `sum c`."""
-        return self._falling(1)
+        return self.falling(1)
 
     @property
     def C2(self) -> int:
         """Ordered pairs of positions: `sum c(c-1)`."""
-        return self._falling(2)
+        return self.falling(2)
 
     @property
     def C3(self) -> int:
         """Ordered triples of positions: `sum c(c-1)(c-2)`."""
-        return self._falling(3)
+        return self.falling(3)
 
     @property
     def W2(self) -> float:
@@ -129,7 +135,8 @@ class LengthHistogram:
         """Length of the longest document, 0 without documents."""
         return int(self.lengths[-1]) if self.lengths.size else 0
 
-    def _falling(self, order: int, power: int = 1) -> int:
+    def falling(self, order: int, power: int = 1) -> int:
+        """`sum (c(c-1)...)^power` with `order` factors, exactly."""
         total = 0
         for length, documents in zip(self.lengths.tolist(), self.documents.tolist(), strict=True):
             term = 1
@@ -139,5 +146,70 @@ class LengthHistogram:
         return total
 
     def _concentration(self, order: int) -> float:
-        total = self._falling(order)
-        return self._falling(order, power=2) / total**2 if total else float("inf")
+        total = self.falling(order)
+        return self.falling(order, power=2) / total**2 if total else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLengths:
+    """Documents by length and weight: the normalising constants of weighted statistics.
+
+    Parameters
+    ----------
+    parts : tuple of (float, LengthHistogram)
+        Each weight once, with the documents that have it.
+
+    Examples
+    --------
+    >>> one, other = LengthHistogram.of([3]), LengthHistogram.of([2])
+    >>> lengths = WeightedLengths.of([(1.0, one), (0.5, other)])
+    >>> lengths.C1, lengths.n_documents, lengths.weight
+    (4.0, 2, 1.5)
+    """
+
+    parts: tuple[tuple[float, LengthHistogram], ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[float, LengthHistogram]]) -> WeightedLengths:
+        """Documents of each weight added up."""
+        sums: dict[float, LengthHistogram] = {}
+        for weight, histogram in parts:
+            sums[weight] = sums.get(weight, LengthHistogram.zero()) + histogram
+        return cls(tuple(sums.items()))
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents, whatever they weigh."""
+        return sum(histogram.n_documents for _, histogram in self.parts)
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of all documents."""
+        return sum(weight * histogram.n_documents for weight, histogram in self.parts)
+
+    @property
+    def C1(self) -> float:
+        """Weighted tokens."""
+        return self._falling(1)
+
+    @property
+    def C2(self) -> float:
+        """Weighted ordered pairs of positions."""
+        return self._falling(2)
+
+    @property
+    def C3(self) -> float:
+        """Weighted ordered triples of positions."""
+        return self._falling(3)
+
+    @property
+    def effective_documents(self) -> float:
+        """`C3^2 / sum (w c(c-1)(c-2))^2`, 0 without triples."""
+        squares = sum(weight**2 * part.falling(3, power=2) for weight, part in self.parts)
+        return self.C3**2 / squares if squares else 0.0
+
+    def _falling(self, order: int) -> float:
+        return sum(weight * histogram.falling(order) for weight, histogram in self.parts)
+
+
+Lengths = LengthHistogram | WeightedLengths

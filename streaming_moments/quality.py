@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -58,8 +60,8 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
 
 def umass_coherence(
     topics: NDArray[np.float64],
-    document_frequencies: NDArray[np.int64],
-    codocuments: NDArray[np.int64],
+    document_frequencies: NDArray[Any],
+    codocuments: NDArray[Any],
     number: int = 20,
 ) -> NDArray[np.float64]:
     """UMass coherence of each topic (Mimno et al. 2011, eq. 1), from counts alone.
@@ -97,9 +99,9 @@ def umass_coherence(
 
 def npmi_coherence(
     topics: NDArray[np.float64],
-    document_frequencies: NDArray[np.int64],
-    codocuments: NDArray[np.int64],
-    documents: int,
+    document_frequencies: NDArray[Any],
+    codocuments: NDArray[Any],
+    documents: float,
     number: int = 10,
 ) -> NDArray[np.float64]:
     """Mean normalised pointwise mutual information of each topic's top words over documents.
@@ -114,8 +116,8 @@ def npmi_coherence(
         In documents.
     codocuments : (core, core) int64
         In documents; top words are taken from the core.
-    documents : int
-        Number of documents.
+    documents : float
+        Number of documents, or their weight where they are weighted.
     number : int
         Top words of a topic.
 
@@ -224,8 +226,8 @@ def _pairs(sizes: NDArray[np.int64]) -> int:
 
 def _top_counts(
     topics: NDArray[np.float64],
-    document_frequencies: NDArray[np.int64],
-    codocuments: NDArray[np.int64],
+    document_frequencies: NDArray[Any],
+    codocuments: NDArray[Any],
     number: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k, L, L) co-document and (k, L) document counts of each topic's top core words."""

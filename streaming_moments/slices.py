@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.packing import frobenius_weights, pack, packed_size, unpack
-from streaming_moments.statistics import MomentStatistics
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import Whitening
 
 # Rows unpacked at a time: (rows, s, s) float64 of 64 columns are 8 MB.
 _ROWS = 256
 
 
-def whitened_slices(
-    statistics: MomentStatistics, whitening: Whitening
-) -> Iterator[NDArray[np.float64]]:
+def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Slices `H_i = W' M3_i W` of the model's third moment, for the rows of the block in order.
 
     With `G = P + diag(word_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
@@ -31,7 +29,7 @@ def whitened_slices(
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         One block of r rows.
     whitening : Whitening
         From the core moments of the same statistics.
@@ -68,13 +66,13 @@ def whitened_slices(
 
 
 def rotated_diagonals(
-    statistics: MomentStatistics, whitening: Whitening, rotation: NDArray[np.float64]
+    statistics: Statistics, whitening: Whitening, rotation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         One block of r rows.
     whitening : Whitening
         Of the same statistics.
@@ -118,14 +116,14 @@ def rotated_diagonals(
     return diagonals
 
 
-def _parts(statistics: MomentStatistics) -> Iterator[slice]:
+def _parts(statistics: Statistics) -> Iterator[slice]:
     rows = statistics.word_counts.size
     for start in range(0, rows, _ROWS):
         yield slice(start, min(start + _ROWS, rows))
 
 
 def _row_terms(
-    statistics: MomentStatistics, whitening: Whitening, rows: slice
+    statistics: Statistics, whitening: Whitening, rows: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Word counts (r,) and rows of W (r, k), zero outside the core."""
     W = whitening.vectors

@@ -173,12 +173,12 @@ class MomentStatistics:
         )
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
-        self._require_same(other)
+        self.require_same(other.basis, other.block, other.codocuments is not None)
         _refuse_overflow(float(self._largest) + float(other._largest))
         return self._with(self.length_histogram + other.length_histogram, other, np.add)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
-        self._require_same(other)
+        self.require_same(other.basis, other.block, other.codocuments is not None)
         left = self._with(self.length_histogram - other.length_histogram, other, np.subtract)
         left.require_non_negative()
         return left
@@ -248,15 +248,22 @@ class MomentStatistics:
         squares = int(diagonal.max()) if diagonal.size else 0
         return max(squares, self.length_histogram.C2)
 
-    def _require_same(self, other: MomentStatistics) -> None:
-        if self.basis != other.basis:
-            raise ForeignStatistics(_foreign("basis", self.basis, other.basis))
-        if self.block != other.block:
+    def require_same(self, basis: Basis, block: RowBlock, codocuments: bool) -> None:
+        """Refuse to be combined with statistics of another basis, other rows or arrays.
+
+        Raises
+        ------
+        ForeignStatistics
+            Names what differs.
+        """
+        if self.basis != basis:
+            raise ForeignStatistics(_foreign("basis", self.basis, basis))
+        if self.block != block:
             raise ForeignStatistics(
-                f"rows {self.block} and rows {other.block} cannot be combined; "
+                f"rows {self.block} and rows {block} cannot be combined; "
                 "add statistics of the same rows"
             )
-        if (self.codocuments is None) != (other.codocuments is None):
+        if (self.codocuments is not None) != codocuments:
             raise ForeignStatistics(
                 "one of the statistics has co-document counts and the other has not; "
                 "gather both with codocuments=True or both without"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.lengths import LengthHistogram
+from streaming_moments.lengths import Lengths
 from streaming_moments.packing import pack, unpack
 from streaming_moments.rotation import (
     GapCandidate,
@@ -18,8 +18,8 @@ from streaming_moments.rotation import (
     by_joint_diagonalization,
 )
 from streaming_moments.slices import rotated_diagonals, whitened_slices
-from streaming_moments.statistics import MomentStatistics
 from streaming_moments.topic_model import TopicModel
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitened_tensor import whitened_tensor
 from streaming_moments.whitening import CoreMoments, Whitening, require_topics, whiten
 
@@ -55,7 +55,7 @@ class RotationEvidence:
 
     @classmethod
     def of(
-        cls, statistics: MomentStatistics, whitening: Whitening, rotation: Rotation
+        cls, statistics: Statistics, whitening: Whitening, rotation: Rotation
     ) -> RotationEvidence:
         """Evidence of a block of rows."""
         k = whitening.n_topics
@@ -131,7 +131,7 @@ class Recovered:
 
 
 def fit(
-    statistics: MomentStatistics,
+    statistics: Statistics,
     n_topics: int,
     alpha0: float = 0.0,
     rotation: Rotation = "joint",
@@ -140,7 +140,7 @@ def fit(
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         All rows.
     n_topics : int
         k, from 1 to the columns of the basis.
@@ -160,6 +160,7 @@ def fit(
     --------
     >>> from streaming_moments.basis import Basis
     >>> from streaming_moments.counts import CountBatch
+    >>> from streaming_moments.statistics import MomentStatistics
     >>> batch = CountBatch.from_csr([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9)
     >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
     >>> fit(statistics, n_topics=2).topics.round(2)
@@ -185,8 +186,8 @@ def fit(
 def finish(
     rows: NDArray[np.float64],
     O: NDArray[np.float64],
-    word_counts: NDArray[np.int64],
-    histogram: LengthHistogram,
+    word_counts: NDArray[Any],
+    histogram: Lengths,
     basis: Basis,
     whitening: Whitening,
     method: str,

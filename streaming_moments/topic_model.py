@@ -54,6 +54,10 @@ class TopicModel:
         Documents it was fitted on.
     vocabulary, basis : str
         Fingerprints.
+    since, until : str, optional
+        First and last day of the documents, ISO 8601, where it was fitted on a window of time.
+    half_life : float, optional
+        Days after which documents counted half: its statistics were sums of floats, not integers.
 
     Examples
     --------
@@ -76,6 +80,9 @@ class TopicModel:
     documents: int
     vocabulary: str = ""
     basis: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
@@ -128,7 +135,9 @@ class TopicModel:
     def attributes(self) -> dict[str, object]:
         """The scalars by name, as a store keeps them."""
         names = ("alpha0", "rotation", "documents", "vocabulary", "basis")
-        return {name: getattr(self, name) for name in names}
+        window = ("since", "until", "half_life")
+        given = [name for name in window if getattr(self, name) is not None]
+        return {name: getattr(self, name) for name in (*names, *given)}
 
     @classmethod
     def from_parts(
@@ -145,7 +154,11 @@ class TopicModel:
         missing += [name for name in ("alpha0", "rotation", "documents") if name not in attributes]
         if missing:
             raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
+        days = {name: attributes.get(name) for name in ("since", "until")}
+        half_life = attributes.get("half_life")
         return cls(
+            **{name: None if day is None else str(day) for name, day in days.items()},
+            half_life=None if half_life is None else float(str(half_life)),
             topics=arrays["topics"],
             weights=arrays["weights"],
             alpha0=float(str(attributes["alpha0"])),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.moments import Moments, symmetrized
 from streaming_moments.packing import pack, packed_size, unpack
-from streaming_moments.statistics import MomentStatistics
+from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import Whitening, require_topics
 
 # Rows of pair counts made float64 at a time: 4,096 core words are 8 MB.
@@ -113,7 +113,7 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
     return WhitenedMoments(tensor, W.T @ moments.M2 @ W, values[order]), W
 
 
-def whitened_tensor(statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:
+def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
     """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
 
     W has no rows outside the core, so the core words' slices hold all of T, and none of them is
@@ -126,7 +126,7 @@ def whitened_tensor(statistics: MomentStatistics, whitening: Whitening) -> NDArr
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         One block of rows.
     whitening : Whitening
         From the core moments of the same statistics.
@@ -172,7 +172,7 @@ def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     return tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0)
 
 
-def unwhitened_rows(statistics: MomentStatistics, whitening: Whitening) -> NDArray[np.float64]:
+def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
     """Rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
     Of exact moments it is, inside the core, the pseudo-inverse of W', by which the sources go back
@@ -181,7 +181,7 @@ def unwhitened_rows(statistics: MomentStatistics, whitening: Whitening) -> NDArr
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    statistics : MomentStatistics or WeightedStatistics
         One block of r rows.
     whitening : Whitening
         Of the same statistics.

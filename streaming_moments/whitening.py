@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.statistics import MomentStatistics
+from streaming_moments.lengths import Lengths
+from streaming_moments.weighted import Statistics
 
 # Beyond it every document has all topics in the same shares, and nothing tells them apart.
 _LARGEST_ALPHA0 = 1e6
@@ -28,19 +29,19 @@ class CoreMoments:
     Parameters
     ----------
     pair_counts : (core, core) int64
-        P inside the core.
+        P inside the core; float64 where documents are weighted.
     word_counts : (core,) int64
-        Counts of the core words, in tokens.
-    length_histogram : LengthHistogram
+        Counts of the core words, in tokens; float64 as well.
+    length_histogram : LengthHistogram or WeightedLengths
         For C1 and C2.
     """
 
-    pair_counts: NDArray[np.int64]
-    word_counts: NDArray[np.int64]
-    length_histogram: LengthHistogram
+    pair_counts: NDArray[Any]
+    word_counts: NDArray[Any]
+    length_histogram: Lengths
 
     @classmethod
-    def of(cls, statistics: MomentStatistics) -> CoreMoments:
+    def of(cls, statistics: Statistics) -> CoreMoments:
         """The moments inside the core of statistics of all rows.
 
         Raises
@@ -142,6 +143,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
 
     Examples
     --------
+    >>> from streaming_moments.lengths import LengthHistogram
     >>> P = np.array([[20, 4, 0], [4, 20, 0], [0, 0, 12]])
     >>> core = CoreMoments(P, np.array([12, 12, 6]), LengthHistogram.of([3] * 10))
     >>> whitening = whiten(core, Basis(np.eye(3, dtype=np.int8), 3), n_topics=2)
@@ -173,6 +175,7 @@ def positive_eigenvalues(core: CoreMoments, basis: Basis, alpha0: float = 0.0) -
 
     Examples
     --------
+    >>> from streaming_moments.lengths import LengthHistogram
     >>> core = CoreMoments(np.diag([20, 20, 0]), np.array([12, 12, 6]), LengthHistogram.of([3] * 9))
     >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
     2

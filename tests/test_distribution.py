@@ -1,6 +1,7 @@
 """The wheel, the import contract and the README."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -93,6 +94,23 @@ def test_the_python_example_of_the_readme_runs(addresses):
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip()
+
+
+def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
+    shutil.copytree(addresses / "addresses", tmp_path / "addresses")
+    [example] = blocks("toml")
+    (tmp_path / "night.toml").write_text(example)
+    command = [sys.executable, "-m", "streaming_moments", "nightly", "night.toml"]
+    codes = []
+    for _ in range(2):
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        codes.append(ran.returncode)
+    assert codes == [0, 10], ran.stdout + ran.stderr
+    assert ran.stdout == "nothing new; 0 shards counted\n"
+    reports = sorted((tmp_path / "reports").glob("night-*.json"))
+    first, second = (json.loads(path.read_text()) for path in reports)
+    assert (first["outcome"], second["outcome"]) == ("published", "nothing new")
+    assert len(first["topics"]) in (6, 8)
 
 
 def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):

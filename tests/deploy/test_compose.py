@@ -5,6 +5,8 @@ import jsonschema
 import pytest
 import yaml
 
+from streaming_moments.pipelines.nightly_config import read_config
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "compose-spec.json").read_text())
 
@@ -56,7 +58,6 @@ def test_only_the_dashboard_is_open_and_only_to_this_machine(compose):
     "path", sorted(DEPLOY.rglob("nightly.toml")), ids=lambda path: path.parent.name
 )
 def test_the_configurations_are_what_the_nightly_job_takes(path):
-    nightly_config = pytest.importorskip("streaming_moments.pipelines.nightly_config")
-    config = nightly_config.read_config(path)
+    config = read_config(path)
     assert config.cluster.scheduler
     assert config.create

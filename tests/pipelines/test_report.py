@@ -8,7 +8,8 @@ import pytest
 from streaming_moments import LengthHistogram, TopicModel
 from streaming_moments.bounds import error_radius
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.report import model_scores, status_of, topic_lines
+from streaming_moments.pipelines.report import model_scores, topic_lines
+from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy

@@ -1,0 +1,143 @@
+"""Judging: the most coherent of some models, and whether it may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from streaming_moments.drift import Drift
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.candidates import Candidate
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.night_report import Gate
+from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
+from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.row_blocks import StatisticsSource
+from streaming_moments.pipelines.select import select
+from streaming_moments.topic_model import TopicModel
+
+
+def most_coherent(
+    source: StatisticsSource,
+    section: RefitSection,
+    cluster: Cluster,
+    progress: StepProgress | None = None,
+) -> tuple[TopicModel, tuple[Candidate, ...]]:
+    """The model of the highest mean NPMI among all pairs of k and alpha0, as `select` finds it.
+
+    Parameters
+    ----------
+    source : MomentStore or WindowedStore
+        The statistics.
+    section : RefitSection
+        Values of k and of alpha0, and the method.
+    cluster : Cluster
+        Where to run.
+    progress : StepProgress, optional
+        Told of each row block.
+
+    Returns
+    -------
+    TopicModel, tuple of Candidate
+        The model with its coherence, and all that were tried.
+
+    Raises
+    ------
+    InvalidInput
+        Several are to be compared and the store keeps no co-document counts.
+    NotIdentifiable, BoundExceeded
+        The statistics hold none of them, or the memory budget does: says why.
+    """
+    pairs = list(product(section.topics, section.alpha0))
+    tried: tuple[Candidate, ...] = ()
+    if len(pairs) > 1:
+        if not source.codocuments:
+            raise InvalidInput(
+                f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
+                "counts; give one number of topics and one alpha0, or create a store with them"
+            )
+        how = (cluster, section.method, section.seed, progress)
+        selection = select(source, section.topics, section.alpha0, *how)
+        tried = selection.candidates
+        best = selection.best or next(one for one in tried if not one.refusal)
+        pairs = [(best.n_topics, best.alpha0)]
+    k, alpha0 = pairs[0]
+    model = refit(source, k, alpha0, cluster, section.method, section.seed, progress)
+    scores = coherence(source, model, cluster, progress)
+    if scores is not None:
+        model = model.with_coherence(scores.umass, scores.npmi)
+    return model, tried or (Candidate(k, alpha0, mean_npmi(model)),)
+
+
+def mean_npmi(model: TopicModel) -> float | None:
+    """Mean NPMI of the topics; None where it was not computed.
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> mean_npmi(model) is None
+    True
+    """
+    return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
+
+
+def judged(
+    model: TopicModel, published: TopicModel | None, drift: Drift, gates: GatesSection
+) -> tuple[Gate, ...]:
+    """Each condition that was asked for; one whose value is not known holds.
+
+    Parameters
+    ----------
+    model : TopicModel
+        The night's, with its coherence.
+    published : TopicModel, optional
+        Yesterday's.
+    drift : Drift
+        Of the night.
+    gates : GatesSection
+        The bounds.
+    """
+    drop = None
+    now, before = mean_npmi(model), None if published is None else mean_npmi(published)
+    if now is not None and before is not None:
+        drop = before - now
+    most = (
+        ("drop of coherence", drop, gates.max_coherence_drop),
+        ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
+    )
+    least = (
+        ("captured spectrum", model.captured, gates.min_captured),
+        ("documents", model.documents, gates.min_documents),
+        ("effective documents", drift.effective_documents, gates.min_effective_documents),
+        ("weight of the smallest topic", float(model.weights.min()), gates.min_topic_weight),
+    )
+    return (
+        *(
+            Gate(name, value, bound, value is None or value <= bound)
+            for name, value, bound in most
+            if bound is not None
+        ),
+        *(
+            Gate(name, value, bound, value >= bound)
+            for name, value, bound in least
+            if bound is not None
+        ),
+    )
+
+
+def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
+    """What does not hold, in words.
+
+    Examples
+    --------
+    >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
+    ('documents: 12, the bound is 100',)
+    """
+    return tuple(
+        f"{gate.name}: {gate.value:.6g}, the bound is {gate.bound:g}"
+        for gate in gates
+        if not gate.holds and gate.value is not None
+    )

@@ -1,0 +1,204 @@
+"""What a nightly run did, as plain values: one JSON file a night."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from streaming_moments.drift import Drift
+from streaming_moments.matching import TopicMatching
+from streaming_moments.pipelines.candidates import Candidate
+from streaming_moments.pipelines.report import RELEVANCE_WEIGHT, topic_lines
+from streaming_moments.pipelines.status import Status
+from streaming_moments.quality import top_words
+from streaming_moments.storage.folders import Folder
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+LATEST = "latest.json"
+_WORDS = 30
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step: its name, how long it took in seconds, and what it found."""
+
+    step: str
+    seconds: float
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition of publishing: the value found, its bound, and whether it holds."""
+
+    name: str
+    value: float | None
+    bound: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class TopicReport:
+    """One topic of the night's model.
+
+    Parameters
+    ----------
+    topic : int
+        Its number.
+    weight : float
+        Share of the corpus.
+    npmi : float or None
+        Coherence.
+    relevant : tuple of str
+        Most relevant words, lambda 0.7.
+    words : tuple of (str, float, float)
+        Most probable words, each with its probability in the topic and in the corpus: relevance
+        at any lambda follows.
+    """
+
+    topic: int
+    weight: float
+    npmi: float | None
+    relevant: tuple[str, ...]
+    words: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True)
+class NightReport:
+    """All that a night did and found.
+
+    Parameters
+    ----------
+    store : str
+        URL.
+    started, finished : str
+        ISO 8601, UTC.
+    outcome : {"published", "refused", "nothing new", "failed"}
+        How it ended.
+    exit_code : int
+        Of the command.
+    version : int or None
+        Of the store at the end; None if there is none.
+    steps : tuple of StepReport
+        In order.
+    counted, documents : int
+        Shards and documents counted now.
+    bad : tuple of (str, str)
+        Shards left out, each with the reason.
+    drift : Drift, optional
+        Before the rebase, if there was one.
+    rebase_reasons : tuple of str
+        Why words and basis were made anew; empty if they were not.
+    candidates : tuple of Candidate
+        Models that were tried.
+    gates : tuple of Gate
+        Conditions of publishing.
+    reasons : tuple of str
+        Why the model was refused; empty if it was not.
+    model, published, published_before : str, optional
+        Names of the night's model, and of those published after and before it.
+    topics : tuple of TopicReport
+        Of the night's model.
+    distances : tuple of tuple of float
+        (k, k) total variation between them, for a map.
+    matching : TopicMatching, optional
+        Its topics beside those published before.
+    spectrum, exact_spectrum : tuple of float
+        Eigenvalues through the basis, and exact.
+    status : Status, optional
+        Of the store at the end.
+    error : str
+        What stopped it.
+    """
+
+    store: str
+    started: str
+    finished: str = ""
+    outcome: str = "failed"
+    exit_code: int = 2
+    version: int | None = None
+    steps: tuple[StepReport, ...] = ()
+    counted: int = 0
+    documents: int = 0
+    bad: tuple[tuple[str, str], ...] = ()
+    drift: Drift | None = None
+    rebase_reasons: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    reasons: tuple[str, ...] = ()
+    model: str | None = None
+    published: str | None = None
+    published_before: str | None = None
+    topics: tuple[TopicReport, ...] = ()
+    distances: tuple[tuple[float, ...], ...] = ()
+    matching: TopicMatching | None = None
+    spectrum: tuple[float, ...] = ()
+    exact_spectrum: tuple[float, ...] = ()
+    status: Status | None = field(default=None)
+    error: str = ""
+
+
+def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, ...]:
+    """The topics of a model as a report holds them.
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.array([[0.9], [0.1]]), np.array([1.0]))
+    >>> topics_of(model, Vocabulary(("law", "sea"), core=2))[0].words
+    (('law', 0.9, 0.9), ('sea', 0.1, 0.1))
+    """
+    lines = topic_lines(model, vocabulary, 10)
+    found = []
+    for line, words in zip(lines, top_words(model.topics, _WORDS), strict=True):
+        rows = [
+            (
+                vocabulary.terms[word],
+                float(model.topics[word, line.topic]),
+                float(model.word_probabilities[word]),
+            )
+            for word in words.tolist()
+        ]
+        found.append(TopicReport(line.topic, line.weight, line.npmi, line.words, tuple(rows)))
+    return tuple(found)
+
+
+def distances_of(model: TopicModel) -> tuple[tuple[float, ...], ...]:
+    """(k, k) total variation between the topics of a model."""
+    rows = [np.abs(model.topics - topic[:, None]).sum(axis=0) / 2 for topic in model.topics.T]
+    return tuple(tuple(row.tolist()) for row in rows)
+
+
+def report_as_json(report: NightReport) -> dict[str, Any]:
+    """The report as JSON holds it; what is no number is null."""
+    content: dict[str, Any] = _finite(asdict(report))
+    return {**content, "relevance_weight": RELEVANCE_WEIGHT}
+
+
+def write_report(folder: Folder, report: NightReport) -> str:
+    """Write a report, and as the latest one as well; gives its URL.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be written.
+    """
+    content = json.dumps(report_as_json(report), ensure_ascii=False, allow_nan=False).encode()
+    name = f"night-{datetime.fromisoformat(report.started):%Y%m%dT%H%M%S%f}Z.json"
+    folder.write(name, content)
+    folder.write(LATEST, content)
+    return f"{folder.url}/{name}"
+
+
+def _finite(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return {key: _finite(value) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [_finite(value) for value in item]
+    return None if isinstance(item, float) and not math.isfinite(item) else item

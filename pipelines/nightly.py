@@ -1,0 +1,388 @@
+"""The nightly run: count what is new, measure drift, rebase if due, refit, judge, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+
+from streaming_moments.drift import Drift
+from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.matching import TopicMatching, compare_topics, numbered_like, on_all_words
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.compact import compact
+from streaming_moments.pipelines.create import create
+from streaming_moments.pipelines.drift import measure_drift
+from streaming_moments.pipelines.journal import Heartbeat, Journal
+from streaming_moments.pipelines.judging import judged, mean_npmi, most_coherent, reasons_of
+from streaming_moments.pipelines.night_report import (
+    NightReport,
+    StepReport,
+    distances_of,
+    topics_of,
+    write_report,
+)
+from streaming_moments.pipelines.nightly_config import (
+    NightlyConfig,
+    RefitSection,
+    UpdateSection,
+)
+from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.rebase import ShardsMissing, rebase
+from streaming_moments.pipelines.row_blocks import StatisticsSource
+from streaming_moments.pipelines.status import status_of
+from streaming_moments.pipelines.update import UpdateResult, update
+from streaming_moments.storage.commits import CommitLog
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.lineages import vocabulary_of
+from streaming_moments.storage.locks import Lock
+from streaming_moments.storage.shards import Shard, list_shards
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.windows import Window, windowed
+from streaming_moments.topic_model import TopicModel
+
+EXIT_PUBLISHED, EXIT_BAD_SHARDS, EXIT_NOTHING_NEW, EXIT_REFUSED = 0, 3, 10, 11
+PREFIX = "night-v"  # of the names of models, before the version they were fitted on
+
+
+def nightly(
+    config: NightlyConfig,
+    cluster: Cluster,
+    tell: Callable[[StepReport], None],
+    progress: StepProgress | None = None,
+) -> NightReport:
+    """Do what is to be done each night, and leave a report in the output folder.
+
+    Every step is a commit or several, and is looked for before it is done: a run that was killed
+    is finished by the next one.
+
+    Parameters
+    ----------
+    config : NightlyConfig
+        As `read_config` gives it.
+    cluster : Cluster
+        Where to run.
+    tell : callable
+        Called with each step when it is done.
+    progress : StepProgress, optional
+        Told of shards and row blocks.
+
+    Raises
+    ------
+    LockHeld
+        Another run is going on, or has taken this one for dead.
+    StreamingMomentsError
+        As `update`, `rebase` and `refit`: the report says how far it came.
+    """
+    begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
+    output = Folder.at(config.output, config.storage_options)
+    folder = Folder.at(config.store, config.storage_options)
+    journal = Journal(Lock.acquire(folder, config.lock_expiry), tell)
+    try:
+        beating = Heartbeat(journal, progress or Silent())
+        report = _night(begun, config, folder, cluster, journal, beating)
+        with journal.step("report") as found:
+            ended = _ended(report, journal)
+            found["url"] = write_report(output, ended)
+            found["outcome"] = ended.outcome
+        return ended
+    except StreamingMomentsError as error:
+        write_report(output, _ended(replace(begun, error=str(error)), journal))
+        raise
+    finally:
+        journal.lock.release()
+
+
+def _night(
+    report: NightReport,
+    config: NightlyConfig,
+    folder: Folder,
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> NightReport:
+    with journal.step("list") as found:
+        kind = _kind(config, folder)
+        listed = list_shards(config.shards, config.storage_options, kind, none_is_fine=True)
+        found["shards"] = len(listed)
+    store = _store(config, folder, listed, cluster, journal, progress)
+    if store is None:
+        return replace(report, outcome="nothing new", exit_code=EXIT_NOTHING_NEW)
+    updated = _updated(store, config, listed, cluster, journal, progress)
+    store = updated.store
+    report = replace(
+        report,
+        counted=updated.counted,
+        documents=updated.documents,
+        bad=tuple((error.url, error.reason) for error in updated.bad),
+        published_before=store.commit.tags.get(config.tag),
+        published=store.commit.tags.get(config.tag),
+    )
+    idle = replace(
+        report,
+        outcome="nothing new",
+        exit_code=EXIT_BAD_SHARDS if updated.bad else EXIT_NOTHING_NEW,
+    )
+    news, basis = _has_news(store), store.commit.lineage.basis
+    if not news and store.commit.staged is None:
+        return _of_store(idle, store)
+    published = None if report.published is None else store.load_model(report.published)
+    drift = _drift(store, report.published, published, config, cluster, journal, progress)
+    store, reasons = _rebased(store, drift, config, cluster, journal, progress)
+    report = replace(report, drift=drift, rebase_reasons=reasons)
+    if not news and store.commit.lineage.basis == basis:
+        # a rebase was cut off and cannot go on
+        return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
+    with journal.step("refit") as found:
+        source = _source(store, config.refit)
+        model, tried = most_coherent(source, config.refit, cluster, progress)
+        found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.rotation}
+        found |= {"npmi": mean_npmi(model), "captured": model.captured}
+    matching = None
+    if published is not None:
+        model, matching = _matched(store, model, published, config, journal)
+    with journal.step("judge") as found:
+        effective = source.length_histogram().effective_documents
+        fitted = replace(drift, effective_documents=effective)
+        gates = judged(model, published, fitted, config.gates)
+        refused = reasons_of(gates)
+        found |= {"refused": list(refused), "gates": len(gates)}
+    name = f"{PREFIX}{store.version}"
+    with journal.step("publish") as found:
+        message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
+        tag = None if refused else config.tag
+        store = store.save_model(name, model, message, tag)
+        found |= {"model": name, "published": tag is not None, "version": store.version}
+    code = EXIT_BAD_SHARDS if updated.bad else EXIT_PUBLISHED
+    return _of_store(
+        replace(
+            report,
+            outcome="refused" if refused else "published",
+            exit_code=EXIT_REFUSED if refused else code,
+            candidates=tried,
+            gates=gates,
+            reasons=refused,
+            model=name,
+            published=store.commit.tags.get(config.tag),
+            topics=topics_of(model, store.vocabulary),
+            distances=distances_of(model),
+            matching=matching,
+            spectrum=tuple(model.spectrum.tolist()),
+            exact_spectrum=tuple(model.exact_spectrum.tolist()),
+        ),
+        store,
+    )
+
+
+def _kind(config: NightlyConfig, folder: Folder) -> str | None:
+    if CommitLog(folder).latest_version() is None:
+        return None if config.create is None else config.create.format
+    return _opened(config).form.kind
+
+
+def _opened(config: NightlyConfig) -> MomentStore:
+    return MomentStore.open(config.store, storage_options=config.storage_options)
+
+
+def _store(
+    config: NightlyConfig,
+    folder: Folder,
+    listed: list[Shard],
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> MomentStore | None:
+    """The store, made if there is none; None if there is nothing to make it of yet."""
+    if CommitLog(folder).latest_version() is not None:
+        return _opened(config)
+    if config.create is None:
+        raise StoreError(
+            f"there is no store at {folder.url}; make it with `streaming-moments create`, or give "
+            "the configuration a [create] table"
+        )
+    if not listed:
+        return None
+    with journal.step("create") as found:
+        section = config.create
+        form = section.form
+        policy = None if form.holds_ids(listed[0].url) else section.policy
+        made = create(
+            config.store,
+            listed,
+            form,
+            policy,
+            section.pilot,
+            cluster,
+            section.codocuments,
+            config.update.limits,
+            config.storage_options,
+            progress,
+            section.dates,
+        )
+        found |= {"words": made.basis.n_words, "columns": made.basis.columns}
+    return made
+
+
+def _updated(
+    store: MomentStore,
+    config: NightlyConfig,
+    listed: list[Shard],
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> UpdateResult:
+    with journal.step("update") as found:
+        section = config.update
+        result = update(
+            store,
+            listed,
+            cluster,
+            section.skip_bad_shards,
+            section.limits,
+            config.storage_options,
+            progress,
+        )
+        result = replace(result, store=_compacted(result.store, section, cluster, progress))
+        found |= {
+            "counted": result.counted,
+            "already": result.already,
+            "documents": result.documents,
+            "tokens": result.tokens,
+            "outside": result.outside,
+            "bad": [error.url for error in result.bad],
+            "version": result.store.version,
+        }
+    return result
+
+
+def _has_news(store: MomentStore) -> bool:
+    """Whether the last night's model is of another state."""
+    nights = [name for name in store.models if name.startswith(PREFIX)]
+    if not nights:
+        return len(store.ledger()) > 0
+    fitted = store.at(store.models[nights[-1]].version)
+    return fitted.basis != store.basis or set(fitted.ledger()) != set(store.ledger())
+
+
+def _drift(
+    store: MomentStore,
+    name: str | None,
+    published: TopicModel | None,
+    config: NightlyConfig,
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> Drift:
+    with journal.step("drift") as found:
+        before = None if name is None else store.at(store.models[name].version)
+        topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
+        if published is not None:
+            topics, alpha0 = published.n_topics, published.alpha0
+        drift = measure_drift(store, before, topics, alpha0, cluster, progress)
+        found |= asdict(drift)
+    return drift
+
+
+def _rebased(
+    store: MomentStore,
+    drift: Drift,
+    config: NightlyConfig,
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> tuple[MomentStore, tuple[str, ...]]:
+    """The store after a rebase if one is due, or was cut off; and why it was due."""
+    reasons: tuple[str, ...] = ()
+    if store.commit.staged is not None:
+        reasons = ("a rebase was cut off",)
+    elif config.rebase is not None and not _is_young(store, config.rebase.not_again_for):
+        reasons = config.rebase.bounds.passed_by(drift)
+    if not reasons:
+        return store, ()
+    allow_missing = config.rebase is not None and config.rebase.allow_missing
+    with journal.step("rebase") as found:
+        found["reasons"] = list(reasons)
+        try:
+            result = rebase(
+                store,
+                cluster,
+                None,
+                allow_missing,
+                config.update.limits,
+                config.storage_options,
+                progress,
+            )
+        except ShardsMissing as refused:
+            # the old lineage is as good as it was: the gates judge its model
+            found["refused"] = str(refused)
+            return store, (*reasons, f"refused: {refused}")
+        found |= {
+            "shards": result.shards,
+            "left_out": [url for url, _ in result.left_out],
+            "resumed": result.resumed,
+        }
+        store = _compacted(result.store, config.update, cluster, progress)
+        found["version"] = store.version
+    return store, reasons
+
+
+def _compacted(
+    store: MomentStore, section: UpdateSection, cluster: Cluster, progress: StepProgress
+) -> MomentStore:
+    if 0 < section.compact_after <= len(store.commit.segments):
+        return compact(store, cluster, progress, section.compact_by)
+    return store
+
+
+def _is_young(store: MomentStore, age: timedelta) -> bool:
+    """Whether the lineage is younger than this."""
+    born = next(part for part in store.log() if part.operation in ("create", "rebase"))
+    return datetime.now(UTC) - datetime.fromisoformat(born.time) < age
+
+
+def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:
+    """The whole store, or the days at its end that are asked for."""
+    since = None
+    if section.window_days is not None:
+        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
+        if days:  # without any, the window says what is lacking
+            since = max(days) - timedelta(days=section.window_days - 1)
+        else:
+            since = datetime.now(UTC).date()
+    window = Window(since, None, section.half_life_days)
+    return windowed(store, window)
+
+
+def _matched(
+    store: MomentStore,
+    model: TopicModel,
+    published: TopicModel,
+    config: NightlyConfig,
+    journal: Journal,
+) -> tuple[TopicModel, TopicMatching]:
+    """The model under the numbers of the published one."""
+    with journal.step("match") as found:
+        before, after = published.topics, model.topics
+        if published.vocabulary != model.vocabulary:
+            words = vocabulary_of(store, published)
+            before, after = on_all_words(before, words, after, store.vocabulary)
+        matching = compare_topics(before, after, config.refit.rule)
+        renumbered, matching = numbered_like(model, matching)
+        found |= {
+            "kept": len(matching.kept),
+            "furthest": max((pair.distance for pair in matching.kept), default=None),
+            "born": [lone.topic for lone in matching.born],
+            "gone": [lone.topic for lone in matching.gone],
+            "split": [mix.whole for mix in matching.split],
+            "merged": [mix.whole for mix in matching.merged],
+        }
+    return renumbered, matching
+
+
+def _of_store(report: NightReport, store: MomentStore) -> NightReport:
+    return replace(report, version=store.version, status=status_of(store))
+
+
+def _ended(report: NightReport, journal: Journal) -> NightReport:
+    finished = datetime.now(UTC).isoformat(timespec="microseconds")
+    return replace(report, finished=finished, steps=tuple(journal.steps))

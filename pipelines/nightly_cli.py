@@ -1,0 +1,147 @@
+"""The command line, fifth part: what runs every night, and the steps of it by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import click
+import structlog
+
+from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.night_report import StepReport
+from streaming_moments.pipelines.nightly import nightly as run_nightly
+from streaming_moments.pipelines.nightly_config import read_config
+from streaming_moments.pipelines.options import (
+    Session,
+    cluster_options,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    storage_option,
+    worker_timeout_option,
+)
+from streaming_moments.pipelines.plan_cli import cli
+from streaming_moments.pipelines.rebase import pilot_of
+from streaming_moments.pipelines.rebase import rebase as rebase_store
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.store import MomentStore
+
+__all__ = ["cli"]  # with the commands of all parts
+
+
+@cli.command()
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
+def nightly(config: str, json_output: bool) -> int:
+    """Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.
+
+    Exit codes beside those of all commands: 0 published, 10 nothing new, 11 refused by a gate.
+    """
+    wanted = read_config(config)
+    log = _logger().bind(store=wanted.store)
+
+    def tell(step: StepReport) -> None:
+        log.info(step.step, seconds=step.seconds, **step.values)
+        if json_output:
+            click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
+
+    place = wanted.cluster
+    session = Session(place.scheduler, place.workers, place.memory, place.worker_timeout)
+    with running(session) as (cluster, progress):
+        report = run_nightly(wanted, cluster, tell, progress)
+    if not json_output:
+        reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
+        model = f", model {report.model}" if report.model else ""
+        click.echo(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+    for url, reason in report.bad:
+        log.warning("left out", shard=url, reason=reason)
+    return report.exit_code
+
+
+@cli.command()
+@click.argument("store")
+@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@click.option("--vocabulary-size", type=int, help="Terms at most [as before].")
+@click.option("--core", type=int, help="Core words at most [as before].")
+@click.option("--max-topics", type=int, help="Topics the sketch serves [as before].")
+@click.option("--min-documents", type=int, help="A term's passages, least [as before].")
+@click.option(
+    "--max-document-fraction", type=float, help="A term's share of them, most [as before]."
+)
+@click.option("--pilot-documents", type=int, help="Passages to sample [as before].")
+@click.option("--seed", type=click.IntRange(0), help="Of the sample and the basis [as before].")
+@limit_options
+@worker_timeout_option
+@cluster_options
+@storage_option
+@json_option
+def rebase(
+    store: str,
+    allow_missing: bool,
+    worker_timeout: timedelta,
+    max_document_bytes: int,
+    max_row_group_bytes: int | None,
+    storage_options: dict[str, Any] | None,
+    scheduler: str | None,
+    workers: int,
+    memory: int | None,
+    json_output: bool,
+    **pilot: Any,
+) -> None:
+    """Give STORE new words and a new basis, and count the shards it holds once more.
+
+    Older versions keep theirs. Killed on the way, the same command goes on where it was.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    given = {name: value for name, value in pilot.items() if value is not None}
+    options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
+    with running(Session(scheduler, workers, memory, worker_timeout)) as (cluster, progress):
+        result = rebase_store(
+            opened,
+            cluster,
+            options,
+            allow_missing,
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
+            storage_options,
+            progress,
+        )
+    if json_output:
+        print_json(
+            {
+                "store": result.store.url,
+                "version": result.store.version,
+                "shards": result.shards,
+                "documents": result.store.commit.documents,
+                "words": result.store.basis.n_words,
+                "left_out": [{"url": url, "reason": why} for url, why in result.left_out],
+                "resumed": result.resumed,
+            }
+        )
+        return
+    click.echo(
+        f"version {result.store.version}: {result.shards} shards counted on "
+        f"{result.store.basis.n_words:,} new words; fit it by `streaming-moments refit`"
+    )
+    for url, reason in result.left_out:
+        click.echo(f"left out {url}: {reason}", err=True)
+
+
+def _logger() -> structlog.stdlib.BoundLogger:
+    """A logger of one line an event on standard error, JSON where nobody looks on."""
+    shown: Any = structlog.processors.JSONRenderer(ensure_ascii=False)
+    if sys.stderr.isatty():
+        shown = structlog.dev.ConsoleRenderer()
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            shown,
+        ],
+    )
+    return logger

@@ -1,0 +1,280 @@
+"""Configuration of the nightly run: a TOML file, checked key by key before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import click
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from streaming_moments.decompositions import Method
+from streaming_moments.drift import DriftBounds
+from streaming_moments.errors import InvalidInput
+from streaming_moments.matching import MatchingRule
+from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
+from streaming_moments.pipelines.compact import COMPACT_AFTER
+from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.options import Bytes, Duration
+from streaming_moments.storage.dates import Bucket, DateSource
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.tokens import TokenPolicy
+
+_STRICT = ConfigDict(extra="forbid")
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+
+
+def _by_click(kind: click.ParamType[Any]) -> BeforeValidator:
+    """What the command line takes: "4GB", "6h"."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return kind.convert(value, None, None)
+        except click.BadParameter as error:
+            raise ValueError(error.message) from error
+
+    return BeforeValidator(convert)
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+Size = Annotated[int, _by_click(Bytes())]
+Time = Annotated[timedelta, _by_click(Duration())]
+Share = Annotated[float, Field(ge=0, le=1)]
+Topics = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(_listed)
+]
+Alphas = Annotated[
+    tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1), BeforeValidator(_listed)
+]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CreateSection:
+    """How the store is made on the first night; keys as the options of `create`."""
+
+    format: str | None = None
+    text_column: str = "text"
+    ids_column: str | None = None
+    counts_column: str | None = None
+    languages: tuple[str, ...] = ()
+    stop_words: tuple[str, ...] = ()
+    min_length: int = 2
+    passage_words: int | None = None
+    date_column: str | None = None
+    date_pattern: str | None = None
+    codocuments: bool = True
+    vocabulary_size: int = 10_000
+    core: int = 4096
+    max_topics: int = 32
+    min_documents: int = 5
+    max_document_fraction: Share = 0.5
+    pilot_documents: int = 20_000
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def form(self) -> ShardFormat:
+        """How documents lie in shards."""
+        return ShardFormat(self.format, self.text_column, self.ids_column, self.counts_column)
+
+    @property
+    def policy(self) -> TokenPolicy:
+        """What makes a text into tokens."""
+        return TokenPolicy.for_languages(
+            self.languages, self.min_length, self.passage_words, self.stop_words
+        )
+
+    @property
+    def dates(self) -> DateSource:
+        """Where the days of documents are."""
+        return DateSource(self.date_column, self.date_pattern)
+
+    @property
+    def pilot(self) -> PilotOptions:
+        """How vocabulary and basis are made."""
+        return PilotOptions(
+            **{part.name: getattr(self, part.name) for part in fields(PilotOptions)}
+        )
+
+
+@dataclass(frozen=True, config=_STRICT)
+class UpdateSection:
+    """How new shards are counted."""
+
+    skip_bad_shards: bool = True
+    compact_after: Annotated[int, Field(ge=0)] = COMPACT_AFTER
+    compact_by: Bucket = "day"
+    max_document_bytes: Size = 8 << 20
+
+    @property
+    def limits(self) -> ReadLimits:
+        """Bounds on documents."""
+        return ReadLimits(self.max_document_bytes)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RebaseSection:
+    """From which drift on words and basis are made anew; what is not given never is a reason."""
+
+    min_captured: Share | None = None
+    max_outside_share: Share | None = None
+    max_pair_distance: Share | None = None
+    allow_missing: bool = False
+    not_again_for: Time = timedelta(days=7)
+
+    @property
+    def bounds(self) -> DriftBounds:
+        """The drift that is allowed."""
+        return DriftBounds(self.min_captured, self.max_outside_share, None, self.max_pair_distance)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RefitSection:
+    """Topics and alpha0: one value, or a list of which the most coherent is taken; and how."""
+
+    topics: Topics
+    alpha0: Alphas = (0.1,)
+    method: Method = "joint"
+    seed: Annotated[int, Field(ge=0)] = 0
+    window_days: Annotated[int, Field(ge=1)] | None = None
+    half_life_days: Annotated[float, Field(gt=0)] | None = None
+    same_topic_within: Share = MatchingRule().furthest
+
+    @property
+    def rule(self) -> MatchingRule:
+        """When two topics are one."""
+        return MatchingRule(furthest=self.same_topic_within)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class GatesSection:
+    """What a model must hold to be published; what is not given is not asked for."""
+
+    max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
+    min_captured: Share | None = None
+    max_pair_distance: Share | None = None
+    min_documents: Annotated[int, Field(ge=0)] = 0
+    min_effective_documents: Annotated[float, Field(ge=0)] | None = None
+    min_topic_weight: Share = 0.0
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ClusterSection:
+    """Where it runs, as the options of every command."""
+
+    scheduler: str | None = None
+    workers: Annotated[int, Field(ge=0)] = 0
+    memory: Size | None = None
+    worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class NightlyConfig:
+    """All that a nightly run is told.
+
+    Parameters
+    ----------
+    store : str
+        URL of the store.
+    shards : tuple of str
+        Patterns of shards; those that match nothing yet are no error.
+    output : str
+        URL of the folder for reports.
+    refit : RefitSection
+        Topics, alpha0 and method.
+    create : CreateSection, optional
+        How the store is made if there is none; without it that is an error.
+    update, rebase, gates, cluster : sections
+        The other steps; without [rebase] there never is one.
+    tag : str
+        The tag that stands for the published model.
+    lock_expiry : timedelta
+        After so long without a word a run counts as dead, and the next takes over.
+    storage_options : mapping
+        fsspec options of cloud URLs; never stored.
+    """
+
+    store: str
+    shards: Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
+    output: str
+    refit: RefitSection
+    create: CreateSection | None = None
+    update: UpdateSection = UpdateSection()
+    rebase: RebaseSection | None = None
+    gates: GatesSection = GatesSection()
+    cluster: ClusterSection = ClusterSection()
+    tag: str = "published"
+    lock_expiry: Time = timedelta(hours=6)
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+
+def read_config(path: str | Path) -> NightlyConfig:
+    """The configuration in a TOML file.
+
+    Raises
+    ------
+    InvalidInput
+        The file cannot be read, is no TOML, or has a key that is unknown, missing or of a value
+        that is none: names each, and for an unknown one the nearest known.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
+    return config_of(content, str(path))
+
+
+def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
+    """The configuration that a TOML document describes; errors as `read_config`.
+
+    Examples
+    --------
+    >>> content = {"store": "s", "shards": "*.txt", "output": "r", "refit": {"topics": 5}}
+    >>> config_of(content, "night.toml").refit.topics
+    (5,)
+    >>> config_of({**content, "refit": {"topic": 5}}, "night.toml")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic', did you mean \
+'topics'?; [refit] lacks 'topics'
+    """
+    try:
+        return TypeAdapter(NightlyConfig).validate_python(content)
+    except ValidationError as refused:
+        told = [_problem(error) for error in refused.errors(include_url=False)]
+    # what is unknown comes first: it is often why another key is missing
+    told.sort(key=lambda line: "has no key" not in line)
+    raise InvalidInput(f"{where}: {'; '.join(told)}")
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    # a union names its member, and a list its places: neither is a key
+    place = [str(part) for part in error["loc"] if isinstance(part, str)]
+    place = [part for part in place if not part.endswith("Section")]
+    section, key = place[:-1], place[-1] if place else ""
+    within = f"[{'.'.join(section)}]" if section else "the top of it"
+    if error["type"] in _UNKNOWN:
+        near = difflib.get_close_matches(key, _keys(section), n=1, cutoff=0)
+        return f"{within} has no key {key!r}, did you mean {near[0]!r}?"
+    if error["type"] in ("missing", "missing_argument"):
+        return f"{within} lacks {key!r}"
+    return f"{within}: {key}: {error['msg']}"
+
+
+def _keys(section: list[str]) -> list[str]:
+    kind: Any = NightlyConfig
+    for name in section:
+        hint = get_type_hints(kind)[name]
+        kind = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), kind)
+    return [part.name for part in fields(kind)]

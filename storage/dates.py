@@ -1,0 +1,159 @@
+"""Dates: of which days the documents of a shard or a segment are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal
+
+from streaming_moments.errors import InvalidInput
+
+NO_PATTERN = "none"
+_ISO = ("%Y-%m-%d", "%Y/%m/%d")
+_DIGITS = {"%Y": r"(?P<year>\d{4})", "%m": r"(?P<month>\d{2})", "%d": r"(?P<day>\d{2})"}
+
+Bucket = Literal["day", "month", "year", "all"]
+
+
+@dataclass(frozen=True, order=True)
+class DateRange:
+    """Days from `first` to `last`, both among them.
+
+    Raises
+    ------
+    InvalidInput
+        The last day is before the first.
+
+    Examples
+    --------
+    >>> days = DateRange(date(2026, 11, 20), date(2026, 11, 21))
+    >>> days | DateRange(date(2026, 11, 30), date(2026, 11, 30))
+    DateRange(first=datetime.date(2026, 11, 20), last=datetime.date(2026, 11, 30))
+    >>> str(days), days.middle.isoformat()
+    ('2026-11-20 to 2026-11-21', '2026-11-20')
+    """
+
+    first: date
+    last: date
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise InvalidInput(f"{self.last} is before {self.first}; give the earlier day first")
+
+    def __or__(self, other: DateRange) -> DateRange:
+        return DateRange(min(self.first, other.first), max(self.last, other.last))
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
+
+    @property
+    def middle(self) -> date:
+        """The day in the middle, the earlier of two."""
+        return self.first + (self.last - self.first) // timedelta(days=2) * timedelta(days=1)
+
+    def to_json(self) -> list[str]:
+        """First and last day, ISO 8601."""
+        return [self.first.isoformat(), self.last.isoformat()]
+
+    @classmethod
+    def from_json(cls, content: Any) -> DateRange:
+        """Range that `to_json` described; ValueError or TypeError if it is none."""
+        first, last = content
+        return cls(date.fromisoformat(first), date.fromisoformat(last))
+
+    def bucket(self, by: Bucket) -> tuple[date, date]:
+        """First day of the days, months or years in which it begins and ends.
+
+        Examples
+        --------
+        >>> one = DateRange(date(2026, 11, 20), date(2026, 11, 20))
+        >>> two = DateRange(date(2026, 11, 1), date(2026, 11, 9))
+        >>> one.bucket("month") == two.bucket("month"), one.bucket("day") == two.bucket("day")
+        (True, False)
+        """
+        return _rounded(self.first, by), _rounded(self.last, by)
+
+
+@dataclass(frozen=True)
+class DateSource:
+    """Where the day of a document is to be found.
+
+    Parameters
+    ----------
+    column : str, optional
+        Parquet column, or field of JSON Lines, with dates, times or texts that begin with one.
+    pattern : str, optional
+        How a shard's URL holds one day, with %Y, %m and %d, such as "%Y%m%d"; "none" if it holds
+        none. By default ISO dates are found, "2026-11-21" and "2026/11/21".
+
+    Raises
+    ------
+    InvalidInput
+        Both, or a pattern without one of the three.
+
+    Examples
+    --------
+    >>> str(DateSource().in_url("s3://corpus/2026/11/21/part-1.parquet"))
+    '2026-11-21'
+    >>> DateSource(pattern="day-%Y%m%d").in_url("s3://corpus/day-20261121.txt").first.day
+    21
+    >>> DateSource().in_url("s3://corpus/part-1.parquet") is None
+    True
+    """
+
+    column: str | None = None
+    pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.pattern is None or self.pattern == NO_PATTERN:
+            return
+        if self.column is not None:
+            raise InvalidInput("dates are in a column or in the URLs; give one of the two")
+        for part in _DIGITS:
+            if self.pattern.count(part) != 1:
+                raise InvalidInput(
+                    f"the date pattern {self.pattern!r} needs %Y, %m and %d once each, as in "
+                    f'"%Y-%m-%d"; or "{NO_PATTERN}" for URLs without dates'
+                )
+
+    def in_url(self, url: str) -> DateRange | None:
+        """The day that a URL names, the last if several; None if none."""
+        if self.pattern == NO_PATTERN:
+            return None
+        found: list[tuple[int, date]] = []
+        for pattern in _ISO if self.pattern is None else (self.pattern,):
+            for match in re.finditer(_expression(pattern), url):
+                year, month, day = (int(match[name]) for name in ("year", "month", "day"))
+                try:
+                    found.append((match.start(), date(year, month, day)))
+                except ValueError:
+                    continue  # digits that are no date, such as a part number
+        if not found:
+            return None
+        day_named = max(found)[1]
+        return DateRange(day_named, day_named)
+
+    def to_json(self) -> dict[str, str | None]:
+        """Description that JSON can hold."""
+        return {"column": self.column, "pattern": self.pattern}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> DateSource:
+        """Source that `to_json` described."""
+        return cls(content.get("column"), content.get("pattern"))
+
+
+def _expression(pattern: str) -> str:
+    parts = re.split(r"(%[Ymd])", pattern)
+    inner = "".join(_DIGITS.get(part) or re.escape(part) for part in parts)
+    return rf"(?<!\d){inner}(?!\d)"
+
+
+def _rounded(day: date, by: Bucket) -> date:
+    if by == "all":
+        return date.min
+    if by == "year":
+        return day.replace(month=1, day=1)
+    return day.replace(day=1) if by == "month" else day

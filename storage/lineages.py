@@ -1,0 +1,269 @@
+"""Lineages: a new vocabulary and basis gathered aside, and adopted by one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from streaming_moments.basis import Basis
+from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
+from streaming_moments.storage.changes import require_bound
+from streaming_moments.storage.foundations import (
+    read_basis,
+    read_vocabulary,
+    require_matching,
+    write_basis,
+    write_vocabulary,
+)
+from streaming_moments.storage.layout import row_blocks_for, segment_folder
+from streaming_moments.storage.ledger import Ledger, ShardsAlreadyCounted, read_ledger
+from streaming_moments.storage.segments import Segment
+from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.versions import Commit, Staging
+from streaming_moments.topic_model import TopicModel
+from streaming_moments.vocabulary import Vocabulary
+
+
+class LineageBehind(StreamingMomentsError):
+    """A staged lineage has not counted all shards of the store; `urls` names those it lacks."""
+
+    def __init__(self, urls: tuple[str, ...]) -> None:
+        super().__init__(urls)
+        self.urls = urls
+
+    def __str__(self) -> str:
+        return (
+            f"the staged lineage has not counted {len(self.urls)} shards of the store, such as "
+            f"{self.urls[0]}; run `streaming-moments rebase` again"
+        )
+
+
+class LineageAstray(StreamingMomentsError):
+    """A staged lineage has counted what the store no longer holds."""
+
+
+def stage(
+    store: MomentStore,
+    vocabulary: Vocabulary,
+    policy: TokenPolicy | None,
+    basis: Basis,
+    pilot: Mapping[str, Any],
+    message: str = "",
+) -> MomentStore:
+    """Begin a lineage aside, instead of any other that was begun.
+
+    The state, the ledger and all readers stay as they are.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis
+        Of the new lineage.
+    pilot : mapping
+        How they were made, as JSON.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    ForeignStatistics
+        Vocabulary, policy and basis do not belong together.
+    StoreError
+        The store cannot be written.
+    """
+    require_matching(vocabulary, policy, basis)
+    write_vocabulary(store.folder, vocabulary, policy)
+    write_basis(store.folder, basis)
+    store.folder.sync("")
+
+    def change(head: Commit) -> Commit:
+        lineage = replace(
+            head.lineage,
+            vocabulary=vocabulary.fingerprint,
+            basis=basis.fingerprint,
+            row_blocks=row_blocks_for(basis),
+            pilot=pilot,
+        )
+        return head.successor("stage", message, staged=Staging(lineage))
+
+    return store.extended(change)
+
+
+def staged_store(store: MomentStore) -> MomentStore:
+    """The staged lineage as a store to gather for and to read; nothing is committed through it.
+
+    Raises
+    ------
+    StoreError
+        No lineage is staged.
+    """
+    staged = require_staged(store.commit)
+    # a version that exists already: a commit on top of it would be refused as a conflict
+    aside = replace(
+        store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
+    )
+    return replace(store, commit=aside, basis=read_basis(store.folder, staged.lineage.basis))
+
+
+def stage_segment(
+    store: MomentStore, segment: Segment, message: str = "", known: Ledger = Ledger({})
+) -> MomentStore:
+    """Commit a sealed segment to the staged lineage.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    segment : Segment
+        Of the staged lineage's basis.
+    message : str
+        For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
+
+    Raises
+    ------
+    ShardsAlreadyCounted
+        Some of its shards are counted there already.
+    ForeignStatistics
+        A segment of another basis.
+    BoundExceeded
+        Sums could pass 2^62.
+    StoreError
+        No lineage is staged, or the store cannot be written.
+    """
+
+    def change(head: Commit) -> Commit:
+        staged = require_staged(head)
+        if segment.basis != staged.lineage.basis:
+            raise ForeignStatistics(
+                f"the segment is of basis {short(segment.basis)}, the staged lineage of "
+                f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
+            )
+        ledger = read_ledger(store.folder, staged.segments, known)
+        already = ledger.counted([record.url for record in segment.shards])
+        if already:
+            raise ShardsAlreadyCounted(already)
+        segments = (*staged.segments, segment.reference)
+        require_bound(segments)
+        return head.successor("stage", message, staged=replace(staged, segments=segments))
+
+    return store.extended(change, [segment_folder(segment.reference.id)])
+
+
+def adopt(
+    store: MomentStore,
+    left_out: Mapping[str, str] | None = None,
+    message: str = "",
+    known: Ledger = Ledger({}),
+) -> MomentStore:
+    """Let the staged lineage take the place of the store's: one commit.
+
+    Versions before keep their lineage, and are read as they were.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    left_out : mapping, optional
+        Shards of the store that the new lineage need not have, each with the reason.
+    message : str
+        For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
+
+    Raises
+    ------
+    LineageBehind
+        Shards that another writer has counted meanwhile are lacking.
+    LineageAstray
+        Shards were forgotten meanwhile, or replaced: what is staged has to be gathered anew.
+    StoreError
+        No lineage is staged, or the store cannot be written.
+    """
+    spared = dict(left_out or {})
+
+    def change(head: Commit) -> Commit:
+        staged = require_staged(head)
+        here = {
+            record.url: record.fingerprint
+            for record in read_ledger(store.folder, head.segments, store.ledger())
+        }
+        there = {
+            record.url: record.fingerprint
+            for record in read_ledger(store.folder, staged.segments, known)
+        }
+        for url, mark in there.items():
+            if here.get(url) != mark:
+                raise LineageAstray(
+                    f"{url} was forgotten, or replaced, while the new lineage was gathered; run "
+                    "`streaming-moments rebase` again, which begins anew"
+                )
+        lacking = tuple(url for url in here if url not in there and url not in spared)
+        if lacking:
+            raise LineageBehind(lacking)
+        skipped = tuple((url, reason) for url, reason in spared.items() if url not in there)
+        return head.successor(
+            "rebase",
+            message,
+            lineage=staged.lineage,
+            segments=staged.segments,
+            staged=None,
+            skipped=skipped,
+        )
+
+    return store.extended(change)
+
+
+def require_staged(commit: Commit) -> Staging:
+    """The staged lineage of a version.
+
+    Raises
+    ------
+    StoreError
+        There is none.
+    """
+    if commit.staged is None:
+        raise StoreError(
+            f"version {commit.version} has no staged lineage: it was adopted or given up; run "
+            "`streaming-moments rebase` again"
+        )
+    return commit.staged
+
+
+def vocabulary_of(store: MomentStore, model: TopicModel) -> Vocabulary:
+    """The words of a model, which may be of an earlier lineage than the store's version.
+
+    Raises
+    ------
+    StoreError
+        The vocabulary is missing or damaged.
+    """
+    if model.vocabulary in ("", store.commit.lineage.vocabulary):
+        return store.vocabulary
+    return read_vocabulary(store.folder, model.vocabulary)[0]
+
+
+def store_for(store: MomentStore, name: str, model: TopicModel) -> MomentStore:
+    """The store with the words of a model: at the version it was fitted on, if they are others.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At a version that has the model.
+    name : str
+        Of the model, no tag.
+    model : TopicModel
+        The model.
+
+    Raises
+    ------
+    StoreError
+        That version is not whole.
+    """
+    if model.vocabulary in ("", store.commit.lineage.vocabulary):
+        return store
+    return store.at(store.models[name].version)
