@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test faults bench paper lint deploy-lock deploy-check clean
+.PHONY: help install demo test faults bench paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make deploy-lock  the image's dependencies anew, with hashes"
 	@echo "make deploy-check the image's installation in a fresh virtual environment, minutes"
+	@echo "make times  the seconds of a plan beside those of a real run, on a quiet machine"
 	@echo "make clean  remove the virtual environment and caches"
 
 install: $(STAMP)
@@ -59,6 +60,9 @@ deploy-lock: install
 
 deploy-check: install
 	STREAMING_MOMENTS_DEPLOY=long $(BIN)/python -m pytest tests/deploy
+
+times: install
+	STREAMING_MOMENTS_TIMES=1 $(BIN)/python -m pytest -s tests/pipelines/test_plan.py -k takes_the_time
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

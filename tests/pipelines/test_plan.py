@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,6 @@ PROGRAMME = Path(__file__).with_name("planned_run.py")
 LETTERS = "abcdefghij"
 WORDS, TOPICS, SHARDS = 12_000, 20, 12
 MEMORY = 1200 << 20
-# share of the time that other programs may take: caches and locks are theirs too, then
-BUSY = 0.25
 STEPS = ("create", "update", "refit")
 
 
@@ -77,13 +76,6 @@ def compared(corpus, tmp_path_factory):
     return comparison(corpus, tmp_path_factory.mktemp("real") / "store")
 
 
-def taken_by_others(compared):
-    """Share of the time of a run that other programs took."""
-    real = compared["real"]["seconds"]
-    clock = sum(real[f"{step} by the clock"] for step in STEPS)
-    return 1 - sum(real[step] for step in STEPS) / clock
-
-
 def furthest(compared):
     """How far the plan of a step is off, as a factor."""
     real, planned = compared["real"]["seconds"], compared["planned"]["seconds"]
@@ -91,14 +83,15 @@ def furthest(compared):
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 
 
+@pytest.mark.skipif(
+    "STREAMING_MOMENTS_TIMES" not in os.environ, reason="needs a quiet machine: make times"
+)
 def test_a_real_run_takes_the_time_that_was_planned(corpus, compared, tmp_path):
     runs = [compared]
     while furthest(runs[-1]) >= 1.5 and len(runs) < 3:
         runs.append(comparison(corpus, tmp_path / f"store-{len(runs)}"))
-    taken = taken_by_others(runs[-1])
-    if furthest(runs[-1]) >= 1.5 and taken > BUSY:
-        pytest.skip(f"other programs took {taken:.0%} of the time: run it on a quieter machine")
-    assert furthest(runs[-1]) < 1.5, runs
+    print([[run[which]["seconds"] for which in ("real", "planned")] for run in runs])
+    assert furthest(runs[-1]) < 1.5
 
 
 def test_a_real_run_holds_no_more_than_was_planned(compared):
