@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 import cloudpickle
 import numpy as np
@@ -214,6 +215,8 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # a shell that runs the tests in the background has it ignored
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     ) as job:
         while not reading(psutil.Process(job.pid), long):
             assert job.poll() is None, "it ended too soon"
