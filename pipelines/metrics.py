@@ -24,20 +24,20 @@ class RunMetrics:
     ----------
     store : str
         URL; a label of every metric.
-    version : int
+    version : int or None
         Of the store.
-    documents, tokens, shards : int
+    documents, tokens, shards : int or None
         In the store.
-    state_bytes : int
+    state_bytes : int or None
         Of its statistics.
-    commit_time : float
+    commit_time : float or None
         Of the latest commit, in Unix seconds: its age is `time()` less it.
     finished : float
         When the run ended, in Unix seconds.
     exit_code : int
         Of the run.
     last_success : float, optional
-        When a run last ended well (codes 0 and 10), in Unix seconds.
+        When a run last published a model, in Unix seconds.
     step_seconds : mapping
         Seconds by step.
     captured, outside_share, effective_documents, pair_distance : float, optional
@@ -47,12 +47,12 @@ class RunMetrics:
     """
 
     store: str
-    version: int
-    documents: int
-    tokens: int
-    shards: int
-    state_bytes: int
-    commit_time: float
+    version: int | None
+    documents: int | None
+    tokens: int | None
+    shards: int | None
+    state_bytes: int | None
+    commit_time: float | None
     finished: float
     exit_code: int
     last_success: float | None = None
@@ -88,7 +88,7 @@ def metrics_text(metrics: RunMetrics) -> bytes:
         ("run_exit_code", "Exit code of the last run.", metrics.exit_code),
         (
             "last_success_timestamp_seconds",
-            "Time at which a run last ended well.",
+            "Time at which a run last published a model.",
             metrics.last_success,
         ),
         (
@@ -119,6 +119,23 @@ def metrics_text(metrics: RunMetrics) -> bytes:
     return generate_latest(registry)
 
 
+def require_collected(path: str | Path) -> None:
+    """Raise unless the node exporter reads a file of this name, and its folder is there.
+
+    Raises
+    ------
+    InvalidInput
+        A name that the node exporter would not read.
+    StoreError
+        There is no such folder.
+    """
+    place = Path(path)
+    if place.suffix != _SUFFIX:
+        raise InvalidInput(f"{place} does not end in {_SUFFIX}; the node exporter reads no other")
+    if not place.parent.is_dir():
+        raise StoreError(f"{place.parent} is no folder; make the folder, or name another")
+
+
 def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
     """Write the metrics to a local file, which is at any time the old one or the new one, whole.
 
@@ -134,11 +151,10 @@ def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
     InvalidInput
         A name that the node exporter would not read.
     StoreError
-        The folder cannot be written.
+        The folder is missing or cannot be written.
     """
+    require_collected(path)
     place = Path(path)
-    if place.suffix != _SUFFIX:
-        raise InvalidInput(f"{place} does not end in {_SUFFIX}; the node exporter reads no other")
     try:
         # another suffix: half a file is not collected
         handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")

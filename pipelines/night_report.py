@@ -21,7 +21,8 @@ from streaming_moments.storage.folders import Folder
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
-LATEST = "latest.json"
+LATEST = "latest"
+EXIT_FAULT, EXIT_FAILED = 1, 2  # as of every command
 _WORDS = 30
 
 
@@ -104,6 +105,8 @@ class NightReport:
         Why the model was refused; empty if it was not.
     model, published, published_before : str, optional
         Names of the night's model, and of those published after and before it.
+    last_published : str, optional
+        When a run last published a model, this one or an earlier, ISO 8601.
     topics : tuple of TopicReport
         Of the night's model.
     distances : tuple of tuple of float
@@ -122,7 +125,7 @@ class NightReport:
     started: str
     finished: str = ""
     outcome: str = "failed"
-    exit_code: int = 2
+    exit_code: int = EXIT_FAILED
     version: int | None = None
     steps: tuple[StepReport, ...] = ()
     counted: int = 0
@@ -136,6 +139,7 @@ class NightReport:
     model: str | None = None
     published: str | None = None
     published_before: str | None = None
+    last_published: str | None = None
     topics: tuple[TopicReport, ...] = ()
     distances: tuple[tuple[float, ...], ...] = ()
     matching: TopicMatching | None = None
@@ -190,9 +194,26 @@ def write_report(folder: Folder, report: NightReport) -> str:
         The folder cannot be written.
     """
     content = json.dumps(report_as_json(report), ensure_ascii=False, allow_nan=False).encode()
-    name = f"night-{datetime.fromisoformat(report.started):%Y%m%dT%H%M%S%f}Z.json"
+    return write_beside(folder, report, ".json", content)
+
+
+def write_beside(folder: Folder, report: NightReport, suffix: str, content: bytes) -> str:
+    """Write a file of a night under the name of its report, and as the latest; gives its URL.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be written.
+
+    Examples
+    --------
+    >>> report = NightReport("store", "2026-05-01T03:15:00+00:00")
+    >>> write_beside(Folder.at("memory://reports"), report, ".txt", b"no topics")
+    'memory://reports/night-20260501T031500000000Z.txt'
+    """
+    name = f"night-{datetime.fromisoformat(report.started):%Y%m%dT%H%M%S%f}Z{suffix}"
     folder.write(name, content)
-    folder.write(LATEST, content)
+    folder.write(f"{LATEST}{suffix}", content)
     return f"{folder.url}/{name}"
 
 

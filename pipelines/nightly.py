@@ -15,12 +15,16 @@ from streaming_moments.pipelines.create import create
 from streaming_moments.pipelines.drift import measure_drift
 from streaming_moments.pipelines.journal import Heartbeat, Journal
 from streaming_moments.pipelines.judging import judged, mean_npmi, most_coherent, reasons_of
+from streaming_moments.pipelines.metrics import require_collected
+from streaming_moments.pipelines.night_files import write_night
+from streaming_moments.pipelines.night_history import NightHistory, read_history
 from streaming_moments.pipelines.night_report import (
+    EXIT_FAILED,
+    EXIT_FAULT,
     NightReport,
     StepReport,
     distances_of,
     topics_of,
-    write_report,
 )
 from streaming_moments.pipelines.nightly_config import (
     NightlyConfig,
@@ -51,7 +55,7 @@ def nightly(
     tell: Callable[[StepReport], None],
     progress: StepProgress | None = None,
 ) -> NightReport:
-    """Do what is to be done each night, and leave a report in the output folder.
+    """Do what is to be done each night; leave a report and a page of it, and metrics if asked to.
 
     Every step is a commit or several, and is looked for before it is done: a run that was killed
     is finished by the next one.
@@ -74,21 +78,28 @@ def nightly(
     StreamingMomentsError
         As `update`, `rebase` and `refit`: the report says how far it came.
     """
+    if config.metrics is not None:
+        require_collected(config.metrics.textfile)
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
     output = Folder.at(config.output, config.storage_options)
     folder = Folder.at(config.store, config.storage_options)
-    journal = Journal(Lock.acquire(folder, config.lock_expiry), tell)
+    journal, history = Journal(Lock.acquire(folder, config.lock_expiry), tell), NightHistory()
     try:
-        beating = Heartbeat(journal, progress or Silent())
-        report = _night(begun, config, folder, cluster, journal, beating)
+        try:
+            history = read_history(output, config.store)
+            beating = Heartbeat(journal, progress or Silent())
+            report = _night(begun, config, folder, cluster, journal, beating)
+        except Exception as error:
+            ours = isinstance(error, StreamingMomentsError)
+            text = str(error) if ours else output.explain(error)
+            failed = replace(begun, error=text, exit_code=EXIT_FAILED if ours else EXIT_FAULT)
+            write_night(_ended(failed, journal, history), config, history)
+            raise
         with journal.step("report") as found:
-            ended = _ended(report, journal)
-            found["url"] = write_report(output, ended)
+            ended = _ended(report, journal, history)
+            found["url"] = write_night(ended, config, history)
             found["outcome"] = ended.outcome
         return ended
-    except StreamingMomentsError as error:
-        write_report(output, _ended(replace(begun, error=str(error)), journal))
-        raise
     finally:
         journal.lock.release()
 
@@ -383,6 +394,7 @@ def _of_store(report: NightReport, store: MomentStore) -> NightReport:
     return replace(report, version=store.version, status=status_of(store))
 
 
-def _ended(report: NightReport, journal: Journal) -> NightReport:
+def _ended(report: NightReport, journal: Journal, history: NightHistory) -> NightReport:
     finished = datetime.now(UTC).isoformat(timespec="microseconds")
-    return replace(report, finished=finished, steps=tuple(journal.steps))
+    last = finished if report.outcome == "published" else history.last_published
+    return replace(report, finished=finished, last_published=last, steps=tuple(journal.steps))

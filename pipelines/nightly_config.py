@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import click
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.decompositions import Method
@@ -41,6 +48,12 @@ def _by_click(kind: click.ParamType[Any]) -> BeforeValidator:
             raise ValueError(error.message) from error
 
     return BeforeValidator(convert)
+
+
+def _collected(path: str) -> str:
+    if "://" in path or not path.endswith(".prom"):
+        raise ValueError(f"{path} is no local file *.prom; the node exporter reads no other")
+    return path
 
 
 def _listed(value: Any) -> Any:
@@ -178,6 +191,13 @@ class ClusterSection:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class MetricsSection:
+    """Where the metrics of each run are written: a local file that the node exporter reads."""
+
+    textfile: Annotated[str, AfterValidator(_collected)]
+
+
+@dataclass(frozen=True, config=_STRICT)
 class NightlyConfig:
     """All that a nightly run is told.
 
@@ -195,6 +215,8 @@ class NightlyConfig:
         How the store is made if there is none; without it that is an error.
     update, rebase, gates, cluster : sections
         The other steps; without [rebase] there never is one.
+    metrics : MetricsSection, optional
+        Where metrics are written; without [metrics] there are none.
     tag : str
         The tag that stands for the published model.
     lock_expiry : timedelta
@@ -212,6 +234,7 @@ class NightlyConfig:
     rebase: RebaseSection | None = None
     gates: GatesSection = GatesSection()
     cluster: ClusterSection = ClusterSection()
+    metrics: MetricsSection | None = None
     tag: str = "published"
     lock_expiry: Time = timedelta(hours=6)
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)

@@ -42,10 +42,13 @@ class ShareOverTime:
         ISO 8601, rising.
     shares : tuple of tuple of float
         One row a date, one share a topic, in the order of the topics.
+    note : str
+        What they are, one sentence.
     """
 
     dates: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,8 @@ class ReportPage:
         Conditions of publishing.
     ledger : tuple of LedgerRow
         Shards, the latest first.
+    shards : int
+        In the store, of which the ledger may show the latest only.
     steps : tuple of StepTime
         In order.
     """
@@ -153,4 +158,5 @@ class ReportPage:
     runs: tuple[RunPoint, ...] = ()
     gates: tuple[ReportGate, ...] = ()
     ledger: tuple[LedgerRow, ...] = ()
+    shards: int = 0
     steps: tuple[StepTime, ...] = ()

@@ -1,5 +1,6 @@
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -66,3 +67,47 @@ def run(capsys):
         return ended.value.code or 0, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A headless browser: the one on PATH, else the one that Playwright has installed."""
+    from playwright.sync_api import Error, sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    found = next(filter(None, map(shutil.which, names)), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            )
+        except Error as error:
+            why = str(error).splitlines()[0]
+            pytest.skip(f"no browser ({why}): apt-get install chromium")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visiting(chromium):
+    """Opens a page; afterwards nothing may have gone wrong in it, or been asked of a network."""
+    problems, asked, contexts = [], [], []
+
+    def opened(path, width=1200, height=900, scheme="light"):
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".card")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

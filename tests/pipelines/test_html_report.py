@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -100,25 +99,6 @@ def full_page():
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    """A headless browser: the one on PATH, else the one that Playwright has installed."""
-    from playwright.sync_api import Error, sync_playwright
-
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    found = next(filter(None, map(shutil.which, names)), None)
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(
-                executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
-            )
-        except Error as error:
-            why = str(error).splitlines()[0]
-            pytest.skip(f"no browser ({why}): apt-get install chromium")
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(html_report(full_page()), encoding="utf-8")
@@ -126,28 +106,9 @@ def written(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(chromium, written):
-    """Opens the page; afterwards nothing may have gone wrong in it, or been asked of a network."""
-    problems, asked, contexts = [], [], []
-
-    def visiting(width=1200, height=900, scheme="light", path=written):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        page.wait_for_selector(".card")
-        return page
-
-    yield visiting
-    for context in contexts:
-        context.close()
-    assert problems == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+def visit(visiting, written):
+    """Opens the page."""
+    return lambda **choices: visiting(written, **choices)
 
 
 def words_of(page, topic):

@@ -19,7 +19,7 @@ def with_section(name, **keys):
 def test_the_least_configuration_has_defaults_for_the_rest():
     config = config_of(LEAST, "n.toml")
     assert (config.refit.topics, config.refit.alpha0, config.tag) == ((5,), (0.1,), "published")
-    assert (config.create, config.rebase) == (None, None)
+    assert (config.create, config.rebase, config.metrics) == (None, None, None)
     assert config.update.skip_bad_shards
     assert config.lock_expiry == timedelta(hours=6)
 
@@ -50,6 +50,12 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
     ("content", "said"),
     [
         ({**LEAST, "stoer": "s"}, "the top of it has no key 'stoer', did you mean 'store'?"),
+        (
+            with_section("metrics", textfile="s3://bucket/a.prom"),
+            r"\[metrics\]: textfile: .* s3://bucket/a.prom is no local file \*.prom",
+        ),
+        (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is no local file"),
+        (with_section("metrics", file="/var/a.prom"), "no key 'file', did you mean 'textfile'"),
         (
             with_section("refit", topcis=5),
             r"\[refit\] has no key 'topcis', did you mean 'topics'\?",

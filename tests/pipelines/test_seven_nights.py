@@ -148,6 +148,8 @@ class Team:
         assert report["exit_code"] == code
         assert [step["step"] for step in report["steps"]] == steps[:-1]
         assert steps[-1] == "report"
+        page = self.client.get_object(Bucket=BUCKET, Key="reports/latest.html")["Body"].read()
+        assert f'datetime="{report["started"]}"' in page.decode()
         self.runs.append(report)
         return code, steps, report
 
