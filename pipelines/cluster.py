@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 # What is left of a machine for the operating system, the page cache and the scheduler.
 _SHARE_OF_MEMORY = 0.6
+
+_CLOSING = 30.0  # seconds
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
 
@@ -125,7 +127,7 @@ def connect(
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
-            with local, Client(local) as client:
+            with _closed_in_time(local), Client(local) as client:
                 yield _described(client, memory, embedded=False, machine_workers=workers)
             return
         local = LocalCluster(
@@ -139,6 +141,18 @@ def connect(
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
             yield _described(client, memory, embedded=True, machine_workers=1)
+
+
+@contextmanager
+def _closed_in_time(local: LocalCluster) -> Iterator[None]:
+    """Close the cluster at the end, though not for ever."""
+    try:
+        yield
+    finally:
+        # Dask waits without an end for a worker that died and comes back just then; what is left
+        # ends with this process
+        with suppress(TimeoutError):
+            local.close(timeout=_CLOSING)
 
 
 @contextmanager
