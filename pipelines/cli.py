@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.compact import COMPACT_AFTER
-from streaming_moments.pipelines.compact import compact as compact_store
+from streaming_moments.pipelines.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -50,8 +50,6 @@ from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.whitening import require_topics
-
-EXIT_BAD_SHARDS = 3
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": False})
@@ -207,9 +205,7 @@ def update(
             progress,
             old=copies if replace else None,
         )
-        final = result.store
-        if 0 < compact_after <= len(final.commit.segments):
-            final = compact_store(final, cluster, progress)
+        final = compact_when_many(result.store, compact_after, cluster, progress)
     if json_output:
         print_json(update_as_json(result, final))
     else:
@@ -221,7 +217,7 @@ def update(
         )
     for error in result.bad:
         click.echo(f"left out {error}", err=True)
-    return EXIT_BAD_SHARDS if result.bad else 0
+    return ExitCode.BAD_SHARDS if result.bad else 0
 
 
 @cli.command()

@@ -66,6 +66,19 @@ def compact(
     return store
 
 
+def compact_when_many(
+    store: MomentStore,
+    after: int,
+    cluster: Cluster,
+    progress: StepProgress | None = None,
+    by: Bucket = "day",
+) -> MomentStore:
+    """Compact a store of at least so many segments; 0 never does. Errors as of `compact`."""
+    if 0 < after <= len(store.commit.segments):
+        return compact(store, cluster, progress, by)
+    return store
+
+
 def _replaced_by_sum(
     store: MomentStore,
     sources: Sequence[SegmentReference],

@@ -8,9 +8,8 @@ import traceback
 import click
 
 from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly_cli import cli
-
-EXIT_FAULT, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -29,16 +28,18 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "streaming-moments"
-        code = _failed(f"error: {error.format_message()} See `{where} --help`.", given, EXIT_INPUT)
+        code = _failed(
+            f"error: {error.format_message()} See `{where} --help`.", given, ExitCode.INPUT
+        )
     except StreamingMomentsError as error:
-        code = _failed(f"error: {error}", given, EXIT_INPUT)
+        code = _failed(f"error: {error}", given, ExitCode.INPUT)
     except Exception as error:
         name = type(error).__name__
         code = _failed(
             f"fault of streaming-moments ({name}: {error}); please report it with what "
             "`streaming-moments --debug ...` prints",
             given,
-            EXIT_FAULT,
+            ExitCode.FAULT,
         )
     sys.exit(code or 0)
 
@@ -54,4 +55,4 @@ def _interrupted() -> int:
     click.echo(
         "interrupted: every commit so far is kept; run the same command again to go on", err=True
     )
-    return EXIT_INTERRUPTED
+    return ExitCode.INTERRUPTED

@@ -11,6 +11,7 @@ import click
 from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.compact import compact as compact_store
 from streaming_moments.pipelines.demo import demo as run_demo
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.forget import forget as forget_shards
 from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.pipelines.options import (
@@ -36,7 +37,6 @@ from streaming_moments.storage.store import MomentStore
 
 __all__ = ["cli"]  # with the commands of the first two parts
 
-EXIT_UNSOUND = 2
 _SHOWN = 20
 
 
@@ -108,7 +108,7 @@ def verify(
         click.echo("\n".join(problems))
     else:
         click.echo(f"version {opened.version} is sound")
-    return EXIT_UNSOUND if problems else 0
+    return ExitCode.INPUT if problems else 0
 
 
 @cli.command()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.report import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.report_data import ReportPage
 from streaming_moments.topic_map import classical_scaling
@@ -45,7 +44,7 @@ def html_report(page: ReportPage) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shortly"] = _shortly
-    content = _finite(asdict(page))
+    content = json_value(asdict(page))
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
     content["relevance_weight"] = RELEVANCE_WEIGHT
     return environment.get_template("report.html").render(page=page, content=content)
@@ -74,12 +73,3 @@ def _shortly(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _finite(item: Any) -> Any:
-    """What JSON can hold: a number that is none becomes null."""
-    if isinstance(item, Mapping):
-        return {key: _finite(value) for key, value in item.items()}
-    if isinstance(item, list | tuple):
-        return [_finite(value) for value in item]
-    return None if isinstance(item, float) and not math.isfinite(item) else item

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.html_report import html_report
 from streaming_moments.pipelines.metrics import write_metrics
 from streaming_moments.pipelines.night_history import NightHistory
 from streaming_moments.pipelines.night_metrics import night_metrics
 from streaming_moments.pipelines.night_page import night_page
 from streaming_moments.pipelines.night_report import (
-    EXIT_FAILED,
     NightReport,
     write_beside,
     write_report,
@@ -37,7 +37,7 @@ def write_night(report: NightReport, config: NightlyConfig, history: NightHistor
     StoreError
         A file cannot be written, or the night's model cannot be read.
     """
-    code = EXIT_FAILED
+    code: int = ExitCode.INPUT
     try:
         output = Folder.at(config.output, config.storage_options)
         url = write_report(output, report)

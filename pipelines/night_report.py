@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -14,6 +13,8 @@ import numpy as np
 from streaming_moments.drift import Drift
 from streaming_moments.matching import TopicMatching
 from streaming_moments.pipelines.candidates import Candidate
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.report import RELEVANCE_WEIGHT, topic_lines
 from streaming_moments.pipelines.status import Status
 from streaming_moments.quality import top_words
@@ -22,7 +23,6 @@ from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
 LATEST = "latest"
-EXIT_FAULT, EXIT_FAILED = 1, 2  # as of every command
 _WORDS = 30
 
 
@@ -125,7 +125,7 @@ class NightReport:
     started: str
     finished: str = ""
     outcome: str = "failed"
-    exit_code: int = EXIT_FAILED
+    exit_code: int = ExitCode.INPUT
     version: int | None = None
     steps: tuple[StepReport, ...] = ()
     counted: int = 0
@@ -181,7 +181,7 @@ def distances_of(model: TopicModel) -> tuple[tuple[float, ...], ...]:
 
 def report_as_json(report: NightReport) -> dict[str, Any]:
     """The report as JSON holds it; what is no number is null."""
-    content: dict[str, Any] = _finite(asdict(report))
+    content: dict[str, Any] = json_value(asdict(report))
     return {**content, "relevance_weight": RELEVANCE_WEIGHT}
 
 
@@ -215,11 +215,3 @@ def write_beside(folder: Folder, report: NightReport, suffix: str, content: byte
     folder.write(name, content)
     folder.write(f"{LATEST}{suffix}", content)
     return f"{folder.url}/{name}"
-
-
-def _finite(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return {key: _finite(value) for key, value in item.items()}
-    if isinstance(item, list | tuple):
-        return [_finite(value) for value in item]
-    return None if isinstance(item, float) and not math.isfinite(item) else item

@@ -10,17 +10,16 @@ from streaming_moments.drift import Drift
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.matching import TopicMatching, compare_topics, numbered_like, on_all_words
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.compact import compact
+from streaming_moments.pipelines.compact import compact_when_many
 from streaming_moments.pipelines.create import create
 from streaming_moments.pipelines.drift import measure_drift
+from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.journal import Heartbeat, Journal
 from streaming_moments.pipelines.judging import judged, mean_npmi, most_coherent, reasons_of
 from streaming_moments.pipelines.metrics import require_collected
 from streaming_moments.pipelines.night_files import write_night
 from streaming_moments.pipelines.night_history import NightHistory, read_history
 from streaming_moments.pipelines.night_report import (
-    EXIT_FAILED,
-    EXIT_FAULT,
     NightReport,
     StepReport,
     distances_of,
@@ -29,7 +28,6 @@ from streaming_moments.pipelines.night_report import (
 from streaming_moments.pipelines.nightly_config import (
     NightlyConfig,
     RefitSection,
-    UpdateSection,
 )
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.rebase import ShardsMissing, rebase
@@ -45,7 +43,6 @@ from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.topic_model import TopicModel
 
-EXIT_PUBLISHED, EXIT_BAD_SHARDS, EXIT_NOTHING_NEW, EXIT_REFUSED = 0, 3, 10, 11
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 
 
@@ -92,7 +89,9 @@ def nightly(
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)
             text = str(error) if ours else output.explain(error)
-            failed = replace(begun, error=text, exit_code=EXIT_FAILED if ours else EXIT_FAULT)
+            failed = replace(
+                begun, error=text, exit_code=ExitCode.INPUT if ours else ExitCode.FAULT
+            )
             write_night(_ended(failed, journal, history), config, history)
             raise
         with journal.step("report") as found:
@@ -118,7 +117,7 @@ def _night(
         found["shards"] = len(listed)
     store = _store(config, folder, listed, cluster, journal, progress)
     if store is None:
-        return replace(report, outcome="nothing new", exit_code=EXIT_NOTHING_NEW)
+        return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
     updated = _updated(store, config, listed, cluster, journal, progress)
     store = updated.store
     report = replace(
@@ -132,7 +131,7 @@ def _night(
     idle = replace(
         report,
         outcome="nothing new",
-        exit_code=EXIT_BAD_SHARDS if updated.bad else EXIT_NOTHING_NEW,
+        exit_code=ExitCode.BAD_SHARDS if updated.bad else ExitCode.NOTHING_NEW,
     )
     news, basis = _has_news(store), store.commit.lineage.basis
     if not news and store.commit.staged is None:
@@ -164,12 +163,12 @@ def _night(
         tag = None if refused else config.tag
         store = store.save_model(name, model, message, tag)
         found |= {"model": name, "published": tag is not None, "version": store.version}
-    code = EXIT_BAD_SHARDS if updated.bad else EXIT_PUBLISHED
+    code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
         replace(
             report,
             outcome="refused" if refused else "published",
-            exit_code=EXIT_REFUSED if refused else code,
+            exit_code=ExitCode.REFUSED if refused else code,
             candidates=tried,
             gates=gates,
             reasons=refused,
@@ -253,7 +252,10 @@ def _updated(
             config.storage_options,
             progress,
         )
-        result = replace(result, store=_compacted(result.store, section, cluster, progress))
+        store = compact_when_many(
+            result.store, section.compact_after, cluster, progress, section.compact_by
+        )
+        result = replace(result, store=store)
         found |= {
             "counted": result.counted,
             "already": result.already,
@@ -332,17 +334,12 @@ def _rebased(
             "left_out": [url for url, _ in result.left_out],
             "resumed": result.resumed,
         }
-        store = _compacted(result.store, config.update, cluster, progress)
+        section = config.update
+        store = compact_when_many(
+            result.store, section.compact_after, cluster, progress, section.compact_by
+        )
         found["version"] = store.version
     return store, reasons
-
-
-def _compacted(
-    store: MomentStore, section: UpdateSection, cluster: Cluster, progress: StepProgress
-) -> MomentStore:
-    if 0 < section.compact_after <= len(store.commit.segments):
-        return compact(store, cluster, progress, section.compact_by)
-    return store
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.pipelines.candidates import Candidate, Selection
+from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.status import Status
 from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words, topic_diversity
@@ -235,7 +236,8 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
 
 def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object]:
     """Fields by name; numbers that JSON lacks become null."""
-    return {name: _finite(item) for name, item in asdict(value).items()}
+    fields: dict[str, object] = json_value(asdict(value))
+    return fields
 
 
 def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
@@ -252,10 +254,6 @@ def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object
         "outside": result.outside,
         "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
     }
-
-
-def _finite(item: object) -> object:
-    return None if isinstance(item, float) and not math.isfinite(item) else item
 
 
 def _known(value: float) -> float | None:

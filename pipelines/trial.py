@@ -344,10 +344,6 @@ def _path(writer: SegmentWriter, path: str) -> str:
     return f"segments/{writer.id}/{path}"
 
 
-def _nbytes(shards: Sequence[Shard]) -> int:
-    return sum(shard.size for shard in shards)
-
-
 def _median(work: Callable[[], float]) -> float:
     """Median of the seconds of work that is short; the first run, to warm up, does not count."""
     work()
