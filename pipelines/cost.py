@@ -253,7 +253,9 @@ def comfortable_budget(job: Job, threads: int) -> int:
 
 def update_groups(job: Job, costs: StepCosts, plan: UpdatePlan) -> int:
     """Segments that an update of an empty store commits."""
-    return max(1, ceil(costs.reading.counts * job.corpus.nbytes / plan.counts_bytes))
+    # a group ends where the next part might not fit
+    group = plan.counts_bytes - plan.part_bytes
+    return max(1, ceil(costs.reading.counts * job.corpus.nbytes / group))
 
 
 def cluster_cost(job: Job, costs: StepCosts, workers: int, budget: int) -> ClusterCost:
@@ -335,7 +337,7 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
     corpus, reading, blocks = job.corpus, costs.reading, costs.blocks
     slots = workers * costs.threads
-    plan = plan_update(job.size, costs.threads, budget)
+    plan = plan_update(job.size, costs.threads, budget, workers=workers)
     counts = reading.counts * corpus.nbytes
     groups = update_groups(job, costs, plan)
     alone = corpus.nbytes * reading.read + corpus.shards * reading.open_shard

@@ -186,7 +186,7 @@ class _Group:
 def plan_of(store: MomentStore, cluster: Cluster, limits: ReadLimits = LIMITS) -> UpdatePlan:
     """Memory plan of gathering shards for this store on this cluster."""
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    return plan_update(size, cluster.threads, cluster.memory, limits)
+    return plan_update(size, cluster.threads, cluster.memory, limits, cluster.workers)
 
 
 def gather_group(
@@ -284,28 +284,29 @@ def _read_until_full(
     """
     cluster, plan = gathering.cluster, gathering.plan
     client, context = cluster.client, gathering.context
-    most = cluster.workers * plan.reads_in_flight
-    running: dict[Future[Any], tuple[PartAddress, Future[Any]]] = {}
+    reads = cluster.workers * plan.reads_in_flight
+    running: dict[Future[Any], tuple[PartAddress, Future[Any], int]] = {}
     finished = FinishedTasks(cluster)
     kept = 0
     try:
         while True:
             # rests stand before new shards
             ready = bool(waiting) and _may_join(waiting[0], group, running, only_rests, gathering)
-            if not running and not (ready and group.nbytes < plan.counts_bytes):
+            room = plan.counts_bytes - group.nbytes - sum(most for _, _, most in running.values())
+            fits = room >= plan.part_bytes or not (running or group.nbytes)
+            if not running and not (ready and fits):
                 return
-            expected = group.nbytes + len(running) * plan.part_bytes
-            room = len(running) < most and expected < plan.counts_bytes
-            if ready and (room or not running):
+            if ready and fits and len(running) < reads:
                 address = waiting.popleft()
                 group.alone, group.dates = address.alone, gathering.dates.get(address.shard.url)
-                part = client.submit(read_part, address, context, plan.part_bytes, pure=False)
+                most = plan.part_allowed(address.part_bytes, room)
+                part = client.submit(read_part, address, context, most, pure=False)
                 summary = client.submit(summary_of, part, pure=False)
-                running[summary] = (address, part)
+                running[summary] = (address, part, most)
                 finished.add(summary)
                 continue
             future = finished.next()
-            address, part = running.pop(future)
+            address, part, _ = running.pop(future)
             read = outcome_of(cluster, future)
             try:
                 if isinstance(read, KilledWorker):
@@ -328,7 +329,7 @@ def _read_until_full(
                     return
             yield len(group.records) + len(group.bad)
     finally:
-        cancel(cluster, [*running, *(part for _, part in running.values())])
+        cancel(cluster, [*running, *(part for _, part, _ in running.values())])
 
 
 def _may_join(

@@ -32,6 +32,7 @@ _TENSOR_COPIES = 4
 _SOLVING = MappingProxyType({"joint": 8, "feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
+_LEAST_PART = 32 * MEBIBYTE  # about one batch of text
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class UpdatePlan:
     counts_bytes : int
         Projected batches gathered before they are added up.
     part_bytes : int
-        Projected batches one read task may return.
+        Projected batches that a read task which begins a shard may return.
     batch_bytes : int
         Text read at a time.
     reads_in_flight : int
@@ -91,6 +92,25 @@ class UpdatePlan:
     reads_in_flight: int
     peak_bytes: int
     row_group_bytes: int = _MOST_ROW_GROUP
+
+    def part_allowed(self, wanted: int, room: int) -> int:
+        """Bytes of projected batches that the next read task may return.
+
+        Parameters
+        ----------
+        wanted : int
+            What is asked for; `part_bytes` is the least.
+        room : int
+            What is left of `counts_bytes`.
+
+        Examples
+        --------
+        >>> plan = UpdatePlan(1000, 100, 10, reads_in_flight=4, peak_bytes=0)
+        >>> [plan.part_allowed(*asked) for asked in [(0, 1000), (400, 1000), (400, 200), (0, 50)]]
+        [100, 250, 200, 100]
+        """
+        most = self.counts_bytes // self.reads_in_flight
+        return max(self.part_bytes, min(wanted, most, room))
 
 
 @dataclass(frozen=True)
@@ -175,7 +195,7 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
 
 
 def plan_update(
-    size: StateSize, threads: int, memory: int, limits: ReadLimits = LIMITS
+    size: StateSize, threads: int, memory: int, limits: ReadLimits = LIMITS, workers: int = 1
 ) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
@@ -189,6 +209,8 @@ def plan_update(
         Budget in bytes.
     limits : ReadLimits
         Of documents and row groups; without one of row groups, what half of the memory left allows.
+    workers : int
+        Worker processes: all read for one group, which each of them can hold.
 
     Raises
     ------
@@ -218,10 +240,11 @@ def plan_update(
             "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
             "--max-row-group-bytes"
         )
-    # a part ends with the batch that passes its bound, so the sum may be a little more
+    # a part of one batch may pass its bound, so the sum may be a little more
     counts = min(int(left / _SLACK), _MOST_COUNTS)
-    # room is kept for the parts under way: what is gathered and what may still come fit together
-    part = counts // (2 * threads)
+    # room is kept for the parts under way, what is gathered and what may still come fit together:
+    # so the more readers, the smaller their parts
+    part = max(counts // (2 * threads * workers), min(counts // (2 * threads), _LEAST_PART))
     return UpdatePlan(
         counts_bytes=counts,
         part_bytes=part,

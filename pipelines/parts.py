@@ -38,6 +38,8 @@ class PartAddress:
         State of its files then.
     alone : bool
         Whether nothing else may run beside it: workers died that were reading it among others.
+    part_bytes : int
+        Projected batches that may be read from there on; 0 for what all shards begin with.
     """
 
     shard: Shard
@@ -45,6 +47,7 @@ class PartAddress:
     mark: str = ""
     files: tuple[FileState, ...] = ()
     alone: bool = False
+    part_bytes: int = 0
 
     @property
     def begun(self) -> bool:
@@ -113,7 +116,9 @@ class ReadingContext:
 
 
 def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
-    """Read a shard from `address` on until its projected batches reach `part_bytes`.
+    """Read a shard from `address` on while its projected batches fit in `part_bytes`.
+
+    One more batch is taken to need as much as the last one; the first is always read.
 
     Raises
     ------
@@ -139,8 +144,11 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         address.start,
     )
     for read in reads:
-        if nbytes >= part_bytes:
-            rest = PartAddress(shard, after, mark, files, address.alone)
+        if batches and nbytes + batches[-1].nbytes > part_bytes:
+            # what cannot be read from its middle is read from its beginning each time: so ever
+            # larger parts
+            wanted = part_bytes if after.offset else 2 * part_bytes
+            rest = PartAddress(shard, after, mark, files, address.alone, wanted)
             break
         try:
             projected = ProjectedBatch.of(read.batch, store.basis)

@@ -89,7 +89,7 @@ def corpus(tmp_path_factory, cluster):
     part = max(sizes)
     plan = UpdatePlan(
         counts_bytes=4 * part,
-        part_bytes=part + 1,
+        part_bytes=part,
         batch_bytes=4096,
         reads_in_flight=2,
         peak_bytes=0,
