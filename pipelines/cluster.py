@@ -22,7 +22,7 @@ _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 # What is left of a machine for the operating system, the page cache and the scheduler.
 _SHARE_OF_MEMORY = 0.6
 
-_CLOSING = 30.0  # seconds
+_CLOSING = 30.0  # seconds, a worker's own end takes a few
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
 
@@ -127,7 +127,7 @@ def connect(
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
-            with _closed_in_time(local), Client(local) as client:
+            with closed_in_time(local), Client(local) as client:
                 yield _described(client, memory, embedded=False, machine_workers=workers)
             return
         local = LocalCluster(
@@ -144,7 +144,7 @@ def connect(
 
 
 @contextmanager
-def _closed_in_time(local: LocalCluster) -> Iterator[None]:
+def closed_in_time(local: LocalCluster, seconds: float = _CLOSING) -> Iterator[None]:
     """Close the cluster at the end, though not for ever."""
     try:
         yield
@@ -152,7 +152,7 @@ def _closed_in_time(local: LocalCluster) -> Iterator[None]:
         # Dask waits without an end for a worker that died and comes back just then; what is left
         # ends with this process
         with suppress(TimeoutError):
-            local.close(timeout=_CLOSING)
+            local.close(timeout=seconds)
 
 
 @contextmanager

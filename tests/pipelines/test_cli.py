@@ -247,3 +247,21 @@ def test_shards_and_store_on_s3(run, shards):
         assert "hidden-secret" not in err
     finally:
         server.stop()
+
+
+def test_a_row_group_above_the_limit_is_refused_and_admitted_by_its_option(run, tmp_path, planted):
+    texts = [f"{text} {'x' * 3000}" for text in planted]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet", use_dictionary=False)
+    create = ("create", tmp_path / "store", tmp_path / "a.parquet", "--max-topics", "2")
+    code, _, err = run(*create, "--max-row-group-bytes", "1MB")
+    assert code == 2
+    assert "a.parquet" in err
+    assert "raise --max-row-group-bytes" in err
+    assert not (tmp_path / "store").exists()
+    code, _, err = run(*create, "--max-row-group-bytes", "8MB")
+    assert (code, err) == (0, "")
+    update = ("update", tmp_path / "store", tmp_path / "a.parquet")
+    code, _, err = run(*update, "--max-row-group-bytes", "1MB")
+    assert code == 2
+    assert "raise --max-row-group-bytes" in err
+    assert run(*update, "--max-row-group-bytes", "8MB")[0] == 0
