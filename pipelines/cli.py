@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -25,7 +24,6 @@ from streaming_moments.pipelines.options import (
     storage_option,
     window_options,
     words_option,
-    worker_timeout_option,
 )
 from streaming_moments.pipelines.refit import coherence as coherence_of
 from streaming_moments.pipelines.refit import refit as refit_store
@@ -110,9 +108,7 @@ def create(
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     **pilot: Any,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
@@ -134,7 +130,7 @@ def create(
             "token ids have no order and no spelling: leave out --passage-words, --language and "
             "--stop-word"
         )
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         made = create_store(
             store,
             listed,
@@ -168,7 +164,6 @@ def create(
     help="Sum up the segments when there are so many; 0: never.",
 )
 @limit_options
-@worker_timeout_option
 @cluster_options
 @storage_option
 @json_option
@@ -179,13 +174,10 @@ def update(
     replace: bool,
     old: tuple[str, ...],
     compact_after: int,
-    worker_timeout: timedelta,
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> int:
     """Count the SHARDS that STORE has not counted yet."""
@@ -194,7 +186,7 @@ def update(
     opened = MomentStore.open(store, storage_options=storage_options)
     listed = list_shards(shards, storage_options, opened.form.kind)
     copies = list_shards(old, storage_options, opened.form.kind) if old else []
-    with running(Session(scheduler, workers, memory, worker_timeout)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         result = update_store(
             opened,
             listed,
@@ -243,9 +235,7 @@ def refit(
     window: Window,
     words: int,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> None:
     """Fit topics to STORE, without the documents, and keep the model in it."""
@@ -254,7 +244,7 @@ def refit(
     chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
     source = windowed(opened, window)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         model = refit_store(source, n_topics, alpha0, cluster, method, seed, progress)
         scores = coherence_of(source, model, cluster, progress)
     if scores is not None:
@@ -328,9 +318,7 @@ def transform(
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> None:
     """Write the topic proportions of each document of SHARDS as Parquet."""
@@ -338,7 +326,7 @@ def transform(
     model = opened.load_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         result = transform_shards(
             opened,
             model,

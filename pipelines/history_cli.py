@@ -169,15 +169,13 @@ def compact(
     store: str,
     by: Bucket,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> None:
     """Replace the segments of STORE by their sums; older versions keep theirs."""
     opened = MomentStore.open(store, storage_options=storage_options)
     before = len(opened.commit.segments)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         after = compact_store(opened, cluster, progress, by)
     _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
 
@@ -197,15 +195,13 @@ def forget(
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> None:
     """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
     opened = MomentStore.open(store, storage_options=storage_options)
     listed = list_shards(shards, storage_options, opened.form.kind)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         after = forget_shards(
             opened,
             listed,
@@ -256,9 +252,9 @@ def gc(
 @cli.command()
 @click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
 @cluster_options
-def demo(folder: str | None, scheduler: str | None, workers: int, memory: int | None) -> None:
+def demo(folder: str | None, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         run_demo(console(), folder, cluster, progress)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -23,7 +22,6 @@ from streaming_moments.pipelines.options import (
     print_json,
     running,
     storage_option,
-    worker_timeout_option,
 )
 from streaming_moments.pipelines.plan_cli import cli
 from streaming_moments.pipelines.rebase import pilot_of
@@ -51,7 +49,7 @@ def nightly(config: str, json_output: bool) -> int:
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
 
     place = wanted.cluster
-    session = Session(place.scheduler, place.workers, place.memory, place.worker_timeout)
+    session = Session(**asdict(place))
     with running(session) as (cluster, progress):
         report = run_nightly(wanted, cluster, tell, progress)
     if not json_output:
@@ -76,20 +74,16 @@ def nightly(config: str, json_output: bool) -> int:
 @click.option("--pilot-documents", type=int, help="Passages to sample [as before].")
 @click.option("--seed", type=click.IntRange(0), help="Of the sample and the basis [as before].")
 @limit_options
-@worker_timeout_option
 @cluster_options
 @storage_option
 @json_option
 def rebase(
     store: str,
     allow_missing: bool,
-    worker_timeout: timedelta,
     max_document_bytes: int,
     max_row_group_bytes: int | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
     **pilot: Any,
 ) -> None:
@@ -100,7 +94,7 @@ def rebase(
     opened = MomentStore.open(store, storage_options=storage_options)
     given = {name: value for name, value in pilot.items() if value is not None}
     options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
-    with running(Session(scheduler, workers, memory, worker_timeout)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         result = rebase_store(
             opened,
             cluster,

@@ -188,6 +188,8 @@ class ClusterSection:
     workers: Annotated[int, Field(ge=0)] = 0
     memory: Size | None = None
     worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
+    dashboard: bool = False
+    performance_report: str | None = None
 
 
 @dataclass(frozen=True, config=_STRICT)

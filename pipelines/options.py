@@ -18,6 +18,7 @@ from rich.console import Console
 from streaming_moments.decompositions import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
+from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.windows import Window
 
@@ -139,27 +140,61 @@ class JsonObject(click.ParamType[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Session:
-    """Options of every command that runs on a cluster."""
+    """Where a command runs, and how it can be watched.
 
-    scheduler: str | None
-    workers: int
-    memory: int | None
+    Parameters
+    ----------
+    scheduler, workers, memory : str or None, int, int or None
+        As in `connect`.
+    worker_timeout : timedelta
+        Without any worker for so long, the command gives up.
+    dashboard : bool
+        Whether to print the link of Dask's dashboard.
+    performance_report : str, optional
+        File for Dask's own account of the run, as HTML.
+    """
+
+    scheduler: str | None = None
+    workers: int = 0
+    memory: int | None = None
     worker_timeout: timedelta = timedelta(seconds=WORKER_TIMEOUT)
+    dashboard: bool = False
+    performance_report: str | None = None
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, tcp://host:8786."),
-        click.option(
-            "--workers", type=int, default=0, help="Local worker processes instead of threads."
-        ),
-        click.option(
-            "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
-        ),
+    """Where to run, given to the command as `session`."""
+
+    @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, tcp://host:8786.")
+    @click.option("--workers", type=int, default=0, help="Local worker processes, not threads.")
+    @click.option(
+        "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    @click.option(
+        "--worker-timeout",
+        type=Duration(),
+        default="5m",
+        show_default=True,
+        help="Give up when there is no worker for so long.",
+    )
+    @click.option("--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
+    @click.option(
+        "--performance-report", metavar="FILE", help="Write Dask's account of the run, as HTML."
+    )
+    @functools.wraps(command)
+    def placed(
+        scheduler: str | None,
+        workers: int,
+        memory: int | None,
+        worker_timeout: timedelta,
+        dashboard: bool,
+        performance_report: str | None,
+        **given: Any,
+    ) -> Any:
+        session = Session(scheduler, workers, memory, worker_timeout, dashboard, performance_report)
+        return command(session=session, **given)
+
+    return placed
 
 
 def storage_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -257,25 +292,16 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return method(seed(command))
 
 
-def worker_timeout_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--worker-timeout",
-        type=Duration(),
-        default="5m",
-        show_default=True,
-        help="Give up when there is no worker for so long.",
-    )(command)
-
-
 @contextmanager
 def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
     """A cluster, and the progress shown while it works."""
-    with (
-        connect(session.scheduler, session.workers, session.memory) as cluster,
-        step_progress() as progress,
-    ):
+    require_report(session.performance_report)
+    with connect(session.scheduler, session.workers, session.memory) as cluster:
+        if session.dashboard:
+            click.echo(f"dashboard: {dashboard_link(cluster)}", err=True)
         patient = replace(cluster, worker_timeout=session.worker_timeout.total_seconds())
-        yield patient, progress
+        with reported(session.performance_report), step_progress() as progress:
+            yield patient, progress
 
 
 def console() -> Console:

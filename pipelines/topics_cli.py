@@ -124,9 +124,7 @@ def select(
     window: Window,
     plot_file: str | None,
     storage_options: dict[str, Any] | None,
-    scheduler: str | None,
-    workers: int,
-    memory: int | None,
+    session: Session,
     json_output: bool,
 ) -> None:
     """Compare numbers of topics on STORE by coherence; keeps no model.
@@ -142,7 +140,7 @@ def select(
         require_plot(plot_file)
     opened = MomentStore.open(store, version, storage_options)
     source = windowed(opened, window)
-    with running(Session(scheduler, workers, memory)) as (cluster, progress):
+    with running(session) as (cluster, progress):
         selection = select_topics(source, numbers, every, cluster, method, seed, progress)
     if plot_file is not None:
         plot(selection, plot_file)

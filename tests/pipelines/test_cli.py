@@ -1,6 +1,7 @@
 """The command line: what it prints, its exit codes, and that wrong input leaves nothing behind."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -265,3 +266,16 @@ def test_a_row_group_above_the_limit_is_refused_and_admitted_by_its_option(run, 
     assert code == 2
     assert "raise --max-row-group-bytes" in err
     assert run(*update, "--max-row-group-bytes", "8MB")[0] == 0
+
+
+def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path):
+    page = tmp_path / "run.html"
+    name = ("--name", "watched")
+    code, _, err = run("refit", made, *FIT, *name, "--dashboard", "--performance-report", page)
+    assert code == 0
+    assert re.search(r"^dashboard: http://\S+/status$", err, re.MULTILINE)
+    assert "core_rows" in page.read_text(encoding="utf-8"), "the tasks are in it"
+    gone = tmp_path / "gone" / "run.html"
+    code, _, err = run("refit", made, *FIT, "--performance-report", gone)
+    assert code == 2
+    assert f"{gone.parent} is no folder that can be written" in err
