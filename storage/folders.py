@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import mimetypes
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +24,10 @@ from streaming_moments.storage.filesystems import one_line, open_file_system
 # Object stores whose fsspec clients honour mode="create" by a conditional put.
 _CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _LOCAL = frozenset({"file", "local"})
+# How their clients are told what a file is, so that a browser shows a page and does not store it.
+_CONTENT_TYPE = MappingProxyType(
+    {"s3": "ContentType", "s3a": "ContentType", "gs": "content_type", "gcs": "content_type"}
+)
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 CLOCK = "clock"
 
@@ -258,7 +264,10 @@ class Folder:
             if self.is_local:
                 local_files.write_whole(self._place(name), content)
             else:
-                self._file_system.pipe_file(self._place(name), content)
+                kind, _ = mimetypes.guess_type(name)
+                told = {_CONTENT_TYPE[one] for one in self._protocols & _CONTENT_TYPE.keys()}
+                described = {option: kind for option in told if kind is not None}
+                self._file_system.pipe_file(self._place(name), content, **described)
 
     def create(self, name: str, content: bytes) -> None:
         """Write a file whole unless it exists; of several writers one succeeds.

@@ -148,7 +148,9 @@ class Team:
         assert report["exit_code"] == code
         assert [step["step"] for step in report["steps"]] == steps[:-1]
         assert steps[-1] == "report"
-        page = self.client.get_object(Bucket=BUCKET, Key="reports/latest.html")["Body"].read()
+        stored = self.client.get_object(Bucket=BUCKET, Key="reports/latest.html")
+        assert stored["ContentType"] == "text/html", "a browser shows it"
+        page = stored["Body"].read()
         assert f'datetime="{report["started"]}"' in page.decode()
         self.runs.append(report)
         return code, steps, report
