@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
+from streaming_moments.pipelines.drift import drift_since
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.options import (
     Session,
@@ -279,13 +281,29 @@ def refit(
 @cli.command()
 @click.argument("store")
 @click.option("--version", type=int, help="Version [the latest].")
+@click.option(
+    "--drift",
+    "model",
+    metavar="MODEL",
+    help="Also how far the documents have moved since this model, or tag, was fitted.",
+)
+@cluster_options
 @storage_option
 @json_option
 def status(
-    store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
+    store: str,
+    version: int | None,
+    model: str | None,
+    session: Session,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
 ) -> None:
     """Show what STORE holds."""
-    shown = status_of(MomentStore.open(store, version, storage_options))
+    opened = MomentStore.open(store, version, storage_options)
+    shown = status_of(opened)
+    if model is not None:
+        with running(session) as (cluster, progress):
+            shown = replace(shown, drift=drift_since(opened, model, cluster, progress))
     if json_output:
         print_json(as_json(shown))
     else:

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.refit import core_rows, whiten_rows
 from streaming_moments.pipelines.row_blocks import BlockAddress
 from streaming_moments.pipelines.tasks import result_of, run_bounded
+from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.whitening import Whitening
 
@@ -87,6 +88,42 @@ def pair_part(
 ) -> float:
     """What one row block of two versions adds to their distance."""
     return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
+
+
+@dataclass(frozen=True)
+class DriftSince:
+    """How far a version has moved since a model was fitted.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    version : int
+        The version it was fitted on.
+    drift : Drift
+        From that version.
+    """
+
+    model: str
+    version: int
+    drift: Drift
+
+
+def drift_since(
+    store: MomentStore, name: str, cluster: Cluster, progress: StepProgress | None = None
+) -> DriftSince:
+    """Drift of a version since the one that a model, called by name or tag, was fitted on.
+
+    Raises
+    ------
+    BoundExceeded, StoreError
+        As `measure_drift`; there is no such model.
+    """
+    chosen = model_called(store.commit, name)
+    fitted, model = store.models[chosen].version, store.load_model(chosen)
+    before = store.at(fitted)
+    drift = measure_drift(store, before, model.n_topics, model.alpha0, cluster, progress)
+    return DriftSince(chosen, fitted, drift)
 
 
 @dataclass(frozen=True)

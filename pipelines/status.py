@@ -13,6 +13,7 @@ from rich.text import Text
 from streaming_moments.bounds import error_radius
 from streaming_moments.drift import outside_share
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.pipelines.drift import DriftSince
 from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -29,7 +30,8 @@ class Status:
 
     With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
     Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
-    says why topics may be poor, with the remedy; empty when nothing speaks against them.
+    says why topics may be poor, with the remedy; empty when nothing speaks against them. `drift` is
+    not read from the version alone, so it is given where it was asked for.
     """
 
     store: str
@@ -58,6 +60,7 @@ class Status:
     vocabulary: str
     basis: str
     warning: str
+    drift: DriftSince | None = None
 
 
 def status_of(store: MomentStore) -> Status:
@@ -122,6 +125,8 @@ def print_status(console: Console, status: Status) -> None:
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
     ]
+    if status.drift is not None:
+        rows.append(("drift", _drift_text(status.drift)))
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -169,6 +174,17 @@ def _captured_text(status: Status) -> str:
     if status.captured is None:
         return ""
     return f", captured spectrum of the latest model {status.captured:.2f}"
+
+
+def _drift_text(since: DriftSince) -> str:
+    drift = since.drift
+    shares = [
+        ("captured spectrum", drift.captured),
+        ("outside the vocabulary", drift.outside_share),
+        ("distance of pair distributions", drift.pair_distance),
+    ]
+    told = ", ".join(f"{name} {'unknown' if x is None else f'{x:.3f}'}" for name, x in shares)
+    return f"since {since.model} of version {since.version}: {told}"
 
 
 def _days_text(status: Status) -> str:

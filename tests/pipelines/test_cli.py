@@ -279,3 +279,23 @@ def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path
     code, _, err = run("refit", made, *FIT, "--performance-report", gone)
     assert code == 2
     assert f"{gone.parent} is no folder that can be written" in err
+
+
+def test_status_tells_how_far_the_documents_have_moved_since_a_model(run, shards, tmp_path):
+    store = tmp_path / "store"
+    run("create", store, shards, "--max-topics", "4", "--min-documents", "2")
+    run("update", store, shards / "0.parquet")
+    run("refit", store, "--topics", "2", "--name", "first")
+    status = json.loads(run("status", store, "--drift", "first", "--json")[1])
+    assert status["drift"]["model"] == "first"
+    assert status["drift"]["drift"]["pair_distance"] == 0
+    assert json.loads(run("status", store, "--json")[1])["drift"] is None
+    run("update", store, shards)
+    moved = json.loads(run("status", store, "--drift", "first", "--json")[1])["drift"]
+    assert 0 < moved["drift"]["pair_distance"] < 1
+    assert (
+        f"since first of version {moved['version']}" in run("status", store, "--drift", "first")[1]
+    )
+    code, _, err = run("status", store, "--drift", "second")
+    assert code == 2
+    assert "second" in err
