@@ -153,7 +153,7 @@ def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:
         Words of its vocabulary.
     """
     eras = lineage.eras
-    ends = [*(era.words for era in eras[1:]), n_words]
+    ends = [*(era.words for era in eras), n_words][1:]
     return tuple(
         AddedWords(era.words, end - era.words, era.version, era.time)
         for era, end in zip(eras, ends, strict=True)

@@ -96,6 +96,7 @@ def test_documents_count_the_new_words_from_their_commit_on():
     grown = grow(store, ["steam", "rail"], message="two more")
     assert grown.vocabulary.terms == TERMS[:6]
     assert (grown.vocabulary.core, grown.basis.core) == (3, 3)
+    assert added_words(old.commit.lineage, 4) == ()
     assert grown.basis.matrix.tolist() == BASIS.matrix.tolist()
     assert (grown.commit.operation, grown.commit.message) == ("grow", "two more")
     [added] = added_words(grown.commit.lineage, 6)
