@@ -16,6 +16,7 @@ from streaming_moments.storage.compaction import (
     write_sum,
 )
 from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.growth import store_of_era
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import SegmentReference
 
@@ -32,9 +33,9 @@ def compact(
 ) -> MomentStore:
     """Replace the segments of the latest version by their sums.
 
-    Segments of different days stay apart, so that a refit can choose among them; those without
-    dates become one. Each sum is a commit of its own. Appends of other writers in the meantime
-    stay as they are. Older versions keep their segments.
+    Segments of different days stay apart, so that a refit can choose among them, and so do those
+    of different vocabularies; those without dates become one. Each sum is a commit of its own.
+    Appends of other writers in the meantime stay as they are. Older versions keep their segments.
 
     Parameters
     ----------
@@ -85,10 +86,13 @@ def _replaced_by_sum(
     cluster: Cluster,
     progress: StepProgress,
 ) -> MomentStore:
+    # as this version names them: another writer may have added words meanwhile
+    named = {(part.id, part.sign): part for part in store.commit.segments}
+    sources = [named.get((part.id, part.sign), part) for part in sources]
     message = f"compact: {len(sources)} segments"
     if not len(store.ledger().of_segments(sources)):
         return commit_compaction(store, sources, None, message)
-    writer = store.new_segment()
+    writer = store_of_era(store, sources[0].words).new_segment()
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
     written = run_bounded(

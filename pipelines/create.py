@@ -169,6 +169,31 @@ def draw_pilot(
     BoundExceeded
         The memory budget cannot hold a read task.
     """
+    samples = sample_pilot(
+        shards, form, policy, options, cluster, limits, storage_options, progress
+    )
+    return replace(choose(samples, policy, options), shards=len(samples))
+
+
+def sample_pilot(
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    policy: TokenPolicy | None,
+    options: PilotOptions,
+    cluster: Cluster,
+    limits: ReadLimits | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    progress: StepProgress | None = None,
+) -> list[TermSample]:
+    """Passages of at most `PILOT_SHARDS` shards, drawn on the cluster; arguments as `create`.
+
+    Raises
+    ------
+    InvalidInput
+        No shards.
+    ShardError, BoundExceeded
+        As `draw_pilot`.
+    """
     limits = limits or LIMITS
     plan = plan_reading(cluster.threads, cluster.memory, limits)
     limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
@@ -178,10 +203,9 @@ def draw_pilot(
         for place, (shard, quota) in enumerate(quotas)
     ]
     in_flight = cluster.workers * plan.in_flight
-    samples = run_bounded(
+    return run_bounded(
         cluster, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
     )
-    return replace(choose(samples, policy, options), shards=len(quotas))
 
 
 def choose(
@@ -203,15 +227,11 @@ def choose(
     ('law', 'sea')
     """
     sample = merge_samples(samples)
-    matrix = sample.batch.to_csr()
-    frequencies = TermFrequencies(
-        sample.terms,
-        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
-        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
-        sample.batch.documents,
-    )
     chosen = select_terms(
-        frequencies, options.vocabulary_size, options.min_documents, options.max_document_fraction
+        frequencies_of(sample),
+        options.vocabulary_size,
+        options.min_documents,
+        options.max_document_fraction,
     )
     token_ids = sample.token_ids
     vocabulary = Vocabulary(
@@ -223,6 +243,17 @@ def choose(
     counted = recount(sample, vocabulary)
     basis = Basis.from_pilot(counted, options.max_topics, options.seed, vocabulary.core)
     return Pilot(vocabulary, basis, sample.batch.documents)
+
+
+def frequencies_of(sample: TermSample) -> TermFrequencies:
+    """How often, and in how many passages, each term of a sample occurs."""
+    matrix = sample.batch.to_csr()
+    return TermFrequencies(
+        sample.terms,
+        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
+        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
+        sample.batch.documents,
+    )
 
 
 def _quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:

@@ -40,7 +40,7 @@ def measure_drift(
     store : MomentStore
         The version.
     before : MomentStore, optional
-        The earlier one: pair distributions are compared where it is of the same lineage, and the
+        The earlier one: pair distributions are compared where it is of the same core, and the
         share outside the vocabulary is that of the shards counted since. Without one it is that
         of all shards.
     n_topics : int
@@ -65,7 +65,7 @@ def measure_drift(
     sweep = _Sweep(cluster, cluster.workers * each, progress)
     cores = sweep.cores(store)
     distance = None
-    if before is not None and before.basis == store.basis:
+    if before is not None and _same_core(before, store):
         distance = _pair_distance(sweep, sweep.cores(before), cores)
     return Drift(
         _captured(sweep, cores, store, n_topics, alpha0),
@@ -145,8 +145,14 @@ class _Sweep:
         return run_bounded(self.cluster, function, calls, self.in_flight, self.progress, step, keep)
 
 
+def _same_core(before: MomentStore, store: MomentStore) -> bool:
+    """Whether words were at most added outside the core since."""
+    lineage = store.commit.lineage
+    return before.basis.fingerprint in {lineage.basis, *(era.basis for era in lineage.eras)}
+
+
 def _pair_rows(core: tuple[int, NDArray[np.int64]]) -> PairRows:
-    # states of one basis alone come here, so that its name need not be told
+    # states of one core alone come here, so that its name need not be told
     index, rows = core
     return PairRows("", index, 0, rows[:, :-1])
 

@@ -9,7 +9,7 @@ import click
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.nightly_cli import cli
+from streaming_moments.pipelines.growth_cli import cli
 
 
 def main(arguments: list[str] | None = None) -> None:

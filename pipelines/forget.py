@@ -9,6 +9,7 @@ from dataclasses import replace
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.days import by_days, with_days
+from streaming_moments.pipelines.eras import as_counted
 from streaming_moments.pipelines.groups import Gathering, gather_group
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.parts import PartAddress
@@ -85,7 +86,7 @@ def forget(
     gathering = Gathering.begin(store, cluster, progress, limits, storage_options)
     gathering, _ = with_days(gathering, shards, storage_options)
     text = message or f"forget: {len(shards)} shards"
-    return _checked(gathering, Recount("forget", text, removed=gather_all(gathering, shards)))
+    return _checked(gathering, Recount("forget", text, removed=_gather_counted(gathering, shards)))
 
 
 def replace_changed(
@@ -143,7 +144,7 @@ def replace_changed(
         "replace",
         f"replace: {len(changed)} shards",
         added=gather_all(newly, new),
-        removed=gather_all(formerly, copied),
+        removed=_gather_counted(formerly, copied),
         dropped=dropped,
     )
     return _checked(gathering, recount)
@@ -158,6 +159,14 @@ def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, 
         gathered = gather_group(gathering, waiting, done, len(shards))
         if gathered.segment is not None:
             segments.append(gathered.segment)
+    return tuple(segments)
+
+
+def _gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of counted shards, those of different vocabularies apart."""
+    segments: list[Segment] = []
+    for own, part in as_counted(gathering, shards):
+        segments += gather_all(own, part)
     return tuple(segments)
 
 
@@ -180,6 +189,7 @@ def _fingerprints(
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
     """Commit after every row block was checked on the cluster."""
     store, cluster = gathering.store, gathering.cluster
+    recount = recount.under(store.commit.lineage)
     for segment in recount.removed:
         for record in segment.shards:
             require_counted(store.ledger(), record)

@@ -19,6 +19,7 @@ from streaming_moments.pipelines.judging import judged, mean_npmi, most_coherent
 from streaming_moments.pipelines.metrics import require_collected
 from streaming_moments.pipelines.night_files import write_night
 from streaming_moments.pipelines.night_history import NightHistory, read_history
+from streaming_moments.pipelines.night_lineage import grown, rebased
 from streaming_moments.pipelines.night_report import (
     NightReport,
     StepReport,
@@ -30,7 +31,6 @@ from streaming_moments.pipelines.nightly_config import (
     RefitSection,
 )
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.rebase import ShardsMissing, rebase
 from streaming_moments.pipelines.row_blocks import StatisticsSource
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
@@ -115,10 +115,10 @@ def _night(
         kind = _kind(config, folder)
         listed = list_shards(config.shards, config.storage_options, kind, none_is_fine=True)
         found["shards"] = len(listed)
-    store = _store(config, folder, listed, cluster, journal, progress)
-    if store is None:
+    before = _store(config, folder, listed, cluster, journal, progress)
+    if before is None:
         return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
-    updated = _updated(store, config, listed, cluster, journal, progress)
+    updated = _updated(before, config, listed, cluster, journal, progress)
     store = updated.store
     report = replace(
         report,
@@ -138,7 +138,9 @@ def _night(
         return _of_store(idle, store)
     published = None if report.published is None else store.load_model(report.published)
     drift = _drift(store, report.published, published, config, cluster, journal, progress)
-    store, reasons = _rebased(store, drift, config, cluster, journal, progress)
+    store, reasons = rebased(store, drift, config, cluster, journal, progress)
+    if not reasons:
+        store = grown(before, store, listed, config, cluster, journal, progress)
     report = replace(report, drift=drift, rebase_reasons=reasons)
     if not news and store.commit.lineage.basis == basis:
         # a rebase was cut off and cannot go on
@@ -294,58 +296,6 @@ def _drift(
         drift = measure_drift(store, before, topics, alpha0, cluster, progress)
         found |= asdict(drift)
     return drift
-
-
-def _rebased(
-    store: MomentStore,
-    drift: Drift,
-    config: NightlyConfig,
-    cluster: Cluster,
-    journal: Journal,
-    progress: StepProgress,
-) -> tuple[MomentStore, tuple[str, ...]]:
-    """The store after a rebase if one is due, or was cut off; and why it was due."""
-    reasons: tuple[str, ...] = ()
-    if store.commit.staged is not None:
-        reasons = ("a rebase was cut off",)
-    elif config.rebase is not None and not _is_young(store, config.rebase.not_again_for):
-        reasons = config.rebase.bounds.passed_by(drift)
-    if not reasons:
-        return store, ()
-    allow_missing = config.rebase is not None and config.rebase.allow_missing
-    with journal.step("rebase") as found:
-        found["reasons"] = list(reasons)
-        try:
-            result = rebase(
-                store,
-                cluster,
-                None,
-                allow_missing,
-                config.update.limits,
-                config.storage_options,
-                progress,
-            )
-        except ShardsMissing as refused:
-            # the old lineage is as good as it was: the gates judge its model
-            found["refused"] = str(refused)
-            return store, (*reasons, f"refused: {refused}")
-        found |= {
-            "shards": result.shards,
-            "left_out": [url for url, _ in result.left_out],
-            "resumed": result.resumed,
-        }
-        section = config.update
-        store = compact_when_many(
-            result.store, section.compact_after, cluster, progress, section.compact_by
-        )
-        found["version"] = store.version
-    return store, reasons
-
-
-def _is_young(store: MomentStore, age: timedelta) -> bool:
-    """Whether the lineage is younger than this."""
-    born = next(part for part in store.log() if part.operation in ("create", "rebase"))
-    return datetime.now(UTC) - datetime.fromisoformat(born.time) < age
 
 
 def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:

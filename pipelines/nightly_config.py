@@ -28,6 +28,7 @@ from streaming_moments.matching import MatchingRule
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.growth import WORDS
 from streaming_moments.pipelines.options import Bytes, Duration
 from streaming_moments.storage.dates import Bucket, DateSource
 from streaming_moments.storage.documents import ReadLimits
@@ -151,6 +152,14 @@ class RebaseSection:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class GrowthSection:
+    """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
+
+    outside_above: Share = 0.05
+    words: Annotated[int, Field(ge=1)] = WORDS
+
+
+@dataclass(frozen=True, config=_STRICT)
 class RefitSection:
     """Topics and alpha0: one value, or a list of which the most coherent is taken; and how."""
 
@@ -217,6 +226,8 @@ class NightlyConfig:
         How the store is made if there is none; without it that is an error.
     update, rebase, gates, cluster : sections
         The other steps; without [rebase] there never is one.
+    growth : GrowthSection, optional
+        When words are added; without [growth] they never are.
     metrics : MetricsSection, optional
         Where metrics are written; without [metrics] there are none.
     tag : str
@@ -236,6 +247,7 @@ class NightlyConfig:
     rebase: RebaseSection | None = None
     gates: GatesSection = GatesSection()
     cluster: ClusterSection = ClusterSection()
+    growth: GrowthSection | None = None
     metrics: MetricsSection | None = None
     tag: str = "published"
     lock_expiry: Time = timedelta(hours=6)

@@ -27,6 +27,7 @@ from streaming_moments.pipelines.row_blocks import (
 )
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.svtd import finish
@@ -132,7 +133,8 @@ def refit(
     """
     progress = progress or Silent()
     require_method(method, seed)
-    histogram = counted_lengths(store)
+    lengths = counted_lengths(store)
+    histogram = lengths.whole
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     k_at_least_one = max(n_topics, 1)
     plan = plan_refit(
@@ -181,25 +183,25 @@ def refit(
     for index, (part, counts) in enumerate(parts):
         block = RowBlock(index, store.row_blocks)
         rows[block.rows], word_counts[block.rows] = part, counts
-    model = finish(rows, directions.vectors, word_counts, histogram, store.basis, whitening, method)
+    model = finish(rows, directions.vectors, word_counts, lengths, store.basis, whitening, method)
     return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
 
 
-def counted_lengths(store: StatisticsSource) -> Lengths:
-    """Lengths of the documents of a version or a window of it.
+def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
+    """Lengths of the documents of a version or a window of it, row by row.
 
     Raises
     ------
     NotIdentifiable
         None of them has three words.
     """
-    histogram = store.length_histogram()
-    if not histogram.C3:
+    lengths = store.row_lengths()
+    if not lengths.whole.C3:
         raise NotIdentifiable(
             f"version {store.version} of the store counts no document of three vocabulary words; "
             "run `streaming-moments update` first"
         )
-    return histogram
+    return lengths
 
 
 def blocks_held(histogram: Lengths) -> int:

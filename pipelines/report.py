@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -169,8 +169,9 @@ def print_topics(
     lines: Sequence[TopicLine],
     title: str = "",
     weight: float = RELEVANCE_WEIGHT,
+    starred: Container[str] = (),
 ) -> None:
-    """A table of topics."""
+    """A table of topics, some words with an asterisk."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic", justify="right")
     table.add_column("weight", justify="right")
@@ -181,7 +182,8 @@ def print_topics(
     table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
     for line in lines:
         scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
-        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, " ".join(line.words))
+        words = (f"{word}*" if word in starred else word for word in line.words)
+        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, " ".join(words))
     console.print(table)
 
 

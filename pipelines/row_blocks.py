@@ -11,6 +11,7 @@ from distributed import Client, Future
 from streaming_moments.basis import Basis
 from streaming_moments.lengths import Lengths
 from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.weighted import Statistics
 
 EVIDENCE_BYTES = 512 * MEBIBYTE
@@ -30,6 +31,9 @@ class StatisticsSource(Protocol):
 
     def length_histogram(self) -> Lengths:
         """Documents by length."""
+
+    def row_lengths(self) -> RowLengths[Lengths]:
+        """Which documents count a row."""
 
     def load_block(self, index: int) -> Statistics:
         """Statistics of one row block."""

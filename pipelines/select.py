@@ -44,6 +44,7 @@ from streaming_moments.pipelines.row_blocks import (
     strips,
 )
 from streaming_moments.pipelines.tasks import result_of, run_bounded
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 from streaming_moments.svtd import finish
 from streaming_moments.weighted import Statistics
@@ -64,7 +65,7 @@ class _Sweep:
     """What all candidates share."""
 
     store: StatisticsSource
-    histogram: Lengths
+    lengths: RowLengths[Lengths]
     blocks: list[BlockAddress | Future[Any]]
     cluster: Cluster
     plan: RefitPlan
@@ -139,11 +140,11 @@ def select(
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
     for k, alpha0 in product(numbers, alphas):
         require_topics(k, alpha0)
-    histogram = counted_lengths(store)
-    plan, too_large = _planned(store, numbers, cluster, method, blocks_held(histogram))
+    lengths = counted_lengths(store)
+    plan, too_large = _planned(store, numbers, cluster, method, blocks_held(lengths.whole))
     possible = [k for k in numbers if k not in too_large]
     blocks = block_sources(cluster.client, store, plan.keep_blocks)
-    sweep = _Sweep(store, histogram, blocks, cluster, plan, method, seed, progress or Silent())
+    sweep = _Sweep(store, lengths, blocks, cluster, plan, method, seed, progress or Silent())
     found: dict[tuple[float, int], Fitted | StreamingMomentsError] = {
         (alpha0, k): error for alpha0 in alphas for k, error in too_large.items()
     }
@@ -261,7 +262,7 @@ def _whitened(
         "reading row blocks",
         True,
     )
-    client, shared = sweep.cluster.client, (sweep.histogram, sweep.store.basis)
+    client, shared = sweep.cluster.client, (sweep.lengths.whole, sweep.store.basis)
     spaces = []
     # one after another: each holds the core moments twice
     for alpha0 in alphas:
@@ -319,7 +320,7 @@ def _models(
                     rows,
                     directions.vectors,
                     word_counts,
-                    sweep.histogram,
+                    sweep.lengths,
                     sweep.store.basis,
                     whitening.leading(k),
                     method,
@@ -365,7 +366,7 @@ def _pairs(sweep: _Sweep, models: Sequence[Fitted]) -> WordPairs | None:
     if not sweep.store.codocuments or sweep.store.basis.core < 2:
         return None
     words = np.unique(np.concatenate([model.words for model in models]))
-    documents = sweep.histogram.weight
+    documents = sweep.lengths.whole.weight
     return count_pairs(
         sweep.blocks, words, documents, sweep.cluster, sweep.in_flight, sweep.progress
     )

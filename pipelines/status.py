@@ -15,6 +15,7 @@ from streaming_moments.drift import outside_share
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.drift import DriftSince
 from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.storage.growth import AddedWords, added_words
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
@@ -51,6 +52,7 @@ class Status:
     shards: int
     segments: int
     words: int
+    added_words: tuple[AddedWords, ...]
     core: int
     basis_columns: int
     row_blocks: int
@@ -91,6 +93,7 @@ def status_of(store: MomentStore) -> Status:
         shards=commit.shards,
         segments=len(commit.segments),
         words=basis.n_words,
+        added_words=added_words(commit.lineage, basis.n_words),
         core=basis.core,
         basis_columns=basis.columns,
         row_blocks=store.row_blocks,
@@ -120,6 +123,7 @@ def print_status(console: Console, status: Status) -> None:
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
         ("shards", f"{status.shards:,} in {status.segments} segments{_days_text(status)}"),
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
+        *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
         ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
@@ -185,6 +189,22 @@ def _drift_text(since: DriftSince) -> str:
     ]
     told = ", ".join(f"{name} {'unknown' if x is None else f'{x:.3f}'}" for name, x in shares)
     return f"since {since.model} of version {since.version}: {told}"
+
+
+def _added_text(status: Status) -> str:
+    parts = (f"{part.words:,} words since {since_text(part)}" for part in status.added_words)
+    return ", ".join(parts)
+
+
+def since_text(added: AddedWords) -> str:
+    """From which version on documents count words.
+
+    Examples
+    --------
+    >>> since_text(AddedWords(first=900, words=40, version=12, time="2026-11-20T03:00:00+00:00"))
+    'version 12 (2026-11-20)'
+    """
+    return f"version {added.version} ({added.time[:10]})"
 
 
 def _days_text(status: Status) -> str:

@@ -35,10 +35,13 @@ from streaming_moments.pipelines.report import (
 )
 from streaming_moments.pipelines.select import select as select_topics
 from streaming_moments.pipelines.select_plot import plot, require_plot
-from streaming_moments.storage.lineages import vocabulary_of
+from streaming_moments.pipelines.status import since_text
+from streaming_moments.storage.growth import AddedWords, added_words
+from streaming_moments.storage.lineages import store_for, vocabulary_of
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
+from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import require_topics
 
 __all__ = ["cli"]  # with the commands of all parts
@@ -72,6 +75,8 @@ def topics(
     model = opened.load_model(name)
     chosen = model_called(opened.commit, name)
     lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
+    shown = {word for line in lines for word in line.words}
+    later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     if json_output:
         print_json(
             {
@@ -83,11 +88,26 @@ def topics(
                 "relevance": weight,
                 **model_scores(model),
                 "topics": [as_json(line) for line in lines],
+                "counted_since": {word: part.version for word, part in later.items()},
             }
         )
         return
-    print_topics(console(), lines, f"model {chosen} of {documents_of(model)}", weight)
+    print_topics(console(), lines, f"model {chosen} of {documents_of(model)}", weight, later)
+    for part in sorted(set(later.values()), key=lambda part: part.version):
+        since = [word for word, own in later.items() if own == part]
+        click.echo(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
     click.echo(f"\n{scores_line(model)}")
+
+
+def _later(store: MomentStore, name: str, model: TopicModel) -> dict[str, AddedWords]:
+    """Words of a model that came later than the others."""
+    fitted = store_for(store, name, model)
+    terms = fitted.vocabulary.terms
+    return {
+        word: part
+        for part in added_words(fitted.commit.lineage, len(terms))
+        for word in terms[part.first : part.first + part.words]
+    }
 
 
 @cli.command()

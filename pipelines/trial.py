@@ -32,6 +32,7 @@ from streaming_moments.pipelines.parts import Part, PartAddress, ReadingContext,
 from streaming_moments.pipelines.refit import core_rows
 from streaming_moments.pipelines.stopwatch import timed, timed_on_all
 from streaming_moments.projection import ProjectedBatch
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import array_in, decode, encode_metadata
@@ -274,8 +275,8 @@ def _block_costs(
     )
     counts = np.resize(statistics[0].word_counts, store.basis.n_words)
     topics = np.resize(rows[0], (store.basis.n_words, whitening.n_topics))
-    histogram, basis = moments.length_histogram, store.basis
-    finishing, _ = timed(lambda: finish(topics, turn, counts, histogram, basis, whitening, "joint"))
+    lengths, basis = RowLengths(moments.length_histogram), store.basis
+    finishing, _ = timed(lambda: finish(topics, turn, counts, lengths, basis, whitening, "joint"))
     fewer = packed_size(job.n_topics) / packed_size(whitening.n_topics)
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / gathered,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics, statistic_shapes
 from streaming_moments.storage.arrays import array_in, decode
@@ -27,6 +28,8 @@ def read_stored_block(
 ) -> tuple[LengthHistogram, dict[str, NDArray[np.int64]]]:
     """Histogram and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
 
+    n is the number of words that were counted in the segment.
+
     Raises
     ------
     StoreError
@@ -35,6 +38,7 @@ def read_stored_block(
     name = segment_folder(reference.id)
     where = f"{folder.url}/{name}"
     [manifest] = segment_manifests(folder, [reference])
+    layout = layout.of_first(reference.words)
     specs = layout.specs
     paths = [
         _GROUP,
@@ -75,12 +79,14 @@ def read_histogram(folder: Folder, reference: SegmentReference) -> LengthHistogr
     return LengthHistogram.from_array(_entries(table, slice(None), f"{where}/{HISTOGRAM}"))
 
 
-def sum_histograms(folder: Folder, references: Iterable[SegmentReference]) -> LengthHistogram:
-    """Length histogram of some segments, each with its sign; errors as `sum_block`."""
-    total = LengthHistogram.zero()
+def sum_lengths(
+    folder: Folder, references: Iterable[SegmentReference]
+) -> RowLengths[LengthHistogram]:
+    """Lengths of the documents of some segments, each with its sign; errors as `sum_block`."""
+    total = RowLengths(LengthHistogram.zero())
     for reference in _added_first(references):
-        stored = read_histogram(folder, reference)
-        total = total + stored if reference.sign > 0 else total - stored
+        own = RowLengths.of_first(read_histogram(folder, reference), reference.words)
+        total = total + own if reference.sign > 0 else total - own
     return total
 
 
@@ -88,6 +94,8 @@ def sum_block(
     folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout, index: int
 ) -> MomentStatistics:
     """Statistics of a row block, summed over segments in place, each with its sign.
+
+    A segment of fewer words adds to the leading rows alone.
 
     Raises
     ------
@@ -97,20 +105,23 @@ def sum_block(
         More documents of a length are taken away than were added.
     """
     block = layout.block(index)
-    histogram = LengthHistogram.zero()
+    lengths = RowLengths(LengthHistogram.zero())
     totals = {
         name: np.zeros(shape, dtype=np.int64)
         for name, shape in statistic_shapes(layout.basis, block, layout.codocuments).items()
     }
     for reference in _added_first(references):
         stored, arrays = read_stored_block(folder, reference, layout, index)
-        added = reference.sign > 0
-        histogram = histogram + stored if added else histogram - stored
+        added, words = reference.sign > 0, layout.of_first(reference.words).words
+        own = RowLengths.of_first(stored, words)
+        lengths = lengths + own if added else lengths - own
         combine = np.add if added else np.subtract
         for name, total in totals.items():
+            part = arrays.pop(name)[0, : len(total)]
+            leading = total[: len(part)]
             # the commit's bound keeps every sum below 2^62
-            combine(total, arrays.pop(name)[0, : len(total)], out=total)
-    return _statistics(layout.basis, block, histogram, totals)
+            combine(leading, part, out=leading)
+    return _statistics(layout.basis, block, lengths, totals)
 
 
 def sum_all_rows(
@@ -125,13 +136,13 @@ def sum_all_rows(
     """
     shapes = statistic_shapes(layout.basis, RowBlock(), layout.codocuments)
     totals = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    histogram = LengthHistogram.zero()
+    lengths = RowLengths(LengthHistogram.zero())
     for index in range(layout.row_blocks):
         part = sum_block(folder, references, layout, index)
-        histogram = part.length_histogram
+        lengths = part.row_lengths
         for name, array in part.arrays().items():
             totals[name][part.block.rows] = array
-    return _statistics(layout.basis, RowBlock(), histogram, totals)
+    return _statistics(layout.basis, RowBlock(), lengths, totals)
 
 
 def block_of(statistics: MomentStatistics, layout: SegmentLayout, index: int) -> MomentStatistics:
@@ -146,24 +157,25 @@ def block_of(statistics: MomentStatistics, layout: SegmentLayout, index: int) ->
         raise InvalidInput(f"rows {statistics.block} are not all rows; write blocks one by one")
     block = layout.block(index)
     arrays = {name: array[block.rows] for name, array in statistics.arrays().items()}
-    return _statistics(layout.basis, block, statistics.length_histogram, arrays)
+    return _statistics(layout.basis, block, statistics.row_lengths, arrays)
 
 
 def _statistics(
     basis: Basis,
     block: RowBlock,
-    histogram: LengthHistogram,
+    lengths: RowLengths[LengthHistogram],
     arrays: Mapping[str, NDArray[np.int64]],
 ) -> MomentStatistics:
     return MomentStatistics(
         basis,
         block,
-        histogram,
+        lengths.whole,
         arrays["word_counts"],
         arrays["document_frequencies"],
         arrays["pair_counts"],
         arrays["triple_sketch"],
         arrays.get("codocuments"),
+        lengths.later,
     )
 
 

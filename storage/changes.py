@@ -22,7 +22,12 @@ from streaming_moments.storage.layout import require_name, segment_folder
 from streaming_moments.storage.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.storage.versions import Commit, ModelReference, SegmentReference
+from streaming_moments.storage.versions import (
+    Commit,
+    Lineage,
+    ModelReference,
+    SegmentReference,
+)
 from streaming_moments.vocabulary import Vocabulary
 
 
@@ -104,6 +109,14 @@ class Recount:
         """What the commit says of them."""
         return tuple(part.reference for part in self.segments)
 
+    def under(self, lineage: Lineage) -> Recount:
+        """With every segment as a version of the lineage names it; errors as `placed`."""
+        return replace(
+            self,
+            added=tuple(placed(lineage, part) for part in self.added),
+            removed=tuple(placed(lineage, part) for part in self.removed),
+        )
+
     @property
     def folders(self) -> tuple[str, ...]:
         """Where they were written."""
@@ -135,12 +148,13 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     BoundExceeded
         Sums could pass 2^62.
     """
-    require_basis(head, recount.segments)
+    recount = recount.under(head.lineage)
     kept = kept_segments(head, recount)
     taken = [record for segment in recount.removed for record in segment.shards]
     taken += [record for part in recount.dropped for record in ledger.records(part.id)]
     for record in taken:
         require_counted(ledger, record)
+    _require_eras(head, recount.removed, ledger)
     away = {record.url for record in taken}
     urls = [record.url for segment in recount.added for record in segment.shards]
     if len(away) < len(taken) or len(set(urls)) < len(urls):
@@ -243,20 +257,38 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
         )
 
 
-def require_basis(head: Commit, segments: Iterable[Segment]) -> None:
-    """Refuse segments of another basis than the commit's.
+def placed(lineage: Lineage, segment: Segment) -> Segment:
+    """A segment as versions of a lineage name it: with its words, if it is of an earlier era.
 
     Raises
     ------
     ForeignStatistics
-        Names both.
+        It is of another basis than the lineage and its eras: names both.
     """
-    for segment in segments:
-        if segment.basis != head.lineage.basis:
-            raise ForeignStatistics(
-                f"the segment is of basis {short(segment.basis)}, the store's latest version of "
-                f"{short(head.lineage.basis)}; gather the statistics with the store's basis"
-            )
+    words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
+    if segment.basis not in words:
+        raise ForeignStatistics(
+            f"the segment is of basis {short(segment.basis)}, the store's latest version of "
+            f"{short(lineage.basis)}; gather the statistics with the store's basis"
+        )
+    return replace(segment, reference=replace(segment.reference, words=words[segment.basis]))
+
+
+def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
+    """Refuse to take shards away with other words than they were counted with."""
+    if not head.lineage.eras:
+        return
+    for segment in removed:
+        words = segment.reference.words
+        same = [part for part in head.segments if part.words == words]
+        there = set(ledger.of_segments(same).counted([record.url for record in segment.shards]))
+        for record in segment.shards:
+            if record.url not in there:
+                raise InvalidInput(
+                    f"{record.url} was counted with another vocabulary than that of "
+                    f"{'all' if words is None else words} words with which it is to be taken away; "
+                    "run it again on the latest version"
+                )
 
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:

@@ -7,8 +7,8 @@ from functools import reduce
 from operator import or_
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.blocks import sum_block, sum_histograms
-from streaming_moments.storage.changes import require_basis, require_bound
+from streaming_moments.storage.blocks import sum_block, sum_lengths
+from streaming_moments.storage.changes import placed, require_bound
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.layout import segment_folder
 from streaming_moments.storage.ledger import Ledger
@@ -41,7 +41,8 @@ def compaction_groups(
     """Segments that a compaction replaces by their sum, group by group; none of one segment.
 
     Segments of the same days, months or years are of one group, those without dates of another.
-    What is taken away goes with the segments that hold its shards, whatever their days.
+    What is taken away goes with the segments that hold its shards, whatever their days. Segments
+    of different vocabularies are never added up.
 
     Parameters
     ----------
@@ -52,6 +53,15 @@ def compaction_groups(
     by : {"day", "month", "year", "all"}
         How far apart days may be that are added up; "all" makes one segment of everything.
     """
+    eras = {
+        part.words: [own for own in references if own.words == part.words] for part in references
+    }
+    return tuple(group for era in eras.values() for group in _groups_of_era(era, ledger, by))
+
+
+def _groups_of_era(
+    references: Sequence[SegmentReference], ledger: Ledger, by: Bucket
+) -> tuple[tuple[SegmentReference, ...], ...]:
     keys = [None if part.dates is None else part.dates.bucket(by) for part in references]
     groups: dict[object, list[SegmentReference]] = {}
     for key, part in zip(keys, references, strict=True):
@@ -87,7 +97,7 @@ def seal_sum(
     days = [part.dates for part in summed]
     known = [day for day in days if day is not None]
     dates = reduce(or_, known) if known and len(known) == len(days) else None
-    histogram = sum_histograms(store.folder, summed)
+    histogram = sum_lengths(store.folder, summed).whole
     return writer.seal(histogram, list(store.ledger().of_segments(summed)), files, dates)
 
 
@@ -116,7 +126,7 @@ def commit_compaction(
         The latest version has not all of the segments, or the store cannot be written.
     """
     replaced = {(part.id, part.sign) for part in sources}
-    summed = () if segment is None else (segment.reference,)
+    written = () if segment is None else (segment_folder(segment.reference.id),)
 
     def change(head: Commit) -> Commit:
         present = {(part.id, part.sign) for part in head.segments}
@@ -126,10 +136,9 @@ def commit_compaction(
                 "summed: another writer went back to an older version or compacted first; run "
                 "compact again"
             )
-        require_basis(head, () if segment is None else (segment,))
+        summed = () if segment is None else (placed(head.lineage, segment).reference,)
         kept = [part for part in head.segments if (part.id, part.sign) not in replaced]
         require_bound([*summed, *kept])
         return head.successor("compact", message, segments=(*summed, *kept))
 
-    written = [segment_folder(reference.id) for reference in summed]
     return store.extended(change, written)

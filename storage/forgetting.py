@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.changes import Recount, kept_segments, recounted
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.foundations import read_basis
 from streaming_moments.storage.layout import SegmentLayout
 from streaming_moments.storage.ledger import read_ledger
 from streaming_moments.storage.store import MomentStore
@@ -75,21 +76,32 @@ def commit_recount(
     >>> store.load() == MomentStatistics.zero(basis), len(store.ledger())
     (True, 0)
     """
-    taken = tuple(part for part in recount.references if part.sign < 0)
     sound = {(part.id, part.sign) for part in checked}
 
     def change(head: Commit) -> Commit:
         ledger = read_ledger(store.folder, head.segments, store.ledger())
         successor = recounted(head, recount, ledger)
+        taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
         # without what is added: that is no excuse for taking away what was never there
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):
-            for index in range(store.row_blocks):
-                require_non_negative(store.folder, rest, store.layout, index)
+            layout = _layout_at(store, head)
+            for index in range(layout.row_blocks):
+                require_non_negative(store.folder, rest, layout, index)
         return successor
 
     return store.extended(change, recount.folders)
+
+
+def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
+    """How the sums of a later version are cut, to which words may have been added."""
+    lineage = head.lineage
+    if lineage.basis == store.basis.fingerprint:
+        return store.layout
+    return SegmentLayout(
+        read_basis(store.folder, lineage.basis), lineage.row_blocks, lineage.codocuments
+    )
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from streaming_moments.basis import Basis
@@ -102,17 +102,27 @@ class SegmentLayout:
         Number of interleaved row blocks B, `1 <= B <= n`; word i lies at `[i % B, i // B]`.
     codocuments : bool
         Whether co-document counts are stored.
+    words : int, optional
+        Words that were counted, where they are fewer than the basis has.
     """
 
     basis: Basis
     row_blocks: int
     codocuments: bool
+    words: int | None = None
+
+    def of_first(self, words: int | None) -> SegmentLayout:
+        """How the statistics of the first so many words are cut; None: of all.
+
+        Interleaved blocks of fewer words are the leading rows of those of more.
+        """
+        return replace(self, words=None if words == self.basis.n_words else words)
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:
         """How each row array is stored: (B, ceil(n / B), ...), one row block a chunk."""
         # block 0 is the longest: the others end in rows of zeros
-        shapes = statistic_shapes(self.basis, self.block(0), self.codocuments)
+        shapes = statistic_shapes(self.basis, self.block(0), self.codocuments, self.words)
         return {
             # the sketch is noise to a compressor
             name: ArraySpec(

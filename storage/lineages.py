@@ -86,6 +86,7 @@ def stage(
             basis=basis.fingerprint,
             row_blocks=row_blocks_for(basis),
             pilot=pilot,
+            eras=(),
         )
         return head.successor("stage", message, staged=Staging(lineage))
 

@@ -179,6 +179,11 @@ class SegmentWriter:
                 f"the statistics are of basis {short(statistics.basis.fingerprint)}, the store "
                 f"of {short(layout.basis.fingerprint)}; gather them with the store's basis"
             )
+        if statistics.later:
+            raise ForeignStatistics(
+                f"the statistics hold documents that count fewer than all {layout.basis.n_words} "
+                "words; write the documents of each vocabulary into a segment of their own"
+            )
         if statistics.block.step != layout.row_blocks:
             raise ForeignStatistics(
                 f"the statistics are of one of {statistics.block.step} row blocks, the store has "

@@ -11,8 +11,9 @@ from typing import Any
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_histograms
+from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_lengths
 from streaming_moments.storage.changes import (
     Recount,
     create_files,
@@ -237,13 +238,14 @@ class MomentStore:
 
     def length_histogram(self) -> LengthHistogram:
         """Documents by length, in vocabulary tokens."""
-        return sum_histograms(self.folder, self.commit.segments)
+        return self.row_lengths().whole
+
+    def row_lengths(self) -> RowLengths[LengthHistogram]:
+        """Which documents count a row: words that were added later are in fewer."""
+        return sum_lengths(self.folder, self.commit.segments)
 
     def load_block(self, index: int) -> MomentStatistics:
-        """Statistics of one row block, InvalidInput where there is none.
-
-        Raises StoreError where a file is missing, swapped, cut off or damaged.
-        """
+        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none."""
         return sum_block(self.folder, self.commit.segments, self.layout, index)
 
     def load(self) -> MomentStatistics:
@@ -373,11 +375,7 @@ class MomentStore:
         return self._with(self._log.extend(self.commit, change))
 
     def verify(self) -> list[str]:
-        """Read every file of this version; the problems found, one line each.
-
-        Checks sizes and hashes, the chain of commits, the ledger, and the identities between the
-        arrays of each segment.
-        """
+        """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""
         return list(dict.fromkeys(store_problems(self.folder, self.commit)))
 
     @property

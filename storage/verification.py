@@ -39,7 +39,7 @@ from streaming_moments.storage.manifests import (
 )
 from streaming_moments.storage.models import model_files
 from streaming_moments.storage.sealed import unseal
-from streaming_moments.storage.versions import Commit, ModelReference, SegmentReference
+from streaming_moments.storage.versions import Commit, Lineage, ModelReference, SegmentReference
 
 _PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
 _SEED = 2018
@@ -73,10 +73,16 @@ def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -
         for name, content in zip(new, read_manifests(folder, new), strict=True)
     }
     _require_files(folder, records)
-    words = vocabulary_file(commit.lineage.vocabulary)
-    if known is None or known.lineage.vocabulary != commit.lineage.vocabulary:
-        # no manifest tells its size, only the seal
-        unseal(folder.read(words), f"{folder.url}/{words}")
+    seen = set() if known is None else set(_vocabularies(known.lineage))
+    for fingerprint in _vocabularies(commit.lineage):
+        if fingerprint not in seen:
+            # no manifest tells its size, only the seal
+            words = vocabulary_file(fingerprint)
+            unseal(folder.read(words), f"{folder.url}/{words}")
+
+
+def _vocabularies(lineage: Lineage) -> list[str]:
+    return [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
 
 
 def _manifests_of(commit: Commit) -> dict[str, str]:
@@ -107,25 +113,49 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     yield from _history_problems(folder, commit)
     try:
         read_format(folder)
-        read_vocabulary(folder, commit.lineage.vocabulary)
-        basis = read_basis(folder, commit.lineage.basis)
+        layouts = _layouts(folder, commit.lineage)
     except (StoreError, InvalidInput) as error:
         # without these, nothing else can be judged
         yield str(error)
         return
-    layout = SegmentLayout(basis, commit.lineage.row_blocks, commit.lineage.codocuments)
     # damaged files first, as that is soon known; numbers are judged only where no byte is wrong
     undamaged = []
     for segment in commit.segments:
-        damaged = list(_segment_problems(folder, segment, layout))
+        damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
         yield from damaged
         undamaged += [] if damaged else [segment]
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
     yield from _ledger_problems(folder, commit)
     for segment in undamaged:
-        yield from _number_problems(folder, segment, layout)
-    yield from _state_problems(folder, commit, layout)
+        yield from _number_problems(folder, segment, layouts[segment.words])
+    yield from _state_problems(folder, commit, layouts[None])
+
+
+def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
+    """How the segments of each era are cut, by its words; None for the lineage's own.
+
+    Raises
+    ------
+    StoreError
+        A vocabulary or basis is missing or damaged, or one did not grow into the next.
+    """
+    vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
+    basis = read_basis(folder, lineage.basis)
+    bases: dict[int | None, Basis] = {None: basis}
+    for era in lineage.eras:
+        earlier, _ = read_vocabulary(folder, era.vocabulary)
+        bases[era.words] = read_basis(folder, era.basis)
+        same = basis.with_words(era.words, era.vocabulary)
+        if bases[era.words] != same or earlier.terms != vocabulary.terms[: era.words]:
+            raise StoreError(
+                f"the vocabulary of {era.words} words that held until version {era.version} did "
+                f"not grow into that of {vocabulary.n_words}; restore the commit from a copy"
+            )
+    return {
+        words: SegmentLayout(own, lineage.row_blocks, lineage.codocuments)
+        for words, own in bases.items()
+    }
 
 
 def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:

@@ -18,6 +18,32 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
+class Era:
+    """A vocabulary that held until a commit added words to it.
+
+    Parameters
+    ----------
+    words : int
+        Its number of words n; those after them count from the commit on.
+    vocabulary, basis : str
+        Fingerprints.
+    version : int
+        Of that commit.
+    time : str
+        When it was made, ISO 8601 in UTC.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    words: int
+    vocabulary: str
+    basis: str
+    version: int
+    time: str
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Lineage:
     """What all statistics of a version were gathered with.
 
@@ -35,6 +61,8 @@ class Lineage:
         JSON of where the dates of documents are.
     pilot : mapping, optional
         JSON of how vocabulary and basis were made.
+    eras : tuple of Era
+        Earlier, smaller vocabularies of the same core and matrix, the oldest first.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -46,7 +74,25 @@ class Lineage:
     form: Mapping[str, Any]
     dates: Mapping[str, Any] | None = None
     pilot: Mapping[str, Any] | None = None
+    eras: tuple[Era, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def era(self, words: int) -> Era:
+        """The era whose vocabulary had so many words.
+
+        Raises
+        ------
+        StoreError
+            There is none.
+        """
+        for one in self.eras:
+            if one.words == words:
+                return one
+        raise StoreError(
+            f"the lineage has no vocabulary of {words} words, it had "
+            f"{', '.join(str(one.words) for one in self.eras) or 'none'} before; read the segments "
+            "of a version with that version's lineage"
+        )
 
 
 @dataclass(frozen=True)
@@ -67,6 +113,8 @@ class SegmentReference:
         1 if its statistics are added, -1 if they are taken away.
     dates : DateRange, optional
         Days of its documents, where they are known.
+    words : int, optional
+        Words of the era it was counted in; None: all words of the lineage.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -79,6 +127,7 @@ class SegmentReference:
     largest: int
     sign: int = 1
     dates: DateRange | None = None
+    words: int | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -232,7 +281,7 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
         A key is missing or of another type, or a name could leave the store.
     """
     try:
-        lineage = _of(Lineage, content.pop("lineage"))
+        lineage = _lineage(content.pop("lineage"))
         segments = tuple(map(_segment, content.pop("segments")))
         models = {
             require_name(name): _of(ModelReference, entry)
@@ -258,10 +307,14 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
         aside = () if staged is None else staged.segments
         if any(segment.sign != 1 for segment in aside):
             raise ValueError("a staged segment is not added")
+        _require_eras(lineage, segments)
+        if staged is not None:
+            _require_eras(staged.lineage, aside)
         named = (*segments, *aside, *models.values())
         lineages = (lineage,) if staged is None else (lineage, staged.lineage)
         identities = [commit.transaction, *(part.id for part in named)]
-        digests = [digest for one in lineages for digest in (one.vocabulary, one.basis)]
+        founded: list[Lineage | Era] = [*lineages, *(era for one in lineages for era in one.eras)]
+        digests = [digest for part in founded for digest in (part.vocabulary, part.basis)]
         digests += [part.manifest for part in named]
         for pattern, texts in ((_IDENTITY, identities), (_DIGEST, digests)):
             for text in texts:
@@ -272,18 +325,36 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
     return commit
 
 
-def _flat(part: Commit | Lineage | SegmentReference | ModelReference | Staging) -> dict[str, Any]:
+def _flat(
+    part: Commit | Lineage | Era | SegmentReference | ModelReference | Staging,
+) -> dict[str, Any]:
     known = {name: value for name, value in vars(part).items() if name != "unknown"}
     # what is not known is left out, as versions did that did not know of it
     written = {name: value for name, value in known.items() if value is not None}
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
+    if eras := written.pop("eras", ()):
+        written["eras"] = [_flat(era) for era in eras]
     return {**written, **part.unknown}
+
+
+def _lineage(entry: Mapping[str, Any]) -> Lineage:
+    eras = tuple(_of(Era, era) for era in entry.get("eras", ()))
+    lineage: Lineage = _of(Lineage, {**entry, "eras": eras})
+    return lineage
+
+
+def _require_eras(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+    words = [era.words for era in lineage.eras]
+    if any(number < 1 for number in words) or words != sorted(set(words)):
+        raise ValueError(f"the vocabularies of {words} words do not grow")
+    if not {part.words for part in segments} <= {None, *words}:
+        raise ValueError("a segment is of a vocabulary that never was")
 
 
 def _staging(entry: Mapping[str, Any]) -> Staging:
     parts = {
-        "lineage": _of(Lineage, entry["lineage"]),
+        "lineage": _lineage(entry["lineage"]),
         "segments": tuple(map(_segment, entry["segments"])),
     }
     staging: Staging = _of(Staging, {**entry, **parts})

@@ -9,8 +9,9 @@ from operator import or_
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
-from streaming_moments.lengths import Lengths, WeightedLengths
-from streaming_moments.storage.blocks import sum_block, sum_histograms
+from streaming_moments.lengths import Lengths
+from streaming_moments.row_lengths import RowLengths
+from streaming_moments.storage.blocks import sum_block, sum_lengths
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.ledger import Ledger
 from streaming_moments.storage.store import MomentStore
@@ -165,8 +166,12 @@ class WindowedStore:
 
     def length_histogram(self) -> Lengths:
         """Documents by length; weighted where there is a half-life."""
-        sums = [(weight, sum_histograms(self.store.folder, own)) for weight, own in self.groups]
-        return sums[0][1] if self.window.half_life is None else WeightedLengths.of(sums)
+        return self.row_lengths().whole
+
+    def row_lengths(self) -> RowLengths[Lengths]:
+        """Which documents count a row; weighted where there is a half-life."""
+        sums = [(weight, sum_lengths(self.store.folder, own)) for weight, own in self.groups]
+        return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int) -> Statistics:
         """Statistics of one row block: integers, or floats where there is a half-life.

@@ -64,6 +64,10 @@ class Basis:
             )
         matrix.setflags(write=False)
 
+    def with_words(self, n_words: int, vocabulary: str) -> Basis:
+        """The same matrix for a vocabulary that has more words, or fewer, outside the core."""
+        return Basis(self.matrix, n_words, vocabulary)
+
     @property
     def core(self) -> int:
         """Number of core words: rows of Q."""

@@ -147,7 +147,7 @@ def fit_by(
         directions.rows(statistics, whitening),
         directions.vectors,
         statistics.word_counts,
-        statistics.length_histogram,
+        statistics.row_lengths,
         statistics.basis,
         whitening,
         method,

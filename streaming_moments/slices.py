@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.packing import frobenius_weights, pack, packed_size, unpack
+from streaming_moments.row_lengths import quotients
 from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import Whitening
 
@@ -26,6 +27,10 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
     counts triples of distinct positions only (Theorem 1). For `alpha0 > 0` the Dirichlet
     corrections of Theorem 3 follow, scaled so that `H_i = O diag(m_i) O'` with m_i the row of
     the topic matrix.
+
+    The constants of row i are those of the documents that count word i: a word that came later is
+    estimated from the documents since, by Theorem 1 on that part of the corpus. Core words are
+    counted in all.
 
     Parameters
     ----------
@@ -45,7 +50,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
     """
     k = whitening.n_topics
     W, B = whitening.vectors, whitening.coefficients
-    C3 = statistics.length_histogram.C3
+    every = _constants(statistics)
     both = np.hstack([W, pack(W[:, :, None] * W[:, None, :])])
     for rows in _parts(statistics):
         counts, w = _row_terms(statistics, whitening, rows)
@@ -58,10 +63,11 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         cross = v[:, :, None] * w[:, None, :]
         # G adds word_counts to the diagonal of P: one of the two own products is spent there
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
-        slices /= C3
+        C1, C2, C3 = (constant[rows] for constant in every)
+        slices = quotients(slices, C3)
         if whitening.alpha0:
-            M1, z = counts / statistics.length_histogram.C1, products[:, :k]
-            slices = _dirichlet(slices, M1, z / statistics.length_histogram.C2, whitening)
+            M1, z = quotients(counts, C1), quotients(products[:, :k], C2)
+            slices = _dirichlet(slices, M1, z, whitening)
         yield slices.reshape(-1, packed_size(k))
 
 
@@ -85,8 +91,7 @@ def rotated_diagonals(
         Before clipping and normalising. Only the diagonals are computed, in the rotated frame,
         which costs a k-th of the slices.
     """
-    a0, C1 = whitening.alpha0, statistics.length_histogram.C1
-    C2, C3 = statistics.length_histogram.C2, statistics.length_histogram.C3
+    a0, every = whitening.alpha0, _constants(statistics)
     turned = replace(
         whitening,
         coefficients=whitening.coefficients @ rotation,
@@ -105,10 +110,11 @@ def rotated_diagonals(
         products = statistics.pair_counts[rows].astype(np.float64) @ both
         v = products[:, :k] + counts[:, None] * w
         part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - products[:, k:]
-        part = (part - 2 * v * w + counts[:, None] * w**2) / C3
+        C1, C2, C3 = (constant[rows] for constant in every)
+        part = quotients(part - 2 * v * w + counts[:, None] * w**2, C3)
         if a0:
-            M1 = counts[:, None] / C1
-            z = products[:, :k] / C2
+            M1 = quotients(counts[:, None], C1)
+            z = quotients(products[:, :k], C2)
             part -= a0 / (a0 + 2) * (M1 * second + 2 * z * u)
             part += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * M1 * u**2
             part *= (a0 + 2) / 2
@@ -120,6 +126,12 @@ def _parts(statistics: Statistics) -> Iterator[slice]:
     rows = statistics.word_counts.size
     for start in range(0, rows, _ROWS):
         yield slice(start, min(start + _ROWS, rows))
+
+
+def _constants(statistics: Statistics) -> tuple[NDArray[np.float64], ...]:
+    """C1, C2 and C3 of each row of the block."""
+    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
+    return statistics.row_lengths.constants(words)
 
 
 def _row_terms(

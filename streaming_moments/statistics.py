@@ -15,6 +15,7 @@ from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import LARGEST_TOTAL, ProjectedBatch, triple_bounds
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 
 
@@ -43,6 +44,8 @@ class MomentStatistics:
         `T_i = sum x_i y y'`, packed upper triangle.
     codocuments : (r_core, core) int64 or None
         `sum [x_i > 0][x_h > 0]`, in documents; None when not gathered.
+    later : tuple of (int, LengthHistogram)
+        Words that came later, as in `RowLengths`: first row, documents that count it.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class MomentStatistics:
     pair_counts: NDArray[np.int64]
     triple_sketch: NDArray[np.int64]
     codocuments: NDArray[np.int64] | None
+    later: tuple[tuple[int, LengthHistogram], ...] = ()
 
     def __post_init__(self) -> None:
         shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
@@ -175,11 +179,11 @@ class MomentStatistics:
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self.require_same(other.basis, other.block, other.codocuments is not None)
         _refuse_overflow(float(self._largest) + float(other._largest))
-        return self._with(self.length_histogram + other.length_histogram, other, np.add)
+        return self._with(self.row_lengths + other.row_lengths, other, np.add)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
         self.require_same(other.basis, other.block, other.codocuments is not None)
-        left = self._with(self.length_histogram - other.length_histogram, other, np.subtract)
+        left = self._with(self.row_lengths - other.row_lengths, other, np.subtract)
         left.require_non_negative()
         return left
 
@@ -188,7 +192,7 @@ class MomentStatistics:
             return NotImplemented
         if (self.basis, self.block) != (other.basis, other.block):
             return False
-        if self.length_histogram != other.length_histogram:
+        if self.row_lengths != other.row_lengths:
             return False
         if (self.codocuments is None) != (other.codocuments is None):
             return False
@@ -196,6 +200,11 @@ class MomentStatistics:
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def row_lengths(self) -> RowLengths[LengthHistogram]:
+        """Which documents count a row."""
+        return RowLengths(self.length_histogram, self.later)
 
     @property
     def n_documents(self) -> int:
@@ -270,24 +279,24 @@ class MomentStatistics:
             )
 
     def _with(
-        self, histogram: LengthHistogram, other: MomentStatistics, combine: np.ufunc
+        self, lengths: RowLengths[LengthHistogram], other: MomentStatistics, combine: np.ufunc
     ) -> MomentStatistics:
         theirs = other.arrays()
         arrays = {name: combine(mine, theirs[name]) for name, mine in self.arrays().items()}
-        return replace(self, length_histogram=histogram, **arrays)
+        return replace(self, length_histogram=lengths.whole, later=lengths.later, **arrays)
 
 
 def statistic_shapes(
-    basis: Basis, block: RowBlock, codocuments: bool
+    basis: Basis, block: RowBlock, codocuments: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Shape of each int64 row array of `MomentStatistics`, by name.
+    """Shape of each int64 row array of `MomentStatistics`, by name; maybe of fewer words.
 
     Examples
     --------
     >>> statistic_shapes(Basis(np.eye(4, 2, dtype=np.int8), 6), RowBlock(1, 2), True)["pair_counts"]
     (3, 4)
     """
-    rows = block.size(basis.n_words)
+    rows = block.size(basis.n_words if n_words is None else n_words)
     shapes: dict[str, tuple[int, ...]] = {
         "word_counts": (rows,),
         "document_frequencies": (rows,),
@@ -326,7 +335,7 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
     for part in ordered[1:]:
         if part.basis != head.basis:
             raise ForeignStatistics(_foreign("basis", head.basis, part.basis))
-        if part.length_histogram != head.length_histogram:
+        if part.row_lengths != head.row_lengths:
             raise ForeignStatistics("the row blocks are of different documents")
     shapes = statistic_shapes(head.basis, RowBlock(), head.codocuments is not None)
     arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}
@@ -342,6 +351,7 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays["pair_counts"],
         arrays["triple_sketch"],
         arrays.get("codocuments"),
+        head.later,
     )
 
 

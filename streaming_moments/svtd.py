@@ -17,6 +17,7 @@ from streaming_moments.rotation import (
     by_feature_gap,
     by_joint_diagonalization,
 )
+from streaming_moments.row_lengths import RowLengths, quotients
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.weighted import Statistics
@@ -176,7 +177,7 @@ def fit(
         rows,
         O,
         statistics.word_counts,
-        statistics.length_histogram,
+        statistics.row_lengths,
         statistics.basis,
         whitening,
         rotation,
@@ -187,16 +188,20 @@ def finish(
     rows: NDArray[np.float64],
     O: NDArray[np.float64],
     word_counts: NDArray[Any],
-    histogram: Lengths,
+    lengths: RowLengths[Lengths],
     basis: Basis,
     whitening: Whitening,
     method: str,
 ) -> TopicModel:
     """The model from all (n, k) rows, the rotation O and (n,) word counts: a refit's last step.
 
-    `method` is the name of the decomposition; the unit columns of O need not be orthogonal.
+    `method` is the name of the decomposition; the unit columns of O need not be orthogonal. A word
+    that came later has its share of the tokens since, and all shares add up to 1 again.
     """
-    M1 = word_counts / histogram.C1
+    C1, _, _ = lengths.constants(np.arange(basis.n_words))
+    M1 = quotients(word_counts.astype(np.float64), C1)
+    if lengths.later:
+        M1 = M1 / M1.sum()
     recovered = recover(rows, (O.T @ whitening.first) ** 2)
     return TopicModel(
         topics=recovered.topics,
@@ -209,7 +214,7 @@ def finish(
         umass=np.full(whitening.n_topics, np.nan),
         npmi=np.full(whitening.n_topics, np.nan),
         rotation=method,
-        documents=histogram.n_documents,
+        documents=lengths.whole.n_documents,
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
     )

@@ -136,16 +136,9 @@ def select_terms(
     >>> [sample.terms[i] for i in select_terms(sample, 10, min_documents=2)]
     ['law', 'sea']
     """
-    if size < 1:
-        raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
-    if not 0 < max_document_fraction <= 1:
-        raise InvalidInput(
-            f"max document fraction is {max_document_fraction}; it must be above 0 and at most 1"
-        )
-    rare = frequencies.document_frequencies < min_documents
-    common = frequencies.document_frequencies > max_document_fraction * frequencies.documents
-    kept = np.flatnonzero(~(rare | common))
-    if kept.size == 0:
+    chosen = frequent_terms(frequencies, size, min_documents, max_document_fraction)
+    if chosen.size == 0:
+        rare, common = _refused(frequencies, min_documents, max_document_fraction)
         raise InvalidInput(
             f"no term is left for the vocabulary: of {len(frequencies.terms)} terms in "
             f"{frequencies.documents} documents, {int(rare.sum())} occur in fewer than "
@@ -153,7 +146,37 @@ def select_terms(
             f"{max_document_fraction:.0%} of them; lower the minimum, raise the fraction, "
             "or give a larger pilot"
         )
+    return chosen
+
+
+def frequent_terms(
+    frequencies: TermFrequencies, size: int, min_documents: int, max_document_fraction: float
+) -> NDArray[np.int64]:
+    """As `select_terms`, but maybe none.
+
+    Raises
+    ------
+    InvalidInput
+        An option out of range.
+    """
+    if size < 1:
+        raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
+    if not 0 < max_document_fraction <= 1:
+        raise InvalidInput(
+            f"max document fraction is {max_document_fraction}; it must be above 0 and at most 1"
+        )
+    rare, common = _refused(frequencies, min_documents, max_document_fraction)
+    kept = np.flatnonzero(~(rare | common))
     return np.array(_by_falling_frequency(frequencies, kept)[:size], dtype=np.int64)
+
+
+def _refused(
+    frequencies: TermFrequencies, min_documents: int, max_document_fraction: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Terms that are too rare, and too common."""
+    rare = frequencies.document_frequencies < min_documents
+    common = frequencies.document_frequencies > max_document_fraction * frequencies.documents
+    return rare, common
 
 
 def _by_falling_frequency(frequencies: TermFrequencies, kept: ArrayLike) -> list[int]:

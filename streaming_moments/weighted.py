@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lengths import LengthHistogram, WeightedLengths
+from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics
 
@@ -31,6 +32,8 @@ class WeightedStatistics:
         Documents by length and weight.
     word_counts, document_frequencies, pair_counts, triple_sketch, codocuments
         As in `MomentStatistics`, float64.
+    later : tuple of (int, WeightedLengths)
+        Words that came later, as in `RowLengths`.
 
     Examples
     --------
@@ -49,6 +52,12 @@ class WeightedStatistics:
     pair_counts: NDArray[np.float64]
     triple_sketch: NDArray[np.float64]
     codocuments: NDArray[np.float64] | None
+    later: tuple[tuple[int, WeightedLengths], ...] = ()
+
+    @property
+    def row_lengths(self) -> RowLengths[WeightedLengths]:
+        """Which documents count a row."""
+        return RowLengths(self.length_histogram, self.later)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:
@@ -61,7 +70,7 @@ class WeightedStatistics:
         ForeignStatistics
             Parts of different bases or rows.
         """
-        lengths: list[tuple[float, LengthHistogram]] = []
+        lengths: list[tuple[float, RowLengths[LengthHistogram]]] = []
         totals: dict[str, NDArray[np.float64]] = {}
         first: tuple[Basis, RowBlock] | None = None
         for weight, part in parts:
@@ -71,17 +80,19 @@ class WeightedStatistics:
             part.require_same(*first, "codocuments" in totals)
             for name, array in part.arrays().items():
                 totals[name] += weight * array
-            lengths.append((weight, part.length_histogram))
+            lengths.append((weight, part.row_lengths))
         if first is None:
             raise InvalidInput("no statistics to weigh; give at least one part")
+        summed = RowLengths.weighted(lengths)
         return cls(
             *first,
-            WeightedLengths.of(lengths),
+            summed.whole,
             totals["word_counts"],
             totals["document_frequencies"],
             totals["pair_counts"],
             totals["triple_sketch"],
             totals.get("codocuments"),
+            summed.later,
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.moments import Moments, symmetrized
 from streaming_moments.packing import pack, packed_size, unpack
+from streaming_moments.row_lengths import quotients
 from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import Whitening, require_topics
 
@@ -177,7 +178,7 @@ def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.
 
     Of exact moments it is, inside the core, the pseudo-inverse of W', by which the sources go back
     from whitened vectors to words. `A = P / C2 - a0 / (a0 + 1) M1 M1'` has a row for every other
-    word too.
+    word too, from the documents that count it.
 
     Parameters
     ----------
@@ -190,11 +191,12 @@ def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.
     -------
     (r, k) float64
     """
-    a0, C1 = whitening.alpha0, statistics.length_histogram.C1
-    rows = statistics.word_counts.size
+    a0, rows = whitening.alpha0, statistics.word_counts.size
     products = np.empty((rows, whitening.n_topics))
     for start in range(0, rows, _ROWS):
         part = slice(start, start + _ROWS)
         products[part] = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
-    mean = statistics.word_counts[:, None] / C1
-    return products / statistics.length_histogram.C2 - a0 / (a0 + 1) * mean * whitening.first
+    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
+    C1, C2, _ = statistics.row_lengths.constants(words)
+    mean = quotients(statistics.word_counts[:, None].astype(np.float64), C1)
+    return quotients(products, C2) - a0 / (a0 + 1) * mean * whitening.first

@@ -19,7 +19,7 @@ def with_section(name, **keys):
 def test_the_least_configuration_has_defaults_for_the_rest():
     config = config_of(LEAST, "n.toml")
     assert (config.refit.topics, config.refit.alpha0, config.tag) == ((5,), (0.1,), "published")
-    assert (config.create, config.rebase, config.metrics) == (None, None, None)
+    assert (config.create, config.rebase, config.growth, config.metrics) == (None,) * 4
     assert config.update.skip_bad_shards
     assert config.lock_expiry == timedelta(hours=6)
 
@@ -33,6 +33,7 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         "create": {"languages": ["english"], "core": 100, "max_document_fraction": 0.4},
         "rebase": {"not_again_for": "2d", "min_captured": 0.5},
         "update": {"max_document_bytes": "1MB"},
+        "growth": {"words": 40},
     }
     config = config_of(content, "n.toml")
     assert config.shards == ("a/*.txt",)
@@ -43,6 +44,7 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
     assert "the" in config.create.policy.stop_words
     assert config.rebase.not_again_for == timedelta(days=2)
     assert config.rebase.bounds.captured == 0.5
+    assert (config.growth.outside_above, config.growth.words) == (0.05, 40)
     assert config.update.limits.document_bytes == 1 << 20
 
 

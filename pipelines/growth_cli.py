@@ -1,0 +1,96 @@
+"""The command line, sixth part: new words without a new pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.growth import WORDS, recent_shards
+from streaming_moments.pipelines.growth import grow as grow_store
+from streaming_moments.pipelines.nightly_cli import cli
+from streaming_moments.pipelines.options import (
+    Session,
+    cluster_options,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    storage_option,
+)
+from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.store import MomentStore
+
+__all__ = ["cli"]  # with the commands of all parts
+
+_SHOWN = 10
+
+
+@cli.command()
+@click.argument("store")
+@click.argument("shards", nargs=-1)
+@click.option(
+    "--words",
+    type=click.IntRange(1),
+    default=WORDS,
+    show_default=True,
+    help="At most so many words, the most frequent.",
+)
+@click.option("--message", default="", help="For the log.")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def grow(
+    store: str,
+    shards: tuple[str, ...],
+    words: int,
+    message: str,
+    max_document_bytes: int,
+    max_row_group_bytes: int | None,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Add to STORE the words that became frequent, found in a sample of SHARDS.
+
+    Documents counted from then on count them; no shard is counted again. SHARDS are by default
+    those that STORE counted last and that are still there.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    listed = list_shards(shards, storage_options, opened.form.kind) if shards else []
+    with running(session) as (cluster, progress):
+        result = grow_store(
+            opened,
+            listed or recent_shards(opened, cluster, storage_options, progress),
+            cluster,
+            words,
+            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
+            storage_options,
+            progress,
+            message,
+        )
+    found, after = result.words, result.store
+    if json_output:
+        print_json(
+            {
+                "store": after.url,
+                "version": after.version,
+                "added": list(found),
+                "words": after.basis.n_words,
+                "documents_sampled": result.documents,
+                "shards_sampled": result.shards,
+            }
+        )
+    elif found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        click.echo(
+            f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
+            f"{more}); documents count them from now on"
+        )
+    else:
+        click.echo(
+            f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
+            f"of these {result.shards} shards would choose"
+        )

@@ -1,0 +1,114 @@
+"""What becomes of the words of a store in a night: a rebase, if one is due, or new words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from streaming_moments.drift import Drift, outside_share
+from streaming_moments.pipelines.cluster import Cluster
+from streaming_moments.pipelines.compact import compact_when_many
+from streaming_moments.pipelines.growth import grow
+from streaming_moments.pipelines.journal import Journal
+from streaming_moments.pipelines.nightly_config import NightlyConfig
+from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.rebase import ShardsMissing, rebase
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store import MomentStore
+
+
+def rebased(
+    store: MomentStore,
+    drift: Drift,
+    config: NightlyConfig,
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> tuple[MomentStore, tuple[str, ...]]:
+    """The store after a rebase if one is due, or was cut off; and why it was due."""
+    reasons: tuple[str, ...] = ()
+    if store.commit.staged is not None:
+        reasons = ("a rebase was cut off",)
+    elif config.rebase is not None and not _is_young(store, config.rebase.not_again_for):
+        reasons = config.rebase.bounds.passed_by(drift)
+    if not reasons:
+        return store, ()
+    allow_missing = config.rebase is not None and config.rebase.allow_missing
+    with journal.step("rebase") as found:
+        found["reasons"] = list(reasons)
+        try:
+            result = rebase(
+                store,
+                cluster,
+                None,
+                allow_missing,
+                config.update.limits,
+                config.storage_options,
+                progress,
+            )
+        except ShardsMissing as refused:
+            # the old lineage is as good as it was: the gates judge its model
+            found["refused"] = str(refused)
+            return store, (*reasons, f"refused: {refused}")
+        found |= {
+            "shards": result.shards,
+            "left_out": [url for url, _ in result.left_out],
+            "resumed": result.resumed,
+        }
+        section = config.update
+        store = compact_when_many(
+            result.store, section.compact_after, cluster, progress, section.compact_by
+        )
+        found["version"] = store.version
+    return store, reasons
+
+
+def _is_young(store: MomentStore, age: timedelta) -> bool:
+    """Whether the lineage is younger than this."""
+    born = next(part for part in store.log() if part.operation in ("create", "rebase"))
+    return datetime.now(UTC) - datetime.fromisoformat(born.time) < age
+
+
+def grown(
+    before: MomentStore,
+    store: MomentStore,
+    listed: list[Shard],
+    config: NightlyConfig,
+    cluster: Cluster,
+    journal: Journal,
+    progress: StepProgress,
+) -> MomentStore:
+    """The store with the words that tonight's shards brought, if enough of them is outside.
+
+    Documents count them from the next night on. A night that was cut off before has no shards of
+    its own: the words are found when others come.
+
+    Parameters
+    ----------
+    before, store : MomentStore
+        As the night found it, and with tonight's shards.
+    listed : list of Shard
+        All shards.
+    config, cluster, journal, progress
+        As of `nightly`.
+    """
+    section = config.growth
+    known = {record.url for record in before.ledger()}
+    new = [record for record in store.ledger() if record.url not in known]
+    tokens, outside = sum(part.tokens for part in new), sum(part.outside for part in new)
+    share = outside_share(tokens, outside)
+    if section is None or share is None or share <= section.outside_above:
+        return store
+    tonight = {record.url for record in new}
+    with journal.step("growth") as found:
+        result = grow(
+            store,
+            [shard for shard in listed if shard.url in tonight],
+            cluster,
+            section.words,
+            config.update.limits,
+            config.storage_options,
+            progress,
+        )
+        found |= {"outside_share": share, "words": len(result.words)}
+        found["version"] = result.store.version
+    return result.store
