@@ -106,21 +106,18 @@ def sum_block(
     """
     block = layout.block(index)
     lengths = RowLengths(LengthHistogram.zero())
-    totals = {
-        name: np.zeros(shape, dtype=np.int64)
-        for name, shape in statistic_shapes(layout.basis, block, layout.codocuments).items()
-    }
+    shapes = statistic_shapes(layout.basis, block, layout.codocuments)
+    totals: dict[str, NDArray[np.int64]] = {}
     for reference in _added_first(references):
         stored, arrays = read_stored_block(folder, reference, layout, index)
         added, words = reference.sign > 0, layout.of_first(reference.words).words
         own = RowLengths.of_first(stored, words)
         lengths = lengths + own if added else lengths - own
-        combine = np.add if added else np.subtract
-        for name, total in totals.items():
-            part = arrays.pop(name)[0, : len(total)]
-            leading = total[: len(part)]
-            # the commit's bound keeps every sum below 2^62
-            combine(leading, part, out=leading)
+        for name, shape in shapes.items():
+            part = arrays.pop(name)[0, : shape[0]]
+            totals[name] = _accumulated(totals.get(name), part, shape, reference.sign)
+    if not totals:
+        totals = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     return _statistics(layout.basis, block, lengths, totals)
 
 
@@ -177,6 +174,19 @@ def _statistics(
         arrays.get("codocuments"),
         lengths.later,
     )
+
+
+def _accumulated(
+    total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
+) -> NDArray[np.int64]:
+    """A sum and what a segment has of its leading rows; the commit's bound keeps it below 2^62."""
+    if total is None and sign > 0 and part.shape == shape:
+        return part  # most sums are of one segment
+    if total is None:
+        total = np.zeros(shape, dtype=np.int64)
+    leading = total[: len(part)]
+    (np.add if sign > 0 else np.subtract)(leading, part, out=leading)
+    return total
 
 
 def _added_first(references: Iterable[SegmentReference]) -> list[SegmentReference]:
