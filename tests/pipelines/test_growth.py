@@ -124,27 +124,40 @@ def test_shards_of_either_era_are_forgotten_and_replaced(store, folder, embedded
     assert whole.at(whole.version).load() == whole.load()
 
 
+class Growing:
+    """Another writer, who adds words at the first sign of a step."""
+
+    def __init__(self, store, shards, step, cluster):
+        self.growth = (store, shards, cluster)
+        self.step, self.done = step, False
+
+    def advance(self, step, done, total):
+        if step == self.step and not self.done:
+            self.done = True
+            grow(*self.growth)
+
+
 def test_an_update_that_began_before_the_growth_counts_without_the_words(store, folder, embedded):
-    old = store.basis.n_words
-    other = store
-
-    class Growing:
-        """Another writer adds words as soon as the first shard is read."""
-
-        done = False
-
-        def advance(self, step, done, total):
-            if step == "reading shards" and not self.done:
-                self.done = True
-                grow(other, shards_of(folder, DAYS[2]), embedded)
-
-    after = update(store, shards_of(folder, *DAYS[2:]), embedded, progress=Growing()).store
+    old, more = store.basis.n_words, shards_of(folder, *DAYS[2:])
+    other = Growing(store, more[:1], "reading shards", embedded)
+    after = update(store, more, embedded, progress=other).store
     assert after.basis.n_words > old
     assert after.load() == counted(after, folder, old, *DAYS)
     assert after.verify() == []
-    assert forget(after, shards_of(folder, DAYS[3]), embedded).load() == counted(
-        after, folder, old, *DAYS[:3]
-    )
+    assert forget(after, more[1:], embedded).load() == counted(after, folder, old, *DAYS[:3])
+
+
+def test_a_compaction_that_began_before_the_growth_keeps_the_eras_apart(store, folder, embedded):
+    old = store.basis.n_words
+    for day in DAYS[2:]:
+        (folder / f"{day}.txt").rename(folder / f"{day.replace('-11-', '-12-')}.txt")
+    late = [day.replace("-11-", "-12-") for day in DAYS[2:]]
+    store = update(store, shards_of(folder, *late), embedded).store
+    other = Growing(store, shards_of(folder, late[0]), "compacting row blocks", embedded)
+    small = compact(store, embedded, progress=other, by="month")
+    assert [part.words for part in small.commit.segments] == [old, old]
+    assert small.load() == counted(small, folder, old, *DAYS[:2], *late)
+    assert small.verify() == []
 
 
 def test_the_shards_counted_last_are_looked_at_first(store, folder, embedded):

@@ -1,6 +1,10 @@
-"""Words added to a store: the state is that of a fresh count, whatever came before and after."""
+"""Words added to a store: the state is that of a fresh count, whatever came before and after.
+
+`STREAMING_MOMENTS_HISTORIES` is three times the number of random histories.
+"""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +32,7 @@ from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.vocabulary import Vocabulary
 from streaming_moments.widening import widened
 
+HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6")) // 3
 TERMS = (*VOCABULARY.terms, "steam", "rail", "wire", "radio", "rocket", "chip")
 
 
@@ -315,12 +320,12 @@ def test_an_earlier_vocabulary_that_is_gone_or_another_is_found(tmp_path):
     assert MomentStore.open(store.url).verify() == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(HISTORIES))
 def test_random_histories_with_growth_are_those_of_a_fresh_count(seed):
     rng = np.random.default_rng(seed)
     store = create()
     writers, states = [store, store], [{}]
-    for _ in range(14):
+    for _ in range(12):
         writer = int(rng.integers(2))
         head = writers[writer].latest()
         # half of the actions begin from what the writer knew last
