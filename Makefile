@@ -41,7 +41,8 @@ test: lint
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
 	SEED=$$seed STREAMING_MOMENTS_FAULTS=long STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
-	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py --hypothesis-seed=$$seed
+	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py \
+	  --hypothesis-seed=$$seed
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
