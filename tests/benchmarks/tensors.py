@@ -39,9 +39,11 @@ class Parafac:
 
         batch, k, prior = prepared
         statistics = gather(batch, k)
-        basis, histogram = statistics.basis, statistics.length_histogram
+        basis, lengths = statistics.basis, statistics.row_lengths
         pairs, counts = statistics.pair_counts[: basis.core], statistics.word_counts[: basis.core]
-        whitening = whiten(CoreMoments(pairs, counts, histogram), basis, k, prior.alpha0)
+        whitening = whiten(
+            CoreMoments(pairs, counts, statistics.length_histogram), basis, k, prior.alpha0
+        )
         tensor = symmetrized(whitened_tensor(statistics, whitening))
         _, factors = parafac(
             tensor, rank=k, n_iter_max=500, tol=1e-9, normalize_factors=True, random_state=0
@@ -52,7 +54,7 @@ class Parafac:
             total += factor * np.where((factor * first).sum(axis=0) < 0, -1.0, 1.0)
         vectors = total / np.linalg.norm(total, axis=0)
         rows = unwhitened_rows(statistics, whitening) @ vectors
-        return finish(rows, vectors, statistics.word_counts, histogram, basis, whitening, "parafac")
+        return finish(rows, vectors, statistics.word_counts, lengths, basis, whitening, "parafac")
 
     def result(self, fitted: TopicModel, n_words: int) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)
