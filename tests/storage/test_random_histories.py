@@ -3,10 +3,16 @@
 `STREAMING_MOMENTS_HISTORIES` is the number of histories; `make faults` sets it.
 """
 
+import multiprocessing
 import os
+import shutil
+import signal
+import tempfile
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from faulty_disk import KILL, FaultyDisk, interposed
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -40,6 +46,8 @@ HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6"))
 WRITERS = st.integers(0, 1)
 SHARDS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), min_size=1, max_size=3)
 TAGS = st.sampled_from(["live", "next"])
+# memory where there is some, as thousands of files are synced
+PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class TwoWriters(RuleBasedStateMachine):
@@ -52,7 +60,8 @@ class TwoWriters(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        store = create()
+        self.place = Path(tempfile.mkdtemp(dir=PLACE))
+        store = create(self.place / "store")
         self.writers = [store, store]
         self.versions = [({}, {}, {})]
         self.models = 0
@@ -87,6 +96,28 @@ class TwoWriters(RuleBasedStateMachine):
             assert set(told.value.urls) == already
         else:
             self.committed(writer, append(store, shards), {**known, **shards})
+
+    @rule(writer=WRITERS, shards=SHARDS, at=st.integers(0, 90))
+    def killed(self, writer, shards, at):
+        store, known = self.writers[writer], self.now[0]
+        fresh = {url: seed for url, seed in shards.items() if url not in known}
+
+        def ingest():
+            with interposed(FaultyDisk(KILL, at)):
+                append(store, fresh)
+
+        if not fresh:
+            return
+        process = multiprocessing.get_context("fork").Process(target=ingest)
+        process.start()
+        process.join(timeout=60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        after = MomentStore.open(store.url)
+        if after.version == len(self.versions):
+            self.committed(writer, after, {**known, **fresh})
+        else:
+            assert process.exitcode, "it was killed before its commit"
+            self.writers[writer] = after
 
     @precondition(lambda self: self.now[0])
     @rule(writer=WRITERS, data=st.data())
@@ -169,6 +200,7 @@ class TwoWriters(RuleBasedStateMachine):
         first = self.versions[0][0]
         found = difference(store, 0, last)
         assert {shard.url for shard in found.added} == self.now[0].keys() - first.keys()
+        shutil.rmtree(self.place)
 
     def require(self, store, version):
         shards, models, tags = self.versions[version]
