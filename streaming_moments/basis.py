@@ -8,15 +8,18 @@ from functools import cached_property
 from math import ceil
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
+from streaming_moments import kernels
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import InvalidInput
+from streaming_moments.krylov import leading_eigenpairs
 
 _SCALE = 127  # the largest int8: rounding to it costs nothing measurable in topic error
 DEFAULT_CORE = 4096
+# Of the eigenvalues of the pilot, whose own error is a hundred times larger.
+_TOLERANCE = 1e-3
+_MOST_BLOCKS = 8
 # A few words and many columns can make random signs dependent: draw again.
 _DRAWS = 20
 
@@ -149,7 +152,7 @@ class Basis:
         if leading_columns + random_columns >= core:
             # as many columns as words: the identity loses nothing
             return cls(np.eye(core, dtype=np.int8), batch.n_words, batch.vocabulary)
-        vectors = _leading_eigenvectors(batch, core, leading_columns, rng)
+        vectors = _leading_eigenvectors(batch, core, leading_columns, max_topics, rng)
         leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
         for _ in range(_DRAWS):
             random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(core, random_columns))
@@ -160,32 +163,28 @@ class Basis:
 
 
 def _leading_eigenvectors(
-    batch: CountBatch, core: int, number: int, rng: np.random.Generator
+    batch: CountBatch, core: int, number: int, settled: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """(core, number) eigenvectors of the pilot's pair counts, largest first, sign canonical."""
-    counts = batch.to_csr()[:, :core].astype(np.float64)
-    lengths = batch.lengths
-    if not (lengths > 1).any():
+    if not (batch.lengths > 1).any():
         raise InvalidInput(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
             "give a larger pilot or another vocabulary"
         )
     # single tokens: the diagonal of sum x x' that does not come from distinct positions
-    singles = np.asarray(counts.sum(axis=0)).ravel()
+    singles = np.bincount(batch.words, batch.counts, batch.n_words)[:core]
+
+    def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = -singles[:, None] * block
+        entries = (batch.indptr, batch.words, batch.counts)
+        kernels.add_gram_product(*entries, np.ascontiguousarray(block), total)
+        return total
+
     if core <= 2 * number + 2 or core <= 256:
-        pairs = (counts.T @ counts).toarray() - np.diag(singles)
-        values, vectors = np.linalg.eigh(pairs)
+        values, vectors = np.linalg.eigh(product(np.eye(core)))
     else:
-        transposed = sp.csr_array(counts.T)
-        operator = LinearOperator(
-            (core, core),
-            matvec=lambda v: transposed @ (counts @ v) - singles * v.ravel(),
-            matmat=lambda v: transposed @ (counts @ v) - singles[:, None] * v,
-            dtype=np.float64,
-        )
-        values, vectors = eigsh(
-            operator, k=number, which="LA", v0=rng.standard_normal(core), tol=1e-4
-        )
+        start = np.linalg.qr(rng.standard_normal((core, number)))[0].astype(np.float64)
+        values, vectors = leading_eigenpairs(product, start, _TOLERANCE, _MOST_BLOCKS, settled)
     vectors = vectors[:, np.argsort(-values)[:number]]
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     signed: NDArray[np.float64] = vectors * np.sign(peaks)

@@ -71,6 +71,38 @@ def project(
 
 
 @njit(cache=True, nogil=True)
+def add_gram_product(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    vectors: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> None:
+    """`total += X[:, :core]' (X[:, :core] @ vectors)`, both (core, m) float64.
+
+    A document at a time, so that its entries are read once, and rows of all m columns.
+    """
+    core, columns = vectors.shape
+    sums = np.empty(columns)
+    for document in range(indptr.size - 1):
+        sums[:] = 0
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            row = vectors[words[entry]]
+            count = counts[entry]
+            for column in range(columns):
+                sums[column] += count * row[column]
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            row = total[words[entry]]
+            count = counts[entry]
+            for column in range(columns):
+                row[column] += count * sums[column]
+
+
+@njit(cache=True, nogil=True)
 def add_pairs(
     first: int,
     step: int,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.krylov import leading_eigenpairs
 from streaming_moments.lengths import Lengths
 from streaming_moments.weighted import Statistics
 
@@ -19,7 +20,6 @@ _LARGEST_ALPHA0 = 1e6
 
 _TOLERANCE = 1e-7  # relative growth of the eigenvalues by another block
 _MOST_BLOCKS = 24
-_NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,25 +262,8 @@ def _leading_eigenvalues(
     if core <= 256 or number * 4 >= core:
         A = M2 - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # Krylov spaces of whole blocks: a product with A waits for memory, and takes k vectors as fast
-    # as one. The eigenvectors seen through the basis are a start so good that a few blocks do.
-    space, block = np.empty((core, 0)), guess
-    projected = np.empty((0, 0))
-    values: NDArray[np.float64] = np.full(number, -np.inf)
-    for _ in range(min(_MOST_BLOCKS, core // number)):
-        images = M2 @ block - ratio * np.outer(M1, M1 @ block)
-        inner, own = space.T @ images, block.T @ images
-        projected = np.block([[projected, inner], [inner.T, (own + own.T) / 2]])
-        space = np.hstack([space, block])
-        before = values
-        values = np.linalg.eigvalsh(projected).astype(np.float64)[::-1][:number]
-        if np.all(values - before <= _TOLERANCE * values):
-            break
-        # of what is new only directions above rounding: others would not be orthogonal to the rest
-        rest = images - space @ (space.T @ images)
-        left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
-        left = left[:, sizes > _NEGLIGIBLE * values[0]]
-        if not left.size:
-            break
-        block = np.linalg.qr(left - space @ (space.T @ left))[0].astype(np.float64)
-    return values.copy()
+    # the eigenvectors seen through the basis are a start so good that a few blocks do
+    values, _ = leading_eigenpairs(
+        lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
+    )
+    return values

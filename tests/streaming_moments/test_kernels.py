@@ -153,3 +153,13 @@ def test_proportions_maximise_the_posterior():
         step = found + 0.01 * rng.standard_normal(found.shape) * found
         step /= step.sum(axis=1, keepdims=True)
         assert (objective(step) <= best + 1e-9).all()
+
+
+
+def test_a_gram_product(projected):
+    batch, basis = projected.batch, projected.basis
+    vectors = np.random.default_rng(0).standard_normal((basis.core, 3))
+    total = np.ones((basis.core, 3))
+    kernels.add_gram_product(batch.indptr, batch.words, batch.counts, vectors, total)
+    counts = batch.to_csr().toarray()[:, : basis.core]
+    np.testing.assert_allclose(total, 1 + counts.T @ (counts @ vectors), rtol=1e-10, atol=1e-8)
