@@ -6,19 +6,25 @@ Lines and rows are numbered from 1 in errors.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
 
 import fsspec
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage import parquet
 from streaming_moments.storage.filesystems import files_under, open_file_system, shard_errors
+from streaming_moments.storage.id_chunks import (
+    IdChunk,
+    IdDocument,
+    checked,
+    in_chunks,
+    join_ids,
+    parquet_ids,
+)
 from streaming_moments.storage.lda_c import numbers_of
 from streaming_moments.storage.lines import (
     BYTE_ORDER_MARK,
@@ -32,11 +38,9 @@ from streaming_moments.storage.lines import (
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 _Document = TypeVar("_Document")
-IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 
 EMPTY = "is empty; leave it out, or write its documents again"
 _ROW_GROUP_BYTES = 64 << 20
-_LARGEST_COUNT = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -78,25 +82,6 @@ class ReadLimits:
 
 
 DEFAULT_LIMITS = ReadLimits()
-
-
-@dataclass(frozen=True, eq=False)
-class IdChunk:
-    """Documents of token ids.
-
-    Parameters
-    ----------
-    offsets : (documents + 1,) int64
-        Where each document's entries begin.
-    ids : (entries,) int64
-        Token ids, at least 0; a document may repeat one.
-    counts : (entries,) int64 or None
-        Occurrences, at least 1, in tokens; None: each entry is one.
-    """
-
-    offsets: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    counts: NDArray[np.int64] | None
 
 
 def read_texts(
@@ -173,41 +158,10 @@ def id_chunks(
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
         if form.kind_of(shard.url) == "parquet":
-            documents = _parquet_ids(fs, path, shard.url, form, limits, start)
-        else:
-            documents = _lda_c(fs, path, shard.url, limits, start)
-        for chunk, after in _bounded(documents, shard, limits):
+            yield from _parquet_ids(fs, path, shard, form, limits, start)
+            return
+        for chunk, after in _bounded(_lda_c(fs, path, shard.url, limits, start), shard, limits):
             yield join_ids(chunk), after
-
-
-def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Put documents, each given by its ids and their counts or None, into one chunk.
-
-    Examples
-    --------
-    >>> chunk = join_ids([(np.array([7, 9]), None), (np.array([9]), None)])
-    >>> chunk.offsets, chunk.ids, chunk.counts
-    (array([0, 2, 3]), array([7, 9, 9]), None)
-    """
-    offsets = np.zeros(len(documents) + 1, dtype=np.int64)
-    np.cumsum([ids.size for ids, _ in documents], out=offsets[1:])
-    counted = [counts for _, counts in documents if counts is not None]
-    counts = np.concatenate(counted) if counted else None
-    return IdChunk(offsets, np.concatenate([ids for ids, _ in documents]), counts)
-
-
-def split_ids(chunk: IdChunk) -> list[IdDocument]:
-    """Ids and counts of each document, sharing memory with the chunk: undoes `join_ids`.
-
-    Examples
-    --------
-    >>> split_ids(IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None))
-    [(array([7, 9]), None), (array([9]), None)]
-    """
-    ids = np.split(chunk.ids, chunk.offsets[1:-1])
-    if chunk.counts is None:
-        return [(own, None) for own in ids]
-    return list(zip(ids, np.split(chunk.counts, chunk.offsets[1:-1]), strict=True))
 
 
 def _bounded(
@@ -338,26 +292,22 @@ def _parquet_texts(
 def _parquet_ids(
     fs: fsspec.AbstractFileSystem,
     path: str,
-    url: str,
+    shard: Shard,
     form: ShardFormat,
     limits: ReadLimits,
     start: Position,
-) -> Iterator[tuple[IdDocument, int, Position]]:
+) -> Iterator[tuple[IdChunk, Position]]:
     columns = [parquet.ParquetColumn(str(form.ids_column), "--ids-column", True)]
     if form.counts_column is not None:
         columns.append(parquet.ParquetColumn(form.counts_column, "--counts-column", True))
-    reads = parquet.read_columns(fs, path, url, columns, limits.decoded_bytes, start)
-    for passed, batch in reads:
-        pairs = zip(
-            *(parquet.lists_of(batch.column(c.name), c.name, url) for c in columns), strict=True
-        )
-        for row, lists in enumerate(pairs, start=passed + 1):
-            place, nbytes = f"row {row}", sum(array.nbytes for array in lists)
-            refuse_long(nbytes, place, url, limits.document_bytes)
-            if len({array.size for array in lists}) > 1:
-                raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
-            counts = lists[1] if len(lists) > 1 else None
-            yield _checked(lists[0], counts, place, url), nbytes, Position(row)
+    bounds = (limits.document_bytes, limits.decoded_bytes)
+    pieces = parquet_ids(fs, path, shard.url, columns, *bounds, start) if shard.size else ()
+    found = False
+    for found_chunk in in_chunks(pieces, limits.batch_bytes, limits.batch_documents):
+        found = True
+        yield found_chunk
+    if not found:
+        raise ShardError(shard.url, EMPTY)
 
 
 def _lda_c(
@@ -368,25 +318,4 @@ def _lda_c(
             continue
         place = f"line {after.passed}"
         numbers = numbers_of(line, place, url)
-        yield _checked(numbers[1::2], numbers[2::2], place, url), numbers.nbytes, after
-
-
-def _checked(
-    ids: NDArray[np.int64], counts: NDArray[np.int64] | None, place: str, url: str
-) -> IdDocument:
-    if ids.size and ids.min() < 0:
-        raise ShardError(url, f"{place} has id {ids.min()}; ids must be whole numbers >= 0")
-    if counts is None or not counts.size:
-        return ids, counts
-    if counts.min() < 0 or counts.max() > _LARGEST_COUNT:
-        wrong = counts.min() if counts.min() < 0 else counts.max()
-        token_id = ids[int(np.argmax(counts == wrong))]
-        raise ShardError(
-            url,
-            f"{place} counts id {token_id} {wrong} times; "
-            f"counts must be whole numbers of 0 to {_LARGEST_COUNT}",
-        )
-    if counts.sum() > _LARGEST_COUNT:
-        raise ShardError(url, f"{place} has {counts.sum()} tokens; at most {_LARGEST_COUNT} fit")
-    present = counts > 0
-    return (ids, counts) if present.all() else (ids[present], counts[present])
+        yield checked(numbers[1::2], numbers[2::2], place, url), numbers.nbytes, after

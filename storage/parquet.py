@@ -191,8 +191,10 @@ def in_chunks(
         yield pa.concat_arrays(held)
 
 
-def lists_of(column: pa.Array, name: str, url: str) -> list[NDArray[np.int64]]:
-    """Lists of a column as int64 arrays; a null is an empty list.
+def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lists of a column as `(rows + 1,)` int64 offsets and their numbers, int64.
+
+    A null is an empty list.
 
     Raises
     ------
@@ -202,14 +204,14 @@ def lists_of(column: pa.Array, name: str, url: str) -> list[NDArray[np.int64]]:
     Examples
     --------
     >>> lists_of(pa.array([[3, 4], None]), "ids", "/corpus/a.parquet")
-    [array([3, 4]), array([], dtype=int64)]
+    (array([0, 2, 2]), array([3, 4]))
     """
     values = column.flatten()
     if values.null_count:
         raise ShardError(url, f"column {name!r} has a null within a list; mend or drop it")
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return np.split(numbers, np.cumsum(sizes)[:-1]) if sizes.size else []
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), numbers
 
 
 def _rows_at_a_time(

@@ -16,13 +16,13 @@ from streaming_moments.storage.counting import WordIndex, count_column, encoded
 from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
     EMPTY,
-    IdChunk,
     ReadLimits,
     id_chunks,
     parquet_texts,
     text_chunks,
 )
 from streaming_moments.storage.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.id_chunks import IdChunk
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.parquet import in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of

@@ -13,14 +13,11 @@ from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
-    IdChunk,
-    IdDocument,
     ReadLimits,
-    join_ids,
     read_ids,
     read_texts,
-    split_ids,
 )
+from streaming_moments.storage.id_chunks import IdChunk, IdDocument, join_ids, split_ids
 from streaming_moments.storage.readers import (
     counted_batch,
     refuse_policy,

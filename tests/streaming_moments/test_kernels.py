@@ -155,7 +155,6 @@ def test_proportions_maximise_the_posterior():
         assert (objective(step) <= best + 1e-9).all()
 
 
-
 def test_a_gram_product(projected):
     batch, basis = projected.batch, projected.basis
     vectors = np.random.default_rng(0).standard_normal((basis.core, 3))

@@ -1,0 +1,243 @@
+"""Chunks of documents given as token ids, checked and cut by whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import fsspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage import parquet
+from streaming_moments.storage.lines import START, Position, refuse_long
+
+IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
+
+_LARGEST_COUNT = np.iinfo(np.int32).max
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class IdChunk:
+    """Documents of token ids.
+
+    Parameters
+    ----------
+    offsets : (documents + 1,) int64
+        Where each document's entries begin.
+    ids : (entries,) int64
+        Token ids, at least 0; a document may repeat one.
+    counts : (entries,) int64 or None
+        Occurrences, at least 1, in tokens; None: each entry is one.
+    """
+
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    counts: NDArray[np.int64] | None
+
+    def part(self, first: int, end: int) -> IdChunk:
+        """Documents `first` to `end`, the last excluded, sharing memory with the chunk.
+
+        Examples
+        --------
+        >>> IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None).part(1, 2).ids
+        array([9])
+        """
+        entries = slice(self.offsets[first], self.offsets[end])
+        counts = None if self.counts is None else self.counts[entries]
+        return IdChunk(self.offsets[first : end + 1] - entries.start, self.ids[entries], counts)
+
+
+def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
+    """Put documents, each given by its ids and their counts or None, into one chunk.
+
+    Examples
+    --------
+    >>> chunk = join_ids([(np.array([7, 9]), None), (np.array([9]), None)])
+    >>> chunk.offsets, chunk.ids, chunk.counts
+    (array([0, 2, 3]), array([7, 9, 9]), None)
+    """
+    offsets = np.zeros(len(documents) + 1, dtype=np.int64)
+    np.cumsum([ids.size for ids, _ in documents], out=offsets[1:])
+    counted = [counts for _, counts in documents if counts is not None]
+    counts = np.concatenate(counted) if counted else None
+    return IdChunk(offsets, np.concatenate([ids for ids, _ in documents]), counts)
+
+
+def split_ids(chunk: IdChunk) -> list[IdDocument]:
+    """Ids and counts of each document, sharing memory with the chunk: undoes `join_ids`.
+
+    Examples
+    --------
+    >>> split_ids(IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None))
+    [(array([7, 9]), None), (array([9]), None)]
+    """
+    ids = np.split(chunk.ids, chunk.offsets[1:-1])
+    if chunk.counts is None:
+        return [(own, None) for own in ids]
+    return list(zip(ids, np.split(chunk.counts, chunk.offsets[1:-1]), strict=True))
+
+
+def checked(
+    ids: NDArray[np.int64], counts: NDArray[np.int64] | None, place: str, url: str
+) -> IdDocument:
+    """A document without the ids that it counts 0 times.
+
+    Raises
+    ------
+    ShardError
+        A number out of range: names it and the place.
+    """
+    if ids.size and ids.min() < 0:
+        raise ShardError(url, f"{place} has id {ids.min()}; ids must be whole numbers >= 0")
+    if counts is None or not counts.size:
+        return ids, counts
+    if counts.min() < 0 or counts.max() > _LARGEST_COUNT:
+        wrong = counts.min() if counts.min() < 0 else counts.max()
+        token_id = ids[int(np.argmax(counts == wrong))]
+        raise ShardError(
+            url,
+            f"{place} counts id {token_id} {wrong} times; "
+            f"counts must be whole numbers of 0 to {_LARGEST_COUNT}",
+        )
+    if counts.sum() > _LARGEST_COUNT:
+        raise ShardError(url, f"{place} has {counts.sum()} tokens; at most {_LARGEST_COUNT} fit")
+    present = counts > 0
+    return (ids, counts) if present.all() else (ids[present], counts[present])
+
+
+def parquet_ids(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    columns: Sequence[parquet.ParquetColumn],
+    document_bytes: int,
+    row_group_bytes: int,
+    start: Position = START,
+) -> Iterator[tuple[IdChunk, NDArray[np.int64], Position]]:
+    """Rows of one or two columns of lists: ids, and their counts.
+
+    Yields
+    ------
+    IdChunk, (documents,) int64, Position
+        Documents, the bytes of each as it is stored, and the position before the first.
+
+    Raises
+    ------
+    ShardError
+        As `parquet.read_columns`, `parquet.lists_of` and `checked`; a row above `document_bytes`,
+        or not of one count for each id.
+    """
+    for passed, batch in parquet.read_columns(fs, path, url, columns, row_group_bytes, start):
+        lists = [parquet.lists_of(batch.column(c.name), c.name, url) for c in columns]
+        sizes = _NUMBER_BYTES * np.sum([np.diff(offsets) for offsets, _ in lists], axis=0)
+        if not _are_sound(lists, sizes, document_bytes):
+            _refuse_first(lists, passed, url, document_bytes)
+        offsets, ids = lists[0]
+        counts = lists[1][1] if len(lists) > 1 else None
+        yield _without_zeros(IdChunk(offsets, ids, counts)), sizes, Position(passed)
+
+
+def in_chunks(
+    pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]],
+    chunk_bytes: int,
+    chunk_documents: int,
+) -> Iterator[tuple[IdChunk, Position]]:
+    """Join and cut pieces, so that each chunk is as large as the bounds allow; with what follows.
+
+    A document above the bound on bytes stands alone.
+
+    Parameters
+    ----------
+    pieces : iterable of (IdChunk, (documents,) int64, Position)
+        As `parquet_ids` yields them.
+    chunk_bytes, chunk_documents : int
+        Bounds on a chunk.
+
+    Yields
+    ------
+    IdChunk, Position
+        A chunk, and the position after it.
+
+    Examples
+    --------
+    >>> piece = IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None), np.array([16, 8]), START
+    >>> [(chunk.ids.tolist(), after.passed) for chunk, after in in_chunks([piece] * 2, 24, 9)]
+    [([7, 9, 9], 2), ([7, 9, 9], 2)]
+    """
+    held: list[IdChunk] = []
+    size, documents, after = 0, 0, START
+    for piece, sizes, before in pieces:
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        first = 0
+        while first < sizes.size:
+            fitting = int(np.searchsorted(ends, ends[first] + chunk_bytes - size, side="right")) - 1
+            end = min(fitting, first + chunk_documents - documents)
+            if end <= first and held:
+                yield _joined(held), after
+                held, size, documents = [], 0, 0
+                continue
+            end = max(end, first + 1)
+            held.append(piece.part(first, end))
+            size, documents = size + int(ends[end] - ends[first]), documents + end - first
+            first, after = end, Position(before.passed + end)
+    if held:
+        yield _joined(held), after
+
+
+def _joined(chunks: Sequence[IdChunk]) -> IdChunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    lengths = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
+    counted = [chunk.counts for chunk in chunks if chunk.counts is not None]
+    return IdChunk(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([chunk.ids for chunk in chunks]),
+        np.concatenate(counted) if counted else None,
+    )
+
+
+def _are_sound(
+    lists: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    sizes: NDArray[np.int64],
+    document_bytes: int,
+) -> bool:
+    """Whether `_refuse_first` would find nothing."""
+    offsets, ids = lists[0]
+    if sizes.max(initial=0) > document_bytes or ids.min(initial=0) < 0:
+        return False
+    for others, counts in lists[1:]:
+        if not np.array_equal(others, offsets):
+            return False
+        if counts.min(initial=0) < 0 or counts.max(initial=0) > _LARGEST_COUNT:
+            return False
+        tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
+        if tokens.max(initial=0) > _LARGEST_COUNT:
+            return False
+    return True
+
+
+def _refuse_first(
+    lists: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    passed: int,
+    url: str,
+    document_bytes: int,
+) -> None:
+    """Name the first row that is not sound, and why."""
+    split = [np.split(numbers, offsets[1:-1]) for offsets, numbers in lists]
+    for row, arrays in enumerate(zip(*split, strict=True), start=passed + 1):
+        place = f"row {row}"
+        refuse_long(sum(array.nbytes for array in arrays), place, url, document_bytes)
+        if len({array.size for array in arrays}) > 1:
+            raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
+        checked(arrays[0], arrays[1] if len(arrays) > 1 else None, place, url)
+
+
+def _without_zeros(chunk: IdChunk) -> IdChunk:
+    if chunk.counts is None or chunk.counts.all():
+        return chunk
+    present = chunk.counts > 0
+    offsets = np.concatenate([[0], np.cumsum(present)])[chunk.offsets]
+    return IdChunk(offsets, chunk.ids[present], chunk.counts[present])
