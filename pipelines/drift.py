@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.refit import core_rows, whiten_rows
 from streaming_moments.pipelines.row_blocks import BlockAddress
 from streaming_moments.pipelines.tasks import result_of, run_bounded
+from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.whitening import Whitening
@@ -177,7 +178,12 @@ def _outside(store: MomentStore, before: MomentStore | None) -> float | None:
     old = set() if before is None else {record.url for record in before.ledger()}
     records = list(store.ledger())
     new = [record for record in records if record.url not in old] or records
-    return outside_share(sum(part.tokens for part in new), sum(part.outside for part in new))
+    return outside_of(new)
+
+
+def outside_of(records: Sequence[ShardRecord]) -> float | None:
+    """Share of the tokens of some shards that is outside the vocabulary; None without tokens."""
+    return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))
 
 
 def _pair_distance(

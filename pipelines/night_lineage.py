@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from streaming_moments.drift import Drift, outside_share
+from streaming_moments.drift import Drift
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.compact import compact_when_many
+from streaming_moments.pipelines.drift import outside_of
 from streaming_moments.pipelines.growth import grow
 from streaming_moments.pipelines.journal import Journal
 from streaming_moments.pipelines.nightly_config import NightlyConfig
@@ -94,8 +95,7 @@ def grown(
     section = config.growth
     known = {record.url for record in before.ledger()}
     new = [record for record in store.ledger() if record.url not in known]
-    tokens, outside = sum(part.tokens for part in new), sum(part.outside for part in new)
-    share = outside_share(tokens, outside)
+    share = outside_of(new)
     if section is None or share is None or share <= section.outside_above:
         return store
     tonight = {record.url for record in new}

@@ -20,10 +20,11 @@ from streaming_moments.storage.filesystems import files_under, open_file_system,
 from streaming_moments.storage.id_chunks import (
     IdChunk,
     IdDocument,
-    checked,
     in_chunks,
     join_ids,
     parquet_ids,
+    require_counts,
+    without_zeros,
 )
 from streaming_moments.storage.lda_c import numbers_of
 from streaming_moments.storage.lines import (
@@ -38,8 +39,9 @@ from streaming_moments.storage.lines import (
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 _Document = TypeVar("_Document")
+_Chunk = TypeVar("_Chunk")
 
-EMPTY = "is empty; leave it out, or write its documents again"
+_EMPTY = "is empty; leave it out, or write its documents again"
 _ROW_GROUP_BYTES = 64 << 20
 
 
@@ -124,7 +126,7 @@ def text_chunks(
             documents = _json_texts(fs, path, shard.url, form.text_column, limits, start)
         else:
             documents = _line_texts(fs, path, shard.url, limits, start)
-        yield from _bounded(documents, shard, limits)
+        yield from not_empty(_bounded(documents, limits), shard)
 
 
 def read_ids(
@@ -158,28 +160,43 @@ def id_chunks(
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
         if form.kind_of(shard.url) == "parquet":
-            yield from _parquet_ids(fs, path, shard, form, limits, start)
-            return
-        for chunk, after in _bounded(_lda_c(fs, path, shard.url, limits, start), shard, limits):
-            yield join_ids(chunk), after
+            chunks = _parquet_ids(fs, path, shard.url, form, limits, start)
+        else:
+            lines = _bounded(_lda_c(fs, path, shard.url, limits, start), limits)
+            chunks = ((without_zeros(join_ids(held)), after) for held, after in lines)
+        yield from not_empty(chunks, shard)
+
+
+def not_empty(chunks: Iterable[_Chunk], shard: Shard) -> Iterator[_Chunk]:
+    """The chunks of a shard; a shard of no bytes is not even opened.
+
+    Raises
+    ------
+    ShardError
+        There is none.
+    """
+    none = True
+    for chunk in chunks if shard.size else ():
+        none = False
+        yield chunk
+    if none:
+        raise ShardError(shard.url, _EMPTY)
 
 
 def _bounded(
-    documents: Iterable[tuple[_Document, int, Position]], shard: Shard, limits: ReadLimits
+    documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[list[_Document], Position]]:
     """Chunks of documents, each given with its bytes and the position after it."""
     chunk: list[_Document] = []
     size, end = 0, START
-    for document, nbytes, after in documents if shard.size else ():
+    for document, nbytes, after in documents:
         if chunk and (size + nbytes > limits.batch_bytes or len(chunk) == limits.batch_documents):
             yield chunk, end
             chunk, size = [], 0
         chunk.append(document)
         size, end = size + nbytes, after
-    # Every chunk but the last was followed by a document: none here means none at all.
-    if not chunk:
-        raise ShardError(shard.url, EMPTY)
-    yield chunk, end
+    if chunk:
+        yield chunk, end
 
 
 def _line_texts(
@@ -292,7 +309,7 @@ def _parquet_texts(
 def _parquet_ids(
     fs: fsspec.AbstractFileSystem,
     path: str,
-    shard: Shard,
+    url: str,
     form: ShardFormat,
     limits: ReadLimits,
     start: Position,
@@ -301,13 +318,8 @@ def _parquet_ids(
     if form.counts_column is not None:
         columns.append(parquet.ParquetColumn(form.counts_column, "--counts-column", True))
     bounds = (limits.document_bytes, limits.decoded_bytes)
-    pieces = parquet_ids(fs, path, shard.url, columns, *bounds, start) if shard.size else ()
-    found = False
-    for found_chunk in in_chunks(pieces, limits.batch_bytes, limits.batch_documents):
-        found = True
-        yield found_chunk
-    if not found:
-        raise ShardError(shard.url, EMPTY)
+    pieces = parquet_ids(fs, path, url, columns, *bounds, start)
+    return in_chunks(pieces, limits.batch_bytes, limits.batch_documents)
 
 
 def _lda_c(
@@ -318,4 +330,6 @@ def _lda_c(
             continue
         place = f"line {after.passed}"
         numbers = numbers_of(line, place, url)
-        yield checked(numbers[1::2], numbers[2::2], place, url), numbers.nbytes, after
+        ids, counts = numbers[1::2], numbers[2::2]
+        require_counts(ids, counts, place, url)
+        yield (ids, counts), numbers.nbytes, after

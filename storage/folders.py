@@ -264,10 +264,13 @@ class Folder:
             if self.is_local:
                 local_files.write_whole(self._place(name), content)
             else:
-                kind, _ = mimetypes.guess_type(name)
-                told = {_CONTENT_TYPE[one] for one in self._protocols & _CONTENT_TYPE.keys()}
-                described = {option: kind for option in told if kind is not None}
-                self._file_system.pipe_file(self._place(name), content, **described)
+                self._file_system.pipe_file(self._place(name), content, **self._described(name))
+
+    def _described(self, name: str) -> dict[str, str]:
+        """How the client is told what a file is; nothing where it cannot be, or nobody knows."""
+        options = {_CONTENT_TYPE[one] for one in self._protocols & _CONTENT_TYPE.keys()}
+        kind = mimetypes.guess_type(name)[0] if options else None
+        return {} if kind is None else dict.fromkeys(options, kind)
 
     def create(self, name: str, content: bytes) -> None:
         """Write a file whole unless it exists; of several writers one succeeds.

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import fsspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage import parquet
+from streaming_moments.storage.cutting import cut
 from streaming_moments.storage.lines import START, Position, refuse_long
 
 IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
@@ -59,11 +60,7 @@ def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
     >>> chunk.offsets, chunk.ids, chunk.counts
     (array([0, 2, 3]), array([7, 9, 9]), None)
     """
-    offsets = np.zeros(len(documents) + 1, dtype=np.int64)
-    np.cumsum([ids.size for ids, _ in documents], out=offsets[1:])
-    counted = [counts for _, counts in documents if counts is not None]
-    counts = np.concatenate(counted) if counted else None
-    return IdChunk(offsets, np.concatenate([ids for ids, _ in documents]), counts)
+    return _concatenated([ids.size for ids, _ in documents], documents)
 
 
 def split_ids(chunk: IdChunk) -> list[IdDocument]:
@@ -80,20 +77,20 @@ def split_ids(chunk: IdChunk) -> list[IdDocument]:
     return list(zip(ids, np.split(chunk.counts, chunk.offsets[1:-1]), strict=True))
 
 
-def checked(
+def require_counts(
     ids: NDArray[np.int64], counts: NDArray[np.int64] | None, place: str, url: str
-) -> IdDocument:
-    """A document without the ids that it counts 0 times.
+) -> None:
+    """Refuse a document with an id or a count out of range.
 
     Raises
     ------
     ShardError
-        A number out of range: names it and the place.
+        Names the number and the place.
     """
     if ids.size and ids.min() < 0:
         raise ShardError(url, f"{place} has id {ids.min()}; ids must be whole numbers >= 0")
     if counts is None or not counts.size:
-        return ids, counts
+        return
     if counts.min() < 0 or counts.max() > _LARGEST_COUNT:
         wrong = counts.min() if counts.min() < 0 else counts.max()
         token_id = ids[int(np.argmax(counts == wrong))]
@@ -104,8 +101,22 @@ def checked(
         )
     if counts.sum() > _LARGEST_COUNT:
         raise ShardError(url, f"{place} has {counts.sum()} tokens; at most {_LARGEST_COUNT} fit")
-    present = counts > 0
-    return (ids, counts) if present.all() else (ids[present], counts[present])
+
+
+def without_zeros(chunk: IdChunk) -> IdChunk:
+    """The documents without the ids that they count 0 times.
+
+    Examples
+    --------
+    >>> chunk = IdChunk(np.array([0, 2, 3]), np.array([7, 8, 9]), np.array([1, 0, 2]))
+    >>> without_zeros(chunk).offsets, without_zeros(chunk).ids
+    (array([0, 1, 2]), array([7, 9]))
+    """
+    if chunk.counts is None or chunk.counts.all():
+        return chunk
+    present = chunk.counts > 0
+    offsets = np.concatenate([[0], np.cumsum(present)])[chunk.offsets]
+    return IdChunk(offsets, chunk.ids[present], chunk.counts[present])
 
 
 def parquet_ids(
@@ -127,8 +138,8 @@ def parquet_ids(
     Raises
     ------
     ShardError
-        As `parquet.read_columns`, `parquet.lists_of` and `checked`; a row above `document_bytes`,
-        or not of one count for each id.
+        As `parquet.read_columns`, `parquet.lists_of` and `require_counts`; a row above
+        `document_bytes`, or not of one count for each id.
     """
     for passed, batch in parquet.read_columns(fs, path, url, columns, row_group_bytes, start):
         lists = [parquet.lists_of(batch.column(c.name), c.name, url) for c in columns]
@@ -137,7 +148,7 @@ def parquet_ids(
             _refuse_first(lists, passed, url, document_bytes)
         offsets, ids = lists[0]
         counts = lists[1][1] if len(lists) > 1 else None
-        yield _without_zeros(IdChunk(offsets, ids, counts)), sizes, Position(passed)
+        yield without_zeros(IdChunk(offsets, ids, counts)), sizes, Position(passed)
 
 
 def in_chunks(
@@ -167,36 +178,26 @@ def in_chunks(
     >>> [(chunk.ids.tolist(), after.passed) for chunk, after in in_chunks([piece] * 2, 24, 9)]
     [([7, 9, 9], 2), ([7, 9, 9], 2)]
     """
-    held: list[IdChunk] = []
-    size, documents, after = 0, 0, START
-    for piece, sizes, before in pieces:
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        first = 0
-        while first < sizes.size:
-            fitting = int(np.searchsorted(ends, ends[first] + chunk_bytes - size, side="right")) - 1
-            end = min(fitting, first + chunk_documents - documents)
-            if end <= first and held:
-                yield _joined(held), after
-                held, size, documents = [], 0, 0
-                continue
-            end = max(end, first + 1)
-            held.append(piece.part(first, end))
-            size, documents = size + int(ends[end] - ends[first]), documents + end - first
-            first, after = end, Position(before.passed + end)
-    if held:
-        yield _joined(held), after
+    sized = (((piece, before), sizes) for piece, sizes, before in pieces)
+    for held in cut(sized, chunk_bytes, chunk_documents):
+        (_, before), _, end = held[-1]
+        parts = [piece.part(first, last) for (piece, _), first, last in held]
+        yield _joined(parts), Position(before.passed + end)
 
 
 def _joined(chunks: Sequence[IdChunk]) -> IdChunk:
     if len(chunks) == 1:
         return chunks[0]
     lengths = np.concatenate([np.diff(chunk.offsets) for chunk in chunks])
-    counted = [chunk.counts for chunk in chunks if chunk.counts is not None]
-    return IdChunk(
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([chunk.ids for chunk in chunks]),
-        np.concatenate(counted) if counted else None,
-    )
+    return _concatenated(lengths, [(chunk.ids, chunk.counts) for chunk in chunks])
+
+
+def _concatenated(lengths: ArrayLike, entries: Sequence[IdDocument]) -> IdChunk:
+    """Documents of so many entries each."""
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    counted = [counts for _, counts in entries if counts is not None]
+    counts = np.concatenate(counted) if counted else None
+    return IdChunk(offsets, np.concatenate([ids for ids, _ in entries]), counts)
 
 
 def _are_sound(
@@ -232,12 +233,4 @@ def _refuse_first(
         refuse_long(sum(array.nbytes for array in arrays), place, url, document_bytes)
         if len({array.size for array in arrays}) > 1:
             raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
-        checked(arrays[0], arrays[1] if len(arrays) > 1 else None, place, url)
-
-
-def _without_zeros(chunk: IdChunk) -> IdChunk:
-    if chunk.counts is None or chunk.counts.all():
-        return chunk
-    present = chunk.counts > 0
-    offsets = np.concatenate([[0], np.cumsum(present)])[chunk.offsets]
-    return IdChunk(offsets, chunk.ids[present], chunk.counts[present])
+        require_counts(arrays[0], arrays[1] if len(arrays) > 1 else None, place, url)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.cutting import cut
 from streaming_moments.storage.filesystems import one_line
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.pages import pages_of
@@ -171,24 +172,8 @@ def in_chunks(
     >>> [chunk.to_pylist() for chunk in in_chunks([texts, texts[:1]], 6, 2)]
     [['sea', 'law'], ['ship'], ['sea']]
     """
-    held: list[pa.LargeStringArray] = []
-    size = rows = 0
-    for array in arrays:
-        ends = np.concatenate([[0], np.cumsum(_sizes(array))])
-        start = 0
-        while start < len(array):
-            fitting = np.searchsorted(ends, ends[start] + chunk_bytes - size, side="right") - 1
-            stop = min(int(fitting), start + chunk_rows - rows)
-            if stop <= start and held:
-                yield pa.concat_arrays(held)
-                held, size, rows = [], 0, 0
-                continue
-            stop = max(stop, start + 1)
-            held.append(array[start:stop])
-            size, rows = size + int(ends[stop] - ends[start]), rows + stop - start
-            start = stop
-    if held:
-        yield pa.concat_arrays(held)
+    for held in cut(((array, _sizes(array)) for array in arrays), chunk_bytes, chunk_rows):
+        yield pa.concat_arrays([array[first:end] for array, first, end in held])
 
 
 def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

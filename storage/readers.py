@@ -15,9 +15,9 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.storage.counting import WordIndex, count_column, encoded
 from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
-    EMPTY,
     ReadLimits,
     id_chunks,
+    not_empty,
     parquet_texts,
     text_chunks,
 )
@@ -168,13 +168,11 @@ def _text_arrays(
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
         arrays = parquet_texts(fs, path, shard.url, form.text_column, limits, start)
-        chunks = in_chunks(arrays if shard.size else (), limits.batch_bytes, limits.batch_documents)
+        chunks = in_chunks(arrays, limits.batch_bytes, limits.batch_documents)
         passed = start.passed
-        for chunk in chunks:
+        for chunk in not_empty(chunks, shard):
             passed += len(chunk)
             yield chunk, Position(passed)
-        if passed == start.passed:
-            raise ShardError(shard.url, EMPTY)
 
 
 def refuse_policy(policy: TokenPolicy | None) -> None:

@@ -7,6 +7,8 @@ Dask runs them side by side in threads.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -47,6 +49,27 @@ def transpose(
 
 
 @njit(cache=True, nogil=True)
+def _sum_rows(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    document: int,
+    matrix: NDArray[Any],
+    total: NDArray[np.float64],
+) -> None:
+    """`total[:] = X[document, :core] @ matrix`, (core, m), summed in float64."""
+    core, columns = matrix.shape
+    total[:] = 0
+    for entry in range(indptr[document], indptr[document + 1]):
+        if words[entry] >= core:
+            break
+        row = matrix[words[entry]]
+        count = counts[entry]
+        for column in range(columns):
+            total[column] += count * row[column]
+
+
+@njit(cache=True, nogil=True)
 def project(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -55,17 +78,10 @@ def project(
     projections: NDArray[np.float32],
 ) -> None:
     """`projections[:] = X[:, :core] @ basis`, (documents, s) float32, summed exactly in float64."""
-    core, columns = basis.shape
+    columns = basis.shape[1]
     total = np.empty(columns)
     for document in range(indptr.size - 1):
-        total[:] = 0
-        for entry in range(indptr[document], indptr[document + 1]):
-            if words[entry] >= core:
-                break
-            row = basis[words[entry]]
-            count = counts[entry]
-            for column in range(columns):
-                total[column] += count * row[column]
+        _sum_rows(indptr, words, counts, document, basis, total)
         for column in range(columns):
             projections[document, column] = total[column]
 
@@ -85,14 +101,7 @@ def add_gram_product(
     core, columns = vectors.shape
     sums = np.empty(columns)
     for document in range(indptr.size - 1):
-        sums[:] = 0
-        for entry in range(indptr[document], indptr[document + 1]):
-            if words[entry] >= core:
-                break
-            row = vectors[words[entry]]
-            count = counts[entry]
-            for column in range(columns):
-                sums[column] += count * row[column]
+        _sum_rows(indptr, words, counts, document, vectors, sums)
         for entry in range(indptr[document], indptr[document + 1]):
             if words[entry] >= core:
                 break

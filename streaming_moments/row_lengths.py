@@ -46,8 +46,12 @@ class RowLengths(Generic[L]):
     @staticmethod
     def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
         """Documents in which the first so many words were counted; None: all."""
-        steps = [] if words is None else [(words, LengthHistogram.zero())]
-        return _in_steps(lengths, steps)
+        whole = RowLengths(lengths)
+        return whole if words is None else whole.until(words)
+
+    def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
+        """The same for the first so many words, all there were; no document counts those after."""
+        return _in_steps(self.whole, [*self.later, (words, LengthHistogram.zero())])
 
     @staticmethod
     def weighted(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.packing import frobenius_weights, pack, packed_size, unpack
 from streaming_moments.row_lengths import quotients
-from streaming_moments.weighted import Statistics
+from streaming_moments.weighted import Statistics, row_constants
 from streaming_moments.whitening import Whitening
 
 # Rows unpacked at a time: (rows, s, s) float64 of 64 columns are 8 MB.
@@ -50,7 +50,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
     """
     k = whitening.n_topics
     W, B = whitening.vectors, whitening.coefficients
-    every = _constants(statistics)
+    every = row_constants(statistics)
     both = np.hstack([W, pack(W[:, :, None] * W[:, None, :])])
     for rows in _parts(statistics):
         counts, w = _row_terms(statistics, whitening, rows)
@@ -91,7 +91,7 @@ def rotated_diagonals(
         Before clipping and normalising. Only the diagonals are computed, in the rotated frame,
         which costs a k-th of the slices.
     """
-    a0, every = whitening.alpha0, _constants(statistics)
+    a0, every = whitening.alpha0, row_constants(statistics)
     turned = replace(
         whitening,
         coefficients=whitening.coefficients @ rotation,
@@ -126,12 +126,6 @@ def _parts(statistics: Statistics) -> Iterator[slice]:
     rows = statistics.word_counts.size
     for start in range(0, rows, _ROWS):
         yield slice(start, min(start + _ROWS, rows))
-
-
-def _constants(statistics: Statistics) -> tuple[NDArray[np.float64], ...]:
-    """C1, C2 and C3 of each row of the block."""
-    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
-    return statistics.row_lengths.constants(words)
 
 
 def _row_terms(

@@ -99,6 +99,14 @@ class WeightedStatistics:
 Statistics = MomentStatistics | WeightedStatistics
 
 
+def row_constants(
+    statistics: Statistics,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(r,) float64 each: C1, C2 and C3 of each row of the block, as of `RowLengths.constants`."""
+    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
+    return statistics.row_lengths.constants(words)
+
+
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
     """`2^(-age / half life)` of each age, both in days.
 

@@ -11,7 +11,7 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.moments import Moments, symmetrized
 from streaming_moments.packing import pack, packed_size, unpack
 from streaming_moments.row_lengths import quotients
-from streaming_moments.weighted import Statistics
+from streaming_moments.weighted import Statistics, row_constants
 from streaming_moments.whitening import Whitening, require_topics
 
 # Rows of pair counts made float64 at a time: 4,096 core words are 8 MB.
@@ -196,7 +196,6 @@ def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.
     for start in range(0, rows, _ROWS):
         part = slice(start, start + _ROWS)
         products[part] = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
-    words = np.arange(statistics.basis.n_words)[statistics.block.rows]
-    C1, C2, _ = statistics.row_lengths.constants(words)
+    C1, C2, _ = row_constants(statistics)
     mean = quotients(statistics.word_counts[:, None].astype(np.float64), C1)
     return quotients(products, C2) - a0 / (a0 + 1) * mean * whitening.first

@@ -6,7 +6,6 @@ import numpy as np
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import ForeignStatistics, short
-from streaming_moments.lengths import LengthHistogram
 from streaming_moments.statistics import MomentStatistics, statistic_shapes
 
 
@@ -50,10 +49,9 @@ def widened(statistics: MomentStatistics, basis: Basis) -> MomentStatistics:
     for name, shape in statistic_shapes(basis, block, "codocuments" in mine).items():
         arrays[name] = np.zeros(shape, dtype=np.int64)
         arrays[name][: len(mine[name])] = mine[name]
-    later = list(statistics.later)
-    before = statistics.row_lengths.at(own.n_words)
-    if basis.n_words > own.n_words and before != LengthHistogram.zero():
-        later.append((own.n_words, LengthHistogram.zero()))
+    lengths = statistics.row_lengths
+    if basis.n_words > own.n_words:
+        lengths = lengths.until(own.n_words)
     return MomentStatistics(
         basis,
         block,
@@ -63,5 +61,5 @@ def widened(statistics: MomentStatistics, basis: Basis) -> MomentStatistics:
         arrays["pair_counts"],
         arrays["triple_sketch"],
         arrays.get("codocuments"),
-        tuple(later),
+        lengths.later,
     )

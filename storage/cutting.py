@@ -1,0 +1,55 @@
+"""Cutting: arrays of documents joined and cut so that chunks are as large as bounds allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Piece = TypeVar("_Piece")
+
+
+def cut(
+    pieces: Iterable[tuple[_Piece, NDArray[np.int64]]], chunk_bytes: int, chunk_documents: int
+) -> Iterator[list[tuple[_Piece, int, int]]]:
+    """What each chunk takes of which pieces, in their order; none is empty.
+
+    A document above the bound on bytes stands alone.
+
+    Parameters
+    ----------
+    pieces : iterable of (piece, (documents,) int64)
+        Documents, and the bytes of each.
+    chunk_bytes, chunk_documents : int
+        Bounds on a chunk.
+
+    Yields
+    ------
+    list of (piece, int, int)
+        Pieces with the first document taken, and the one after the last.
+
+    Examples
+    --------
+    >>> list(cut([("a", np.array([3, 3, 4])), ("b", np.array([3]))], 6, 2))
+    [[('a', 0, 2)], [('a', 2, 3)], [('b', 0, 1)]]
+    """
+    held: list[tuple[_Piece, int, int]] = []
+    size = documents = 0
+    for piece, sizes in pieces:
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        first = 0
+        while first < sizes.size:
+            fitting = int(np.searchsorted(ends, ends[first] + chunk_bytes - size, side="right")) - 1
+            end = min(fitting, first + chunk_documents - documents)
+            if end <= first and held:
+                yield held
+                held, size, documents = [], 0, 0
+                continue
+            end = max(end, first + 1)
+            held.append((piece, first, end))
+            size, documents = size + int(ends[end] - ends[first]), documents + end - first
+            first = end
+    if held:
+        yield held
