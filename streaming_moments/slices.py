@@ -88,7 +88,7 @@ def rotated_diagonals(
     Returns
     -------
     (r, k) float64
-        Before clipping and normalising. Only the diagonals are computed, in the rotated frame,
+        Estimates, not yet distributions. Only the diagonals are computed, in the rotated frame,
         which costs a k-th of the slices.
     """
     a0, every = whitening.alpha0, row_constants(statistics)

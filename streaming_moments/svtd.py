@@ -18,6 +18,7 @@ from streaming_moments.rotation import (
     by_joint_diagonalization,
 )
 from streaming_moments.row_lengths import RowLengths, quotients
+from streaming_moments.simplex import nearest_distributions
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.weighted import Statistics
@@ -119,11 +120,11 @@ class Recovered:
     Parameters
     ----------
     topics : (n, k) float64
-        Columns clipped at 0 and on the simplex, by falling weight.
+        Columns on the simplex, the nearest to those of `raw`, by falling weight.
     weights : (k,) float64
         Non-negative, sum to 1.
     raw : (n, k) float64
-        The columns before clipping, same order, signed to a positive sum.
+        The columns as they were estimated, same order, signed to a positive sum.
     """
 
     topics: NDArray[np.float64]
@@ -293,7 +294,7 @@ def svtd(
 
 
 def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered:
-    """Topics and weights in canonical order: sign, clip, normalise.
+    """Topics and weights in canonical order: sign, nearest distribution.
 
     Whitened, topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights at once:
     `omega_j = (o_j . u)^2 / (a0 + 1)`. Non-negative least squares on `M1 = M omega` errs as much
@@ -313,14 +314,13 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
     """
     sums = rows.sum(axis=0)
     raw = rows * np.where(sums < 0, -1.0, 1.0)
-    clipped = np.clip(raw, 0.0, None)
-    totals = clipped.sum(axis=0)
-    if not (totals > 0).all():
+    positive = (raw > 0).any(axis=0)
+    if not positive.all():
         raise NotIdentifiable(
-            f"{int((~(totals > 0)).sum())} of {totals.size} topics have no positive entry; "
+            f"{int((~positive).sum())} of {positive.size} topics have no positive entry; "
             "ask for fewer topics or add documents"
         )
-    topics = clipped / totals
+    topics = nearest_distributions(raw)
     weights = shares / shares.sum()
     # equal weights differ by rounding: the topic of the earlier top word goes first
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))

@@ -40,7 +40,7 @@ class TopicModel:
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     raw_topics : (n, k) float64
-        Topics before clipping at 0 and normalising.
+        Topics as they were estimated, before the projection on the simplex.
     word_probabilities : (n,) float64
         M1.
     spectrum, exact_spectrum : (k,) float64
