@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import dask
@@ -76,6 +77,11 @@ class Cluster:
     embedded: bool
     worker_timeout: float = WORKER_TIMEOUT
     address: str = ""
+
+    def turns(self, number: int) -> Iterator[str]:
+        """Addresses of the workers in turn, so many in all; none while there are no workers."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return islice(cycle(workers), number)
 
 
 @contextmanager

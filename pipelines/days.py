@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.groups import Gathering
+from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.tasks import completed
 from streaming_moments.storage.date_columns import days_of
 from streaming_moments.storage.dates import DateRange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from streaming_moments.pipelines.groups import Gathering
+from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.storage.growth import store_of_era
 from streaming_moments.storage.shards import Shard

@@ -10,7 +10,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.days import by_days, with_days
 from streaming_moments.pipelines.eras import as_counted
-from streaming_moments.pipelines.groups import Gathering, gather_group
+from streaming_moments.pipelines.gathering import Gathering
+from streaming_moments.pipelines.groups import gather_group
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence, Set, Sized
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -13,17 +13,14 @@ from distributed import Future, KilledWorker
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import LIMITS, StateSize, UpdatePlan, plan_update
+from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.parts import (
     PartAddress,
     PartSummary,
-    ReadingContext,
     read_part,
     summary_of,
     write_block,
 )
-from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.tasks import (
     FinishedTasks,
     WorkersLost,
@@ -32,71 +29,10 @@ from streaming_moments.pipelines.tasks import (
     run_bounded,
 )
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import SegmentReference
-
-
-@dataclass(frozen=True)
-class Gathering:
-    """Where and how shards are gathered. Make one with `begin`.
-
-    Parameters
-    ----------
-    store : MomentStore
-        Whose words and basis are counted with.
-    cluster : Cluster
-        Where to run.
-    plan : UpdatePlan
-        How memory is divided.
-    context : Future
-        Of the `ReadingContext` of the read tasks.
-    progress : StepProgress
-        Told of each shard and row block.
-    keep_going : bool
-        Whether shards that cannot be read are left out; else they are an error.
-    names : mapping
-        URL by which a shard is recorded, where it is read at another one.
-    dates : mapping
-        Days of the documents of a shard by its URL, where they are known; a group has one range.
-    """
-
-    store: MomentStore
-    cluster: Cluster
-    plan: UpdatePlan
-    context: Future[Any]
-    progress: StepProgress
-    keep_going: bool = False
-    names: Mapping[str, str] = field(default_factory=dict)
-    dates: Mapping[str, DateRange] = field(default_factory=dict)
-
-    @classmethod
-    def begin(
-        cls,
-        store: MomentStore,
-        cluster: Cluster,
-        progress: StepProgress,
-        limits: ReadLimits | None = None,
-        storage_options: Mapping[str, object] | None = None,
-        plan: UpdatePlan | None = None,
-    ) -> Gathering:
-        """Plan the memory and send the cluster what all read tasks need.
-
-        Raises
-        ------
-        BoundExceeded
-            The memory budget cannot hold the work.
-        """
-        limits = limits or LIMITS
-        plan = plan or plan_of(store, cluster, limits)
-        bounds = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-        context = cluster.client.submit(
-            ReadingContext.of, store, bounds, storage_options, pure=False
-        )
-        return cls(store, cluster, plan, context, progress)
 
 
 @dataclass(frozen=True)
@@ -181,12 +117,6 @@ class _Group:
     def begun(self) -> bool:
         """Whether there is anything in it."""
         return bool(self.parts or self.shards or self.unfinished)
-
-
-def plan_of(store: MomentStore, cluster: Cluster, limits: ReadLimits = LIMITS) -> UpdatePlan:
-    """Memory plan of gathering shards for this store on this cluster."""
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    return plan_update(size, cluster.threads, cluster.memory, limits, cluster.workers)
 
 
 def gather_group(
@@ -287,6 +217,8 @@ def _read_until_full(
     reads = cluster.workers * plan.reads_in_flight
     running: dict[Future[Any], tuple[PartAddress, Future[Any], int]] = {}
     finished = FinishedTasks(cluster)
+    # Dask sends a task where the context lies already, which is one worker at first
+    turns = cluster.turns(reads)
     kept = 0
     try:
         while True:
@@ -300,7 +232,16 @@ def _read_until_full(
                 address = waiting.popleft()
                 group.alone, group.dates = address.alone, gathering.dates.get(address.shard.url)
                 most = plan.part_allowed(address.part_bytes, room)
-                part = client.submit(read_part, address, context, most, pure=False)
+                place = next(turns, None)
+                part = client.submit(
+                    read_part,
+                    address,
+                    context,
+                    most,
+                    pure=False,
+                    workers=place,
+                    allow_other_workers=place is not None,
+                )
                 summary = client.submit(summary_of, part, pure=False)
                 running[summary] = (address, part, most)
                 finished.add(summary)

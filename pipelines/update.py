@@ -10,7 +10,8 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.days import by_days, with_days
 from streaming_moments.pipelines.forget import replace_changed
-from streaming_moments.pipelines.groups import Gathered, Gathering, gather_group
+from streaming_moments.pipelines.gathering import Gathering
+from streaming_moments.pipelines.groups import Gathered, gather_group
 from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress

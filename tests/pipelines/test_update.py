@@ -18,7 +18,7 @@ from streaming_moments.counts import concatenate
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.groups import plan_of
+from streaming_moments.pipelines.gathering import plan_of
 from streaming_moments.pipelines.memory import MEBIBYTE
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.readers import read_shard
