@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from streaming_moments import kernels
+from streaming_moments.counts import CountBatch
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.packing import packed_size
@@ -33,6 +33,7 @@ from streaming_moments.pipelines.refit import core_rows
 from streaming_moments.pipelines.stopwatch import timed, timed_on_all
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.row_lengths import RowLengths
+from streaming_moments.rows import RowBlock
 from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import array_in, decode, encode_metadata
@@ -238,7 +239,9 @@ def _block_costs(
     def empty(index: int) -> MomentStatistics:
         return MomentStatistics.zero(store.basis, layout.block(index), job.size.codocuments)
 
-    warm = ProjectedBatch.of(batches[0].batch.select(0, 1), store.basis)
+    words, fingerprint = store.vocabulary.n_words, store.vocabulary.fingerprint
+    one = CountBatch.from_rows([0, 1], [0], None, words, fingerprint)
+    warm = ProjectedBatch.of(one, store.basis)
     MomentStatistics.of_projected([warm], store.basis, layout.block(0), job.size.codocuments)
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
     adding, statistics = timed_on_all(pool, added, blocks)
@@ -323,11 +326,9 @@ def _core_moments(batches: Sequence[ProjectedBatch], store: MomentStore) -> Core
     """Moments inside the core of the first batches: enough for the work of whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
-    batch = projected.batch
-    by_word = (projected.starts, projected.documents, projected.values)
-    kernels.add_pairs(0, 1, *by_word, batch.indptr, batch.words, batch.counts, pairs)
-    counts = np.bincount(batch.words, batch.counts, minlength=basis.n_words)[: basis.core]
-    return CoreMoments(pairs, counts.astype(np.int64), LengthHistogram.of(batch.lengths))
+    projected.add_pairs(RowBlock(), pairs, None)
+    counts = projected.word_counts[: basis.core]
+    return CoreMoments(pairs, counts, LengthHistogram.of(projected.lengths))
 
 
 def _whitened(core: CoreMoments, store: MomentStore, n_topics: int) -> Whitening:

@@ -214,9 +214,11 @@ def _are_sound(
             return False
         if counts.min(initial=0) < 0 or counts.max(initial=0) > _LARGEST_COUNT:
             return False
-        tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
-        if tokens.max(initial=0) > _LARGEST_COUNT:
-            return False
+        # all documents together have as many tokens only where one of them might
+        if counts.sum() > _LARGEST_COUNT:
+            tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
+            if tokens.max(initial=0) > _LARGEST_COUNT:
+                return False
     return True
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
@@ -22,7 +20,7 @@ from streaming_moments.storage.documents import (
     text_chunks,
 )
 from streaming_moments.storage.filesystems import open_file_system, shard_errors
-from streaming_moments.storage.id_chunks import IdChunk
+from streaming_moments.storage.id_counting import IdIndex, count_ids
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.parquet import in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
@@ -116,12 +114,8 @@ def read_shard(
             )
         refuse_policy(policy)
         ids = id_chunks(shard, form, limits, storage_options, start)
-        known_ids = np.array(vocabulary.token_ids, dtype=np.int64)
-        rows = np.argsort(known_ids)
-        counted = (
-            ReadBatch(*_count_ids(chunk, vocabulary, known_ids, rows), after)
-            for chunk, after in ids
-        )
+        known = IdIndex.of(vocabulary)
+        counted = (ReadBatch(*count_ids(chunk, known), after) for chunk, after in ids)
         return steadily(counted, shard, storage_options)
     if vocabulary.token_ids is not None:
         raise ShardError(
@@ -200,36 +194,3 @@ def steadily(
     yield from chunks
     if files_of(shard, storage_options) != before:
         raise ShardError(shard.url, "changed while it was read; list and read it again")
-
-
-def _count_ids(
-    chunk: IdChunk, vocabulary: Vocabulary, known_ids: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[CountBatch, int]:
-    # `rows` sorts the known ids; an id above all of them is compared with the last.
-    places = np.minimum(np.searchsorted(known_ids, chunk.ids, sorter=rows), rows.size - 1)
-    found = rows[places]
-    known = known_ids[found] == chunk.ids
-    columns = np.where(known, found, -1)
-    counts = np.ones_like(chunk.ids) if chunk.counts is None else chunk.counts
-    fingerprint = vocabulary.fingerprint
-    batch = counted_batch(chunk.offsets, columns, counts, vocabulary.n_words, fingerprint)
-    return batch, int(counts[~known].sum())
-
-
-def counted_batch(
-    offsets: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    counts: NDArray[np.integer[Any]] | None,
-    n_words: int,
-    vocabulary: str = "",
-) -> CountBatch:
-    # Entries of column -1 are words outside.
-    documents = offsets.size - 1
-    known = columns >= 0
-    return CountBatch.from_entries(
-        np.repeat(np.arange(documents), np.diff(offsets))[known],
-        columns[known],
-        None if counts is None else counts[known],
-        (documents, n_words),
-        vocabulary,
-    )

@@ -19,7 +19,6 @@ from streaming_moments.storage.documents import (
 )
 from streaming_moments.storage.id_chunks import IdChunk, IdDocument, join_ids, split_ids
 from streaming_moments.storage.readers import (
-    counted_batch,
     refuse_policy,
     required_policy,
     steadily,
@@ -174,7 +173,8 @@ def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
     rows = {key: row for row, key in enumerate(vocabulary.terms if ids is None else ids)}
     mapped = np.array([rows.get(key, -1) for key in _keys(sample)], dtype=np.int64)
     own, n_words = sample.batch, vocabulary.n_words
-    return counted_batch(own.indptr, mapped[own.words], own.counts, n_words, vocabulary.fingerprint)
+    columns = mapped[own.words]
+    return CountBatch.from_rows(own.indptr, columns, own.counts, n_words, vocabulary.fingerprint)
 
 
 def _keys(sample: TermSample) -> Sequence[Any]:
@@ -200,7 +200,7 @@ def _sample_texts(texts: Iterable[str], policy: TokenPolicy, quota: int, seed: i
     columns = np.zeros(len(names), dtype=np.int64)
     columns[used] = np.arange(len(used))
     terms = tuple(names[own_id] for own_id in used)
-    batch = counted_batch(joined.offsets, columns[joined.ids], None, len(terms))
+    batch = CountBatch.from_rows(joined.offsets, columns[joined.ids], None, len(terms))
     return TermSample(terms, batch, seen, policy=policy.fingerprint)
 
 
@@ -215,5 +215,5 @@ def _sample_ids(chunks: Iterable[IdChunk], quota: int, seed: int) -> TermSample:
     joined = join_ids(drawn)
     used, columns = np.unique(joined.ids, return_inverse=True)
     ids = tuple(used.tolist())
-    batch = counted_batch(joined.offsets, columns, joined.counts, len(ids))
+    batch = CountBatch.from_rows(joined.offsets, columns, joined.counts, len(ids))
     return TermSample(tuple(map(str, ids)), batch, seen, token_ids=ids)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from streaming_moments import kernels
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
@@ -130,6 +131,48 @@ class CountBatch:
             vocabulary,
         )
 
+    @classmethod
+    def from_rows(
+        cls,
+        indptr: ArrayLike,
+        words: ArrayLike,
+        counts: ArrayLike | None,
+        n_words: int,
+        vocabulary: str = "",
+    ) -> CountBatch:
+        """Add up the entries of each document, given document by document.
+
+        Parameters
+        ----------
+        indptr : (documents + 1,) integers
+            Where each document's entries begin.
+        words : (entries,) integers
+            Words below n in any order, some maybe repeated; entries of word -1 are left out.
+        counts : (entries,) integers or None
+            Occurrences, at least 1; None counts each entry once.
+        n_words : int
+            Number of words n.
+        vocabulary : str, optional
+            Fingerprint of the vocabulary.
+
+        Raises
+        ------
+        InvalidInput
+            A sum above what int32 holds.
+
+        Examples
+        --------
+        >>> CountBatch.from_rows([0, 3, 4], [1, 0, 1, -1], None, 2).to_csr().toarray().tolist()
+        [[1, 2], [0, 0]]
+        """
+        starts, places = (np.asarray(array, dtype=np.int64) for array in (indptr, words))
+        values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
+        rows, kept, sums = kernels.add_up_rows(starts, places, values, n_words)
+        if sums.size and sums.max() > _LARGEST_COUNT:
+            raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
+        # a copy, or what was set aside for entries left out stays in memory
+        return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
+
     @property
     def documents(self) -> int:
         """Number of documents."""
@@ -138,8 +181,7 @@ class CountBatch:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(documents,) int64, length of each document in vocabulary tokens."""
-        ends = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])[self.indptr]
-        return np.diff(ends)
+        return kernels.run_sums(self.indptr, self.counts)
 
     @property
     def tokens(self) -> int:

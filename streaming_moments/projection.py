@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from streaming_moments import kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
+from streaming_moments.rows import RowBlock
 
 # Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
 LARGEST_TOTAL = 2**62
@@ -23,14 +25,15 @@ _LARGEST_PACKED = 2**16
 class ProjectedBatch:
     """A batch ready for the kernels: its entries by word as well, and `y = Q' x_core`.
 
-    Made once for a batch and used by each row block.
+    Made once for a batch and used by each row block. Of the batch itself it keeps what the kernels
+    read, so that more documents fit in memory and fewer bytes go from worker to worker.
 
     Parameters
     ----------
-    batch : CountBatch
-        Entries by document.
     basis : Basis
         Q.
+    lengths : (documents,) int64
+        Of the documents, in vocabulary tokens.
     starts : (n + 1,) int64
         Where each word's entries begin.
     documents, values : (entries,) int32
@@ -42,19 +45,22 @@ class ProjectedBatch:
         Documents whose products could pass 2^53 and are summed in int64.
     core_starts : (documents + 1,) int64
         Where each document's packed core entries begin.
-    packed : (core entries,) uint32 or None
-        `word << 16 | count`; None where words, counts or their sums of products are too large.
+    packed : (core entries,) uint32
+        `word << 16 | count`; empty where words, counts or their sums of products are too large.
+    batch : CountBatch or None
+        Entries by document, where they are not packed.
     """
 
-    batch: CountBatch
     basis: Basis
+    lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
     values: NDArray[np.int32]
     projections: NDArray[np.float32]
     long: NDArray[np.bool_]
     core_starts: NDArray[np.int64]
-    packed: NDArray[np.uint32] | None
+    packed: NDArray[np.uint32]
+    batch: CountBatch | None
 
     @classmethod
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
@@ -77,19 +83,76 @@ class ProjectedBatch:
             batch.indptr, batch.words, batch.counts, batch.n_words
         )
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
-        kernels.project(batch.indptr, batch.words, batch.counts, basis.matrix, projections)
+        entries = (batch.indptr, batch.words, batch.counts)
+        kernels.project(*entries, basis.matrix, projections)
         long = _long_documents(batch.lengths, projections)
         _refuse_endless(batch.lengths, projections)
-        core_starts, packed = _packed(batch, basis.core, values, starts)
-        return cls(batch, basis, starts, documents, values, projections, long, core_starts, packed)
+        by_word = (starts, documents, values, projections, long)
+        if _can_pack(batch, basis.core, values, starts):
+            packed = kernels.pack_core(*entries, basis.core)
+            return cls(basis, batch.lengths, *by_word, *packed, None)
+        nothing = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32)
+        return cls(basis, batch.lengths, *by_word, *nothing, batch)
+
+    @cached_property
+    def word_counts(self) -> NDArray[np.int64]:
+        """(n,) int64, counts of each word, in tokens."""
+        return kernels.run_sums(self.starts, self.values)
+
+    @cached_property
+    def triple_bound(self) -> float:
+        """No entry of any T_i gains more than this from the batch."""
+        return float(triple_bounds(self.lengths, self.projections).sum())
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = (self.starts, self.documents, self.values, self.projections, self.long)
-        packed = 0 if self.packed is None else self.packed.nbytes
-        own = sum(array.nbytes for array in arrays) + self.core_starts.nbytes + packed
-        return self.batch.nbytes + own
+        arrays = (
+            self.lengths,
+            self.starts,
+            self.documents,
+            self.values,
+            self.projections,
+            self.long,
+            self.core_starts,
+            self.packed,
+        )
+        own = sum(array.nbytes for array in arrays)
+        return own if self.batch is None else own + self.batch.nbytes
+
+    def add_pairs(
+        self,
+        block: RowBlock,
+        pair_counts: NDArray[np.int64],
+        codocuments: NDArray[np.int64] | None,
+    ) -> None:
+        """Add pairs, and co-documents where they are wanted, to the first rows of a block.
+
+        Parameters
+        ----------
+        block : RowBlock
+            Which words the rows are.
+        pair_counts : (r, core) int64
+            `P += X' X[:, :core] - diag(sum x)`.
+        codocuments : (r', core) int64 or None
+            `D += (X > 0)' (X > 0)`, r' at most r.
+        """
+        place = (block.index, block.step, self.starts, self.documents)
+        if self.batch is None:
+            together = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
+            kernels.add_pairs_together(
+                *place,
+                self.values,
+                self.core_starts,
+                self.packed,
+                pair_counts,
+                together if codocuments is None else codocuments,
+            )
+            return
+        entries = (self.batch.indptr, self.batch.words)
+        kernels.add_pairs(*place, self.values, *entries, self.batch.counts, pair_counts)
+        if codocuments is not None:
+            kernels.add_codocuments(*place, *entries, codocuments)
 
 
 def triple_bounds(
@@ -103,16 +166,12 @@ def triple_bounds(
     return bounds
 
 
-def _packed(
+def _can_pack(
     batch: CountBatch, core: int, values: NDArray[np.int32], starts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32] | None]:
+) -> bool:
     largest = int(batch.counts.max()) if batch.counts.size else 0
-    sums = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-    most = int(np.diff(sums[starts]).max(initial=0))
-    if core > _LARGEST_PACKED or largest >= _LARGEST_PACKED or most * largest >= 2**32:
-        return np.zeros(1, dtype=np.int64), None
-    core_starts, packed = kernels.pack_core(batch.indptr, batch.words, batch.counts, core)
-    return core_starts, packed
+    most = int(kernels.run_sums(starts, values).max(initial=0))
+    return core <= _LARGEST_PACKED and largest < _LARGEST_PACKED and most * largest < 2**32
 
 
 def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float32]) -> None:

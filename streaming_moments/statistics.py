@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments import kernels, triple_kernels
+from streaming_moments import triple_kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
 from streaming_moments.lengths import LengthHistogram
-from streaming_moments.projection import LARGEST_TOTAL, ProjectedBatch, triple_bounds
+from streaming_moments.projection import LARGEST_TOTAL, ProjectedBatch
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
 
@@ -151,16 +151,14 @@ class MomentStatistics:
         for projected in batches:
             if projected.basis != basis:
                 raise ForeignStatistics(_foreign("basis", projected.basis, basis))
-            batch = projected.batch
-            bound += float(triple_bounds(batch.lengths, projected.projections).sum())
-            histogram = histogram + LengthHistogram.of(batch.lengths)
+            bound += projected.triple_bound
+            histogram = histogram + LengthHistogram.of(projected.lengths)
             # C2 bounds the pair counts; it may be the larger where y cancels
             _refuse_overflow(max(bound, histogram.C2))
             by_word = (projected.starts, projected.documents, projected.values)
-            sums = np.concatenate([[0], np.cumsum(projected.values, dtype=np.int64)])
-            word_counts += np.diff(sums[projected.starts])[block.rows]
+            word_counts += projected.word_counts[block.rows]
             document_frequencies += np.diff(projected.starts)[block.rows]
-            _add_pairs(projected, block, pair_counts, together)
+            projected.add_pairs(block, pair_counts, together)
             sketch = (projected.projections, projected.long, triple_sketch)
             triple_kernels.add_triples(first, step, *by_word, *sketch)
             if projected.long.any():
@@ -353,30 +351,6 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays.get("codocuments"),
         head.later,
     )
-
-
-def _add_pairs(
-    projected: ProjectedBatch,
-    block: RowBlock,
-    pairs: NDArray[np.int64],
-    codocuments: NDArray[np.int64] | None,
-) -> None:
-    batch = projected.batch
-    place = (block.index, block.step, projected.starts, projected.documents)
-    if projected.packed is not None:
-        together = np.zeros((0, pairs.shape[1]), dtype=np.int64)
-        kernels.add_pairs_together(
-            *place,
-            projected.values,
-            projected.core_starts,
-            projected.packed,
-            pairs,
-            together if codocuments is None else codocuments,
-        )
-        return
-    kernels.add_pairs(*place, projected.values, batch.indptr, batch.words, batch.counts, pairs)
-    if codocuments is not None:
-        kernels.add_codocuments(*place, batch.indptr, batch.words, codocuments)
 
 
 def _refuse_overflow(bound: float) -> None:

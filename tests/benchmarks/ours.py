@@ -29,7 +29,7 @@ from streaming_moments import (
 )
 from streaming_moments.pipelines.cluster import Cluster, connect
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.groups import plan_of
+from streaming_moments.pipelines.gathering import plan_of
 from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_refit
 from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.update import update

@@ -19,7 +19,7 @@ from streaming_moments import Basis, RowBlock, triple_kernels
 from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.groups import plan_of
+from streaming_moments.pipelines.gathering import plan_of
 from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.tasks import run_bounded
@@ -216,10 +216,18 @@ def count_tokens(shard: Shard, store: MomentStore) -> int:
 
 def load_kernels() -> None:
     """Run every kernel of an update once, on almost nothing."""
-    from streaming_moments import CountBatch, MomentStatistics
+    from streaming_moments import MomentStatistics, Vocabulary
+    from streaming_moments.storage.id_chunks import join_ids
+    from streaming_moments.storage.id_counting import IdIndex, count_ids
+    from streaming_moments.storage.readers import count_texts
 
-    batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]])
-    MomentStatistics.of(batch, Basis(np.eye(3, 2, dtype=np.int8), 3))
+    vocabulary = Vocabulary(("3", "5", "9"), core=3, token_ids=(3, 5, 9))
+    chunk = join_ids([(np.array([9, 3]), np.array([1, 2]))] * 2)
+    batch, _ = count_ids(chunk, IdIndex.of(vocabulary))
+    MomentStatistics.of(batch, Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint))
+    policy = TokenPolicy()
+    terms = Vocabulary(("law", "sea"), core=1, policy=policy.fingerprint)
+    count_texts(["sea and law"], terms, policy)
 
 
 def _write_and_commit(store: MomentStore, empty: MomentStore, clock: Clock) -> tuple[float, float]:

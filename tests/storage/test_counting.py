@@ -22,7 +22,7 @@ from streaming_moments.storage import counting, token_kernels
 from streaming_moments.storage.counting import WordIndex, count_column, encoded
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.parquet import in_chunks
-from streaming_moments.storage.readers import count_texts, counted_batch, read_shard
+from streaming_moments.storage.readers import count_texts, read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy, words
 from streaming_moments.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def reference(
     passages = [passage for text in texts for passage in policy.passages(text)]
     rows = np.array([vocabulary.index.get(t, -1) for p in passages for t in p], dtype=np.int64)
     offsets = np.array([0, *accumulate(map(len, passages))])
-    batch = counted_batch(offsets, rows, None, vocabulary.n_words, vocabulary.fingerprint)
+    batch = CountBatch.from_rows(offsets, rows, None, vocabulary.n_words, vocabulary.fingerprint)
     return batch, int(np.count_nonzero(rows < 0))
 
 

@@ -38,6 +38,21 @@ def test_entries_in_any_order_add_up(matrix, random):
     assert np.array_equal(batch.to_csr().toarray(), matrix)
     weighted = CountBatch.from_entries(documents, words, matrix[documents, words], matrix.shape)
     assert np.array_equal(weighted.to_csr().toarray(), matrix)
+    # each document's in any order, and some of no word
+    by_document = np.argsort(places[:, 0], kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(matrix.sum(axis=1))])
+    rows = CountBatch.from_rows(indptr, places[by_document, 1], None, matrix.shape[1])
+    assert np.array_equal(rows.to_csr().toarray(), matrix)
+    assert (rows.indptr.dtype, rows.words.dtype, rows.counts.dtype) == (
+        np.int64,
+        np.int32,
+        np.int32,
+    )
+
+
+def test_rows_whose_sum_is_too_large_are_refused():
+    with pytest.raises(InvalidInput, match="above 2147483647"):
+        CountBatch.from_rows([0, 2], [0, 0], [2**30, 2**30], 1)
 
 
 @given(matrices, st.data())

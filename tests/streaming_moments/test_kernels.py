@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, kernels, triple_kernels
 from streaming_moments.packing import pack
@@ -11,35 +14,66 @@ from streaming_moments.projection import ProjectedBatch
 @pytest.fixture(
     params=[(1, 5, 4, 2), (40, 30, 20, 3), (3000, 12, 12, 6), (300, 20, 20, 17), (120, 40, 38, 36)]
 )
-def projected(request):
+def batch_and_basis(request):
     documents, n_words, core, columns = request.param
     rng = np.random.default_rng(documents)
     counts = rng.poisson(rng.gamma(0.3, 2.0, size=(documents, n_words)))
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
-    return ProjectedBatch.of(CountBatch.from_csr(counts), Basis(Q, n_words))
+    return CountBatch.from_csr(counts), Basis(Q, n_words)
+
+
+@pytest.fixture
+def batch(batch_and_basis):
+    return batch_and_basis[0]
+
+
+@pytest.fixture
+def projected(batch_and_basis):
+    return ProjectedBatch.of(*batch_and_basis)
 
 
 BLOCKS = [RowBlock(), RowBlock(0, 3), RowBlock(2, 3)]
 
 
-def test_transpose(projected):
-    batch = projected.batch
+def test_sums_of_runs(batch, projected):
+    X = batch.to_csr().toarray()
+    assert np.array_equal(kernels.run_sums(batch.indptr, batch.counts), X.sum(axis=1))
+    assert np.array_equal(projected.word_counts, X.sum(axis=0))
+    assert np.array_equal(projected.lengths, X.sum(axis=1))
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-1, 5), st.integers(1, 9)), max_size=12)))
+def test_rows_added_up(rows):
+    entries = np.array([entry for row in rows for entry in row], dtype=np.int64).reshape(-1, 2)
+    indptr = np.cumsum([0, *map(len, rows)])
+    words, counts = entries[:, 0].copy(), entries[:, 1].copy()
+    starts, kept, sums = kernels.add_up_rows(indptr, words, counts, 6)
+    known = words >= 0
+    kept_before = np.concatenate([[0], np.cumsum(known)])[indptr]
+    expected = sp.csr_array((counts[known], words[known], kept_before), shape=(len(rows), 6))
+    expected.sum_duplicates()
+    assert np.array_equal(starts, expected.indptr)
+    assert np.array_equal(kept, expected.indices)
+    assert np.array_equal(sums, expected.data)
+
+
+def test_transpose(batch, projected):
     expected = batch.to_csr().tocsc()
     assert np.array_equal(projected.starts, expected.indptr)
     assert np.array_equal(projected.documents, expected.indices)
     assert np.array_equal(projected.values, expected.data)
 
 
-def test_project(projected):
-    X = projected.batch.to_csr().toarray()
+def test_project(batch, projected):
+    X = batch.to_csr().toarray()
     expected = X[:, : projected.basis.core] @ projected.basis.matrix.astype(np.int64)
     assert np.array_equal(projected.projections, expected)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("long", ["none", "some", "all"])
-def test_triples(projected, block, long):
-    X = projected.batch.to_csr().toarray()
+def test_triples(batch, projected, block, long):
+    X = batch.to_csr().toarray()
     y = projected.projections.astype(np.int64)
     chosen = {"none": 0, "some": 3, "all": 1}[long]
     flags = np.zeros(len(X), dtype=bool)
@@ -73,8 +107,8 @@ def test_the_largest_projections_are_whole_numbers_still():
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_pairs_and_codocuments(projected, block):
-    batch, core = projected.batch, projected.basis.core
+def test_pairs_and_codocuments(batch, projected, block):
+    core = projected.basis.core
     X = batch.to_csr().toarray()
     pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
@@ -88,13 +122,13 @@ def test_pairs_and_codocuments(projected, block):
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("gathered", [True, False])
-def test_pairs_together(projected, block, gathered):
-    batch, core = projected.batch, projected.basis.core
+def test_pairs_together(batch, projected, block, gathered):
+    core = projected.basis.core
     X = batch.to_csr().toarray()
     pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.ones_like(pairs), np.ones_like(together)
-    assert projected.packed is not None
+    assert projected.batch is None
     kernels.add_pairs_together(
         block.index,
         block.step,
@@ -115,7 +149,7 @@ def test_counts_too_large_to_pack_are_counted_all_the_same():
     for count in (2**16, 2**15):
         counts = np.array([[count, 3, 0]] * 4 + [[0, 1, 1]])
         batch = CountBatch.from_csr(counts)
-        assert ProjectedBatch.of(batch, Basis(Q, 3)).packed is None
+        assert ProjectedBatch.of(batch, Basis(Q, 3)).batch is batch
         statistics = MomentStatistics.of(batch, Basis(Q, 3))
         assert np.array_equal(
             statistics.pair_counts, counts.T @ counts - np.diag(counts.sum(axis=0))
@@ -155,8 +189,8 @@ def test_proportions_maximise_the_posterior():
         assert (objective(step) <= best + 1e-9).all()
 
 
-def test_a_gram_product(projected):
-    batch, basis = projected.batch, projected.basis
+def test_a_gram_product(batch_and_basis):
+    batch, basis = batch_and_basis
     vectors = np.random.default_rng(0).standard_normal((basis.core, 3))
     total = np.ones((basis.core, 3))
     kernels.add_gram_product(batch.indptr, batch.words, batch.counts, vectors, total)

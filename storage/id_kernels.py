@@ -1,0 +1,46 @@
+"""Numba kernels that find token ids in a vocabulary; without the interpreter lock, on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# 2^64 over the golden ratio: neighbouring ids, which are the rule, fall far apart.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+NONE = np.int64(-1)  # no id: ids are at least 0
+
+
+@njit(cache=True, nogil=True)
+def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+    """Fill (2^b, 2) `slots` of (id, its place in `ids`), which hold `NONE` before.
+
+    Open addressing: an id lies in the first free slot from its own on. There must be more slots
+    than ids.
+    """
+    last = np.uint64(slots.shape[0] - 1)
+    for place in range(ids.size):
+        slot = _slot_of(ids[place], last)
+        while slots[slot, 0] != NONE:
+            slot = (slot + np.uint64(1)) & last
+        slots[slot, 0] = ids[place]
+        slots[slot, 1] = place
+
+
+@njit(cache=True, nogil=True)
+def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each id in those of `index_ids`, -1 for others; ids are at least 0."""
+    last = np.uint64(slots.shape[0] - 1)
+    places = np.empty(ids.size, dtype=np.int64)
+    for entry in range(ids.size):
+        slot = _slot_of(ids[entry], last)
+        while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
+            slot = (slot + np.uint64(1)) & last
+        # a free slot holds -1 for its place too
+        places[entry] = slots[slot, 1]
+    return places
+
+
+@njit(cache=True, nogil=True)
+def _slot_of(token_id: np.int64, last: np.uint64) -> np.uint64:
+    return ((np.uint64(token_id) * _SPREAD) >> np.uint64(32)) & last
