@@ -13,11 +13,11 @@ from streaming_moments.pipelines.memory import (
     StateSize,
     UpdatePlan,
     evidence_bytes,
+    number_of_strips,
     plan_reading,
     plan_refit,
     plan_update,
 )
-from streaming_moments.pipelines.row_blocks import number_of_strips
 
 # What a worker of a cluster may receive from the others in a second: half of 10 Gbit/s.
 NETWORK_BYTES = 600 * MEBIBYTE

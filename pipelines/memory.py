@@ -30,6 +30,7 @@ _SLACK = 1.1
 # the 10 restarts of least squares together, 34.
 _TENSOR_COPIES = 4
 _SOLVING = MappingProxyType({"joint": 8, "feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
+_MOST_EVIDENCE = 128 * MEBIBYTE
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 _LEAST_PART = 32 * MEBIBYTE  # about one batch of text
@@ -266,6 +267,19 @@ def evidence_bytes(n_topics: int) -> int:
     return 8 * n_topics**3
 
 
+def number_of_strips(blocks: int, each_bytes: int) -> int:
+    """Strips that so many row blocks make up, each of which has evidence of so many bytes.
+
+    Two at least, and otherwise as many as keep all evidence, which one worker adds up, bounded.
+
+    Examples
+    --------
+    >>> number_of_strips(31, evidence_bytes(20)), number_of_strips(31, evidence_bytes(400))
+    (31, 2)
+    """
+    return min(blocks, max(2, _MOST_EVIDENCE // each_bytes))
+
+
 def plan_refit(
     size: StateSize,
     n_topics: int,
@@ -320,17 +334,19 @@ def plan_refit(
     blocks = held * size.block_bytes
     slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
     finishing = 8 * 6 * basis.n_words * n_topics + _SOLVING[method] * evidence
-    alone = PROCESS_BYTES + max(whitening, finishing)
-    least = max(alone, PROCESS_BYTES + slicing)
+    gathered = number_of_strips(size.row_blocks, evidence) * evidence
+    alone = PROCESS_BYTES + max(whitening, finishing + gathered)
+    least = max(alone, PROCESS_BYTES + gathered + slicing)
     if least > memory:
         raise BoundExceeded(
             f"a refit of {n_topics} topics needs {mebibytes(least)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(whitening)} whitening, "
-            f"{mebibytes(slicing)} slices of one row block, {mebibytes(finishing)} finishing) but "
+            f"{mebibytes(slicing)} slices of one row block, {mebibytes(gathered)} what they say, "
+            f"{mebibytes(finishing)} finishing) but "
             f"the budget is {mebibytes(memory)}; raise --memory or ask for fewer topics"
         )
-    in_flight = max(1, min(threads, (memory - PROCESS_BYTES) // slicing))
-    peak = max(alone, PROCESS_BYTES + in_flight * slicing)
+    in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
+    peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
     solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((_SOLVING[method] + 1) * evidence)))
     kept = -(-size.row_blocks // workers) * size.block_bytes
     keep = peak + kept <= memory

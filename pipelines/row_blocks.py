@@ -10,11 +10,9 @@ from distributed import Client, Future
 
 from streaming_moments.basis import Basis
 from streaming_moments.lengths import Lengths
-from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.pipelines.memory import number_of_strips
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.weighted import Statistics
-
-EVIDENCE_BYTES = 512 * MEBIBYTE
 
 
 class StatisticsSource(Protocol):
@@ -77,14 +75,3 @@ def strips(
     """
     number = number_of_strips(len(blocks), each_bytes)
     return [list(blocks[start::number]) for start in range(number)]
-
-
-def number_of_strips(blocks: int, each_bytes: int) -> int:
-    """Strips that so many row blocks make up.
-
-    Examples
-    --------
-    >>> number_of_strips(31, 8 * 20**3), number_of_strips(31, 8 * 400**3)
-    (31, 2)
-    """
-    return min(blocks, max(2, EVIDENCE_BYTES // each_bytes))

@@ -35,13 +35,16 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> nearest_distributions(np.array([[0.75], [0.5], [-0.25]])).ravel()
     array([0.625, 0.375, 0.   ])
     """
-    positive = np.clip(columns, 0.0, None).sum(axis=0)
-    sums = np.minimum(positive, np.maximum(columns.sum(axis=0), 1.0))
-    falling = -np.sort(-columns, axis=0)
-    # t if the largest 1, 2, ... entries are those left above 0
-    levels = (np.cumsum(falling, axis=0) - sums) / np.arange(1, len(columns) + 1)[:, None]
-    left = (falling > levels).sum(axis=0)
-    threshold = np.maximum(levels[left - 1, np.arange(left.size)], 0.0)
-    projected = np.clip(columns - threshold, 0.0, None)
-    distributions: NDArray[np.float64] = projected / projected.sum(axis=0)
+    distributions = np.empty_like(columns)
+    ranks = np.arange(1, len(columns) + 1)
+    # a column at a time: of all of them together the steps below are six copies
+    for place, column in enumerate(columns.T):
+        falling = -np.sort(-column)
+        positive = falling[falling > 0].sum()
+        total = min(positive, max(column.sum(), 1.0))
+        # t if the largest 1, 2, ... entries are those left above 0
+        levels = (np.cumsum(falling) - total) / ranks
+        threshold = max(levels[(falling > levels).sum() - 1], 0.0)
+        projected = np.clip(column - threshold, 0.0, None)
+        distributions[:, place] = projected / projected.sum()
     return distributions

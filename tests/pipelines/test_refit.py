@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments import METHODS, fit, fit_by
+from streaming_moments import METHODS, Basis, fit, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
@@ -78,6 +78,13 @@ def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatc
     assert len(read) == 4 * store.row_blocks
     with pytest.raises(BoundExceeded, match=r"refit of 4 topics needs \d+ MiB .* budget is 64 MiB"):
         refit(store, 4, 1.0, dataclasses.replace(embedded, memory=64 * MEBIBYTE))
+
+
+def test_what_the_slices_of_all_strips_say_is_part_of_the_plan():
+    # one worker adds it up; 100 topics on 158 blocks held half a gigabyte that no plan knew of
+    size = StateSize(Basis(np.eye(200, 100, dtype=np.int8), 50_000), 158, True)
+    with pytest.raises(BoundExceeded, match="122 MiB what they say"):
+        plan_refit(size, 100, workers=1, threads=2, memory=640 * MEBIBYTE)
 
 
 def test_coherence_from_blocks_is_that_of_the_whole(store, embedded):
