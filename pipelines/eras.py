@@ -44,4 +44,4 @@ def _in_era(gathering: Gathering, words: int | None) -> Gathering:
 
 
 def _with_store(context: ReadingContext, store: MomentStore) -> ReadingContext:
-    return replace(context, store=store)
+    return ReadingContext.of(store, context.limits, context.storage_options)

@@ -11,11 +11,13 @@ from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import sum_block
+from streaming_moments.storage.counting import WordIndex
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.filesystems import FileState
+from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.manifests import FileRecord
-from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.readers import index_of, read_indexed
 from streaming_moments.storage.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store import MomentStore
@@ -101,6 +103,7 @@ class ReadingContext:
     """All a read task needs beside its shard, loaded once on the cluster."""
 
     store: MomentStore
+    index: WordIndex | IdIndex
     limits: ReadLimits
     storage_options: Mapping[str, object] | None = field(repr=False)
 
@@ -112,7 +115,7 @@ class ReadingContext:
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
         """The context, made by a task so that it outlives any worker."""
-        return cls(store, limits, storage_options)
+        return cls(store, index_of(store.vocabulary, store.policy), limits, storage_options)
 
 
 def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
@@ -134,11 +137,10 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
     rest, seen, after = None, 0, address.start
-    reads = read_shard(
+    reads = read_indexed(
         shard,
         store.form,
-        store.vocabulary,
-        store.policy,
+        context.index,
         context.limits,
         context.storage_options,
         address.start,

@@ -13,9 +13,11 @@ from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.counting import WordIndex
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
-from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.readers import index_of, read_indexed
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.topic_model import TopicModel
@@ -47,12 +49,28 @@ class TransformContext:
     """All a transform task needs beside its shard."""
 
     store: MomentStore
+    index: WordIndex | IdIndex
     model: TopicModel
     output: str
     method: Method
     seed: int | None
     limits: ReadLimits
     storage_options: Mapping[str, object] | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        store: MomentStore,
+        model: TopicModel,
+        output: str,
+        method: Method,
+        seed: int | None,
+        limits: ReadLimits,
+        storage_options: Mapping[str, object] | None,
+    ) -> TransformContext:
+        """The context, made by a task so that it outlives any worker."""
+        index = index_of(store.vocabulary, store.policy)
+        return cls(store, index, model, output, method, seed, limits, storage_options)
 
 
 def transform(
@@ -107,10 +125,8 @@ def transform(
     limits = limits or LIMITS
     plan = plan_reading(cluster.threads, cluster.memory, limits)
     limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    # made by a task, so that it outlives any worker
-    context = cluster.client.submit(
-        TransformContext, store, model, output, method, seed, limits, storage_options, pure=False
-    )
+    made_of = (store, model, output, method, seed, limits, storage_options)
+    context = cluster.client.submit(TransformContext.of, *made_of, pure=False)
     written = run_bounded(
         cluster,
         transform_shard,
@@ -130,20 +146,14 @@ def transform_shard(
     shard: Shard, place: int, context: TransformContext
 ) -> tuple[str, int, tuple[float, ...]]:
     """Write the proportions of one shard: URL, documents, token-weighted mean proportions."""
-    store, model = context.store, context.model
+    model = context.model
     tokens = np.zeros(model.n_topics)
     documents = 0
     with ProportionsFile.create(
         context.output, shard.url, model.n_topics, context.storage_options
     ) as file:
-        reads = read_shard(
-            shard,
-            store.form,
-            store.vocabulary,
-            store.policy,
-            context.limits,
-            context.storage_options,
-        )
+        form, options = context.store.form, context.storage_options
+        reads = read_indexed(shard, form, context.index, context.limits, options)
         for number, read in enumerate(reads):
             seed = None
             if context.seed is not None:

@@ -105,34 +105,66 @@ def read_shard(
     ...     print(read.batch.to_csr().toarray().tolist(), read.outside)
     [[1], [1]] 1
     """
-    if form.holds_ids(shard.url):
-        if vocabulary.token_ids is None:
-            raise ShardError(
-                shard.url,
-                "holds token ids but the vocabulary is of terms; give shards of texts, "
-                "or create a store from shards of ids",
-            )
-        refuse_policy(policy)
-        ids = id_chunks(shard, form, limits, storage_options, start)
-        known = IdIndex.of(vocabulary)
-        counted = (ReadBatch(*count_ids(chunk, known), after) for chunk, after in ids)
-        return steadily(counted, shard, storage_options)
+    _require_fitting(shard, form, vocabulary)
+    index = index_of(vocabulary, policy)
+    return read_indexed(shard, form, index, limits, storage_options, start)
+
+
+def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> WordIndex | IdIndex:
+    """Index by which words are found, for `read_indexed`: made once for many shards.
+
+    Raises
+    ------
+    InvalidInput
+        A policy for token ids, or none for texts.
+    ForeignStatistics
+        A policy that did not make the vocabulary.
+    """
     if vocabulary.token_ids is not None:
-        raise ShardError(
-            shard.url,
-            "holds texts but the vocabulary is of token ids; give shards of ids "
-            "(LDA-C, or Parquet with --ids-column), or create a store from texts",
-        )
+        refuse_policy(policy)
+        return IdIndex.of(vocabulary)
     made = required_policy(policy)
     if vocabulary.policy != made.fingerprint:
         raise ForeignStatistics(
             f"the vocabulary was made by token policy {vocabulary.policy[:12] or '(none)'}, "
             f"not {made.fingerprint[:12]}; read with the policy the store keeps"
         )
-    index = WordIndex.of(vocabulary, made)
-    texts = _text_arrays(shard, form, limits, storage_options, start)
-    counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
+    return WordIndex.of(vocabulary, made)
+
+
+def read_indexed(
+    shard: Shard,
+    form: ShardFormat,
+    index: WordIndex | IdIndex,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+) -> Iterator[ReadBatch]:
+    """Count a shard over the vocabulary of an index: `read_shard`, and its errors."""
+    _require_fitting(shard, form, index.vocabulary)
+    counted: Iterator[ReadBatch]
+    if isinstance(index, IdIndex):
+        ids = id_chunks(shard, form, limits, storage_options, start)
+        counted = (ReadBatch(*count_ids(chunk, index), after) for chunk, after in ids)
+    else:
+        texts = _text_arrays(shard, form, limits, storage_options, start)
+        counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
     return steadily(counted, shard, storage_options)
+
+
+def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
+    if form.holds_ids(shard.url) and vocabulary.token_ids is None:
+        raise ShardError(
+            shard.url,
+            "holds token ids but the vocabulary is of terms; give shards of texts, "
+            "or create a store from shards of ids",
+        )
+    if not form.holds_ids(shard.url) and vocabulary.token_ids is not None:
+        raise ShardError(
+            shard.url,
+            "holds texts but the vocabulary is of token ids; give shards of ids "
+            "(LDA-C, or Parquet with --ids-column), or create a store from texts",
+        )
 
 
 def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy) -> ReadBatch:

@@ -20,13 +20,15 @@ from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.gathering import plan_of
+from streaming_moments.pipelines.memory import LIMITS
+from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.storage.ledger import ShardRecord
-from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.readers import read_indexed
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -131,7 +133,8 @@ class TextReading:
                 with clock.running("update"):
                     tokens = update(store, shards, cluster).tokens
             else:
-                calls = [(shard, store) for shard in shards]
+                context = ReadingContext.of(store, LIMITS, None)
+                calls = [(shard, context) for shard in shards]
                 with clock.running("read"):
                     counts = run_bounded(
                         cluster, count_tokens, calls, 2 * cluster.threads, Silent(), "reading"
@@ -208,9 +211,9 @@ class TripleKernel:
         }
 
 
-def count_tokens(shard: Shard, store: MomentStore) -> int:
+def count_tokens(shard: Shard, context: ReadingContext) -> int:
     """Read a shard and count its words; the counts are dropped."""
-    reads = read_shard(shard, store.form, store.vocabulary, store.policy)
+    reads = read_indexed(shard, context.store.form, context.index)
     return sum(read.batch.tokens for read in reads)
 
 

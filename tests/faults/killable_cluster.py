@@ -32,14 +32,14 @@ class ReadLog(WorkerPlugin):
         self.folder = Path(folder)
 
     def setup(self, worker):
-        read = parts.read_shard
+        read = parts.read_indexed
 
         def logged(shard, *arguments):
             with open(self.folder / "reads", "a") as log:
                 log.write(f"{shard.url}\n")
             return read(shard, *arguments)
 
-        parts.read_shard = logged
+        parts.read_indexed = logged
 
 
 @dataclass(frozen=True)

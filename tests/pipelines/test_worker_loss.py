@@ -39,14 +39,14 @@ class Deadly(WorkerPlugin):
     """Reading a shard named "deadly" kills the worker; one named "late" does in its second part."""
 
     def setup(self, worker):
-        read = parts.read_shard
+        read = parts.read_indexed
 
         def deadly(shard, *arguments):
             if "deadly" in shard.url or ("late" in shard.url and arguments[-1].passed):
                 os.kill(os.getpid(), signal.SIGKILL)
             return read(shard, *arguments)
 
-        parts.read_shard = deadly
+        parts.read_indexed = deadly
 
 
 def test_no_workers_is_an_error_and_no_hang():
@@ -146,7 +146,7 @@ def stuck(*_):
     print("reading", flush=True)
     threading.Event().wait()
 
-parts.read_shard = stuck
+parts.read_indexed = stuck
 options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
 with LocalCluster(1, **options) as cluster:
     print(cluster.scheduler_address, flush=True)
