@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -17,7 +17,7 @@ from streaming_moments.storage.filesystems import FileState
 from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.manifests import FileRecord
-from streaming_moments.storage.readers import index_of, read_indexed
+from streaming_moments.storage.readers import ReadBatch, index_of, read_indexed
 from streaming_moments.storage.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store import MomentStore
@@ -117,6 +117,11 @@ class ReadingContext:
         """The context, made by a task so that it outlives any worker."""
         return cls(store, index_of(store.vocabulary, store.policy), limits, storage_options)
 
+    def read(self, shard: Shard, start: Position = START) -> Iterator[ReadBatch]:
+        """Batches of a shard from a position on; errors as `read_shard`."""
+        options = self.storage_options
+        return read_indexed(shard, self.store.form, self.index, self.limits, options, start)
+
 
 def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
     """Read a shard from `address` on while its projected batches fit in `part_bytes`.
@@ -137,15 +142,7 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
     rest, seen, after = None, 0, address.start
-    reads = read_indexed(
-        shard,
-        store.form,
-        context.index,
-        context.limits,
-        context.storage_options,
-        address.start,
-    )
-    for read in reads:
+    for read in context.read(shard, address.start):
         if batches and nbytes + batches[-1].nbytes > part_bytes:
             # what cannot be read from its middle is read from its beginning each time: so ever
             # larger parts

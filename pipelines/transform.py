@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,13 +11,11 @@ import numpy as np
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import LIMITS, plan_reading
+from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.counting import WordIndex
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
-from streaming_moments.storage.readers import index_of, read_indexed
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.topic_model import TopicModel
@@ -48,29 +46,11 @@ class TransformResult:
 class TransformContext:
     """All a transform task needs beside its shard."""
 
-    store: MomentStore
-    index: WordIndex | IdIndex
+    reading: ReadingContext
     model: TopicModel
     output: str
     method: Method
     seed: int | None
-    limits: ReadLimits
-    storage_options: Mapping[str, object] | None = field(repr=False)
-
-    @classmethod
-    def of(
-        cls,
-        store: MomentStore,
-        model: TopicModel,
-        output: str,
-        method: Method,
-        seed: int | None,
-        limits: ReadLimits,
-        storage_options: Mapping[str, object] | None,
-    ) -> TransformContext:
-        """The context, made by a task so that it outlives any worker."""
-        index = index_of(store.vocabulary, store.policy)
-        return cls(store, index, model, output, method, seed, limits, storage_options)
 
 
 def transform(
@@ -125,8 +105,10 @@ def transform(
     limits = limits or LIMITS
     plan = plan_reading(cluster.threads, cluster.memory, limits)
     limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    made_of = (store, model, output, method, seed, limits, storage_options)
-    context = cluster.client.submit(TransformContext.of, *made_of, pure=False)
+    # made by tasks, so that they outlive any worker
+    client = cluster.client
+    reading = client.submit(ReadingContext.of, store, limits, storage_options, pure=False)
+    context = client.submit(TransformContext, reading, model, output, method, seed, pure=False)
     written = run_bounded(
         cluster,
         transform_shard,
@@ -146,15 +128,13 @@ def transform_shard(
     shard: Shard, place: int, context: TransformContext
 ) -> tuple[str, int, tuple[float, ...]]:
     """Write the proportions of one shard: URL, documents, token-weighted mean proportions."""
-    model = context.model
+    reading, model = context.reading, context.model
     tokens = np.zeros(model.n_topics)
     documents = 0
     with ProportionsFile.create(
-        context.output, shard.url, model.n_topics, context.storage_options
+        context.output, shard.url, model.n_topics, reading.storage_options
     ) as file:
-        form, options = context.store.form, context.storage_options
-        reads = read_indexed(shard, form, context.index, context.limits, options)
-        for number, read in enumerate(reads):
+        for number, read in enumerate(reading.read(shard)):
             seed = None
             if context.seed is not None:
                 stream = np.random.SeedSequence([context.seed, place, number])

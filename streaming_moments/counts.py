@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,8 +76,7 @@ class CountBatch:
         _refuse_bad_counts(csr)
         csr.sum_duplicates()
         csr.eliminate_zeros()
-        if csr.nnz and csr.data.max() > _LARGEST_COUNT:
-            raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
+        _refuse_large_counts(csr.data)
         return cls(
             csr.indptr.astype(np.int64),
             csr.indices.astype(np.int32),
@@ -117,8 +117,7 @@ class CountBatch:
             unique, inverse = np.unique(places, return_inverse=True)
             added = np.zeros(unique.size, dtype=np.int64)
             np.add.at(added, inverse, values)
-        if added.size and added.max() > _LARGEST_COUNT:
-            raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
+        _refuse_large_counts(added)
         unique, added = unique[added != 0], added[added != 0]
         rows = unique // max(shape[1], 1)
         indptr = np.zeros(shape[0] + 1, dtype=np.int64)
@@ -168,8 +167,7 @@ class CountBatch:
         starts, places = (np.asarray(array, dtype=np.int64) for array in (indptr, words))
         values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
         rows, kept, sums = kernels.add_up_rows(starts, places, values, n_words)
-        if sums.size and sums.max() > _LARGEST_COUNT:
-            raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
+        _refuse_large_counts(sums)
         # a copy, or what was set aside for entries left out stays in memory
         return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
 
@@ -264,6 +262,11 @@ def _dense_to_csr(matrix: object) -> sp.csr_array:
 def _data(matrix: object) -> NDArray[np.generic]:
     data = getattr(matrix, "data", None)
     return data if isinstance(data, np.ndarray) else np.empty(0)
+
+
+def _refuse_large_counts(counts: NDArray[Any]) -> None:
+    if counts.size and counts.max() > _LARGEST_COUNT:
+        raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
 
 
 def _refuse_bad_counts(csr: sp.csr_array) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,8 @@ class ProjectedBatch:
         Q.
     lengths : (documents,) int64
         Of the documents, in vocabulary tokens.
+    word_counts : (n,) int64
+        Counts of each word, in tokens.
     starts : (n + 1,) int64
         Where each word's entries begin.
     documents, values : (entries,) int32
@@ -43,6 +44,8 @@ class ProjectedBatch:
         are exact, and half the bytes of float64 for kernels that wait for them.
     long : (documents,) bool
         Documents whose products could pass 2^53 and are summed in int64.
+    triple_bound : float
+        No entry of any T_i gains more than this from the batch.
     core_starts : (documents + 1,) int64
         Where each document's packed core entries begin.
     packed : (core entries,) uint32
@@ -53,11 +56,13 @@ class ProjectedBatch:
 
     basis: Basis
     lengths: NDArray[np.int64]
+    word_counts: NDArray[np.int64]
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
     values: NDArray[np.int32]
     projections: NDArray[np.float32]
     long: NDArray[np.bool_]
+    triple_bound: float
     core_starts: NDArray[np.int64]
     packed: NDArray[np.uint32]
     batch: CountBatch | None
@@ -82,33 +87,39 @@ class ProjectedBatch:
         starts, documents, values = kernels.transpose(
             batch.indptr, batch.words, batch.counts, batch.n_words
         )
+        word_counts = kernels.run_sums(starts, values)
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
         entries = (batch.indptr, batch.words, batch.counts)
         kernels.project(*entries, basis.matrix, projections)
-        long = _long_documents(batch.lengths, projections)
-        _refuse_endless(batch.lengths, projections)
-        by_word = (starts, documents, values, projections, long)
-        if _can_pack(batch, basis.core, values, starts):
-            packed = kernels.pack_core(*entries, basis.core)
-            return cls(basis, batch.lengths, *by_word, *packed, None)
-        nothing = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32)
-        return cls(basis, batch.lengths, *by_word, *nothing, batch)
-
-    @cached_property
-    def word_counts(self) -> NDArray[np.int64]:
-        """(n,) int64, counts of each word, in tokens."""
-        return kernels.run_sums(self.starts, self.values)
-
-    @cached_property
-    def triple_bound(self) -> float:
-        """No entry of any T_i gains more than this from the batch."""
-        return float(triple_bounds(self.lengths, self.projections).sum())
+        bounds = _triple_bounds(batch.lengths, projections)
+        _refuse_endless(batch.lengths, bounds)
+        packs = _can_pack(batch, basis.core, word_counts)
+        core_starts, packed = (
+            kernels.pack_core(*entries, basis.core)
+            if packs
+            else (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32))
+        )
+        return cls(
+            basis,
+            batch.lengths,
+            word_counts,
+            starts,
+            documents,
+            values,
+            projections,
+            _long_documents(bounds),
+            float(bounds.sum()),
+            core_starts,
+            packed,
+            None if packs else batch,
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         arrays = (
             self.lengths,
+            self.word_counts,
             self.starts,
             self.documents,
             self.values,
@@ -155,7 +166,7 @@ class ProjectedBatch:
             kernels.add_codocuments(*place, *entries, codocuments)
 
 
-def triple_bounds(
+def _triple_bounds(
     lengths: NDArray[np.int64], projections: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """(documents,) float64: no entry of any T_i gains more than this from the document."""
@@ -166,16 +177,12 @@ def triple_bounds(
     return bounds
 
 
-def _can_pack(
-    batch: CountBatch, core: int, values: NDArray[np.int32], starts: NDArray[np.int64]
-) -> bool:
-    largest = int(batch.counts.max()) if batch.counts.size else 0
-    most = int(kernels.run_sums(starts, values).max(initial=0))
+def _can_pack(batch: CountBatch, core: int, word_counts: NDArray[np.int64]) -> bool:
+    largest, most = int(batch.counts.max(initial=0)), int(word_counts.max(initial=0))
     return core <= _LARGEST_PACKED and largest < _LARGEST_PACKED and most * largest < 2**32
 
 
-def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float32]) -> None:
-    bounds = triple_bounds(lengths, projections)
+def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> None:
     if bounds.size and bounds.max() >= LARGEST_TOTAL:
         document = int(bounds.argmax())
         raise BoundExceeded(
@@ -184,10 +191,7 @@ def _refuse_endless(lengths: NDArray[np.int64], projections: NDArray[np.float32]
         )
 
 
-def _long_documents(
-    lengths: NDArray[np.int64], projections: NDArray[np.float32]
-) -> NDArray[np.bool_]:
-    bounds = triple_bounds(lengths, projections)
+def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.argsort(bounds, kind="stable")
     long = np.zeros(bounds.size, dtype=np.bool_)
     long[order] = np.cumsum(bounds[order]) >= _LARGEST_FLOAT_SUM

@@ -28,7 +28,6 @@ from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.storage.ledger import ShardRecord
-from streaming_moments.storage.readers import read_indexed
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -213,8 +212,7 @@ class TripleKernel:
 
 def count_tokens(shard: Shard, context: ReadingContext) -> int:
     """Read a shard and count its words; the counts are dropped."""
-    reads = read_indexed(shard, context.store.form, context.index)
-    return sum(read.batch.tokens for read in reads)
+    return sum(read.batch.tokens for read in context.read(shard))
 
 
 def load_kernels() -> None:
