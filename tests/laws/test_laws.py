@@ -36,7 +36,6 @@ def bases(draw):
 
 
 @given(samples())
-@settings(deadline=None)
 def test_length_histogram(sample):
     parts, order = sample
     check_laws(
@@ -49,7 +48,7 @@ def test_length_histogram(sample):
 
 
 @given(samples(), bases(), st.integers(1, 3), st.booleans(), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_moment_statistics(sample, basis, step, codocuments, data):
     parts, order = sample
     block = RowBlock(data.draw(st.integers(0, step - 1)), step)
@@ -63,7 +62,7 @@ def test_moment_statistics(sample, basis, step, codocuments, data):
 
 
 @given(samples(), bases(), st.integers(1, 8))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_row_blocks_make_up_the_whole(sample, basis, step):
     batch = CountBatch.from_csr(np.vstack(sample[0]))
     blocks = [MomentStatistics.of(batch, basis, RowBlock(i, step)) for i in range(step)]

@@ -97,7 +97,7 @@ def settings_of(draw: st.DrawFn, texts: list[str]) -> tuple[Vocabulary, TokenPol
     return Vocabulary(terms, 1, policy.fingerprint), policy
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data(), st.lists(texts_of, max_size=6))
 def test_counts_are_those_of_the_reference(data: st.DataObject, texts: list[str]) -> None:
     vocabulary, policy = data.draw(settings_of(texts))
@@ -113,7 +113,7 @@ def test_counts_are_those_of_the_reference(data: st.DataObject, texts: list[str]
     assert_same((read.batch, read.outside), expected)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(st.lists(st.none() | texts_of, max_size=4), min_size=1, max_size=4),
     st.integers(0, 5),

@@ -48,7 +48,7 @@ def test_patterns_that_say_too_little_are_refused():
 
 
 @given(st.lists(days, min_size=1, max_size=6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_columns_of_every_kind_give_first_and_last_day(found):
     expected = DateRange(min(found), max(found))
     moments = [datetime(d.year, d.month, d.day, 23, 30, tzinfo=UTC) for d in found]

@@ -218,7 +218,6 @@ TestTwoWriters = TwoWriters.TestCase
 TestTwoWriters.settings = settings(
     max_examples=HISTORIES,
     stateful_step_count=14,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     print_blob=True,

@@ -33,7 +33,7 @@ from streaming_moments.storage.tokens import TokenPolicy
 POLICY = TokenPolicy(stop_words=("and", "the"))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     texts=st.lists(
         st.text(st.sampled_from("seashiplaw ,é"), max_size=30)
@@ -66,7 +66,7 @@ def test_counts_are_those_of_a_counter_in_batches_of_any_size(
             np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     documents=st.lists(
         st.dictionaries(st.sampled_from([0, 3, 7, 9, 12, 10**15]), st.integers(1, 10**6)),
@@ -99,7 +99,7 @@ def put_folder(place: str, texts: list[str]) -> Shard:
     return shard
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     texts=st.lists(
         st.text(st.sampled_from("sea law é\r"), max_size=30), min_size=2, max_size=14

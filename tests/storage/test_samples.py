@@ -105,7 +105,7 @@ def test_samples_of_ids(tmp_path: Path) -> None:
     assert rows(merged.batch)[:2] == [[0, 1, 0, 0, 4, 0], [1, 0, 2, 0, 0, 0]]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.lists(st.lists(st.sampled_from(TERMS), max_size=5).map(" ".join), min_size=1),

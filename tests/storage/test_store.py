@@ -159,7 +159,7 @@ def test_a_store_comes_back_as_it_was_left(place):
     assert opened.at(1).verify() == []
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 11),
@@ -198,7 +198,7 @@ def any_numbers(rng, basis, together, documents):
     )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 2), min_size=6, max_size=6))
 def test_any_partition_into_segments_is_the_same_state(seed, segment_of):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stop_words import LANGUAGE_MAPPING
 
@@ -35,26 +35,22 @@ def by_definition(text: str) -> list[str]:
     return runs
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_words_are_the_runs_of_the_definition(text: str) -> None:
     assert words(text) == by_definition(text)
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_spelling_in_nfc_and_nfd_gives_the_same_words(text: str) -> None:
     assert words(unicodedata.normalize("NFD", text)) == words(unicodedata.normalize("NFC", text))
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_case_makes_no_difference_to_ascii(text: str) -> None:
     ascii_text = text.encode("ascii", "ignore").decode()
     assert words(ascii_text.upper()) == words(ascii_text.lower())
 
 
-@settings(deadline=None)
 @given(TEXTS, st.integers(1, 4), st.none() | st.integers(1, 7), st.sets(st.sampled_from("abz")))
 def test_passages_put_together_are_the_tokens(
     text: str, min_length: int, passage_words: int | None, stopped: set[str]
@@ -66,7 +62,6 @@ def test_passages_put_together_are_the_tokens(
     assert len(passages) == max(1, expected)
 
 
-@settings(deadline=None)
 @given(TEXTS, st.integers(1, 5))
 def test_passages_are_the_same_stretches_whatever_is_filtered(text: str, length: int) -> None:
     everything = TokenPolicy(1, (), length).passages(text)

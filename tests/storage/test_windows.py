@@ -89,7 +89,7 @@ def drawn_store(rng, steps):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_a_window_is_what_counting_its_shards_gives_bit_for_bit(seed):
     rng = np.random.default_rng(seed)
     store, held = drawn_store(rng, 8)
@@ -109,7 +109,7 @@ def test_a_window_is_what_counting_its_shards_gives_bit_for_bit(seed):
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 30))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_a_half_life_weighs_each_document_by_its_age(seed, half_life):
     rng = np.random.default_rng(seed)
     store, held = drawn_store(rng, 8)

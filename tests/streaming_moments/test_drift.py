@@ -30,7 +30,7 @@ def counted(rng, blocks):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_distance_by_row_blocks_is_that_of_the_whole_core(seed, blocks):
     rng = np.random.default_rng(seed)
     (one, P), (two, R) = counted(rng, blocks), counted(rng, blocks)

@@ -32,7 +32,7 @@ def variation(one, other):
 
 
 @given(seeds, st.integers(1, 5), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_pairing_has_a_smaller_sum_of_distances(seed, k, m):
     rng = np.random.default_rng(seed)
     before, after = drawn(rng, 6, k), drawn(rng, 6, m)
@@ -48,7 +48,7 @@ def test_no_pairing_has_a_smaller_sum_of_distances(seed, k, m):
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_share_on_a_grid_is_nearer_than_the_best_mix(seed):
     rng = np.random.default_rng(seed)
     topic, one, other = drawn(rng, 8, 3).T
@@ -60,7 +60,7 @@ def test_no_share_on_a_grid_is_nearer_than_the_best_mix(seed):
 
 
 @given(seeds, st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_topic_is_told_of_once_by_the_stated_rule(seed, k, m):
     rng = np.random.default_rng(seed)
     before, after = drawn(rng, 7, k, 0.5), drawn(rng, 7, m, 0.5)
@@ -117,7 +117,7 @@ def test_a_new_topic_is_born_and_no_split():
 
 
 @given(seeds, st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_kept_topics_keep_their_numbers(seed, k, m):
     rng = np.random.default_rng(seed)
     before = drawn(rng, 30, k, 0.1)
@@ -153,7 +153,7 @@ def test_topics_without_a_number_before_take_the_free_ones():
 
 
 @given(seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_topics_of_two_vocabularies_have_the_distances_of_their_union(seed):
     rng = np.random.default_rng(seed)
     union = [f"w{number}" for number in range(9)]

@@ -43,7 +43,7 @@ def eras(draw):
 
 
 @given(st.lists(eras(), min_size=2, max_size=4), st.integers(1, 3), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_statistics_of_several_eras_obey_the_laws(parts, step, data):
     block = RowBlock(data.draw(st.integers(0, step - 1)), step)
     check_laws(
@@ -56,7 +56,7 @@ def test_statistics_of_several_eras_obey_the_laws(parts, step, data):
 
 
 @given(eras(), st.integers(1, 4))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_row_blocks_of_several_eras_make_up_the_whole(parts, step):
     assert merge_blocks([of_eras(parts, RowBlock(i, step)) for i in range(step)]) == of_eras(parts)
 
