@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
+from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
 from zarr.core.buffer import Buffer, cpu
 from zarr.storage import MemoryStore
 
 from streaming_moments.errors import StoreError
+
+# Most counts need one byte of eight: the others side by side are zeros. Four times as fast as
+# zstd at level 1, both ways, and its files a fifth larger.
+_COUNTS = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class ArraySpec:
     dtype : str
         Of the entries.
     compressed : bool
-        Whether zstd is tried on it; every chunk ends with its CRC-32C either way.
+        Whether its bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C either way.
     """
 
     shape: tuple[int, ...]
@@ -144,7 +148,7 @@ def _create_group(
             chunks=spec.chunks,
             dtype=spec.dtype,
             serializer=BytesCodec(),
-            compressors=[ZstdCodec(level=1), Crc32cCodec()] if spec.compressed else [Crc32cCodec()],
+            compressors=[_COUNTS, Crc32cCodec()] if spec.compressed else [Crc32cCodec()],
             fill_value=0,
             # one folder for an array, not one for a chunk
             chunk_key_encoding={"name": "default", "separator": "."},
