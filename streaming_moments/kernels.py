@@ -13,12 +13,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from streaming_moments.prefetch import prefetching
-
-# Entries ahead that a document is asked for: waiting for them took a third of the time.
-_AHEAD = 4
-_prefetch = prefetching(lines=6)
-
 
 @njit(cache=True, nogil=True)
 def run_sums(starts: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -100,6 +94,32 @@ def transpose(
 
 
 @njit(cache=True, nogil=True)
+def append_runs(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    before: int,
+    free: NDArray[np.int64],
+    all_documents: NDArray[np.int32],
+    all_values: NDArray[np.int32],
+) -> None:
+    """Copy the entries of words `first, first + step, ...` to where they are free in larger runs.
+
+    `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of each
+    such word i, values as they are, and `free[i] += m`.
+    """
+    for word in range(first, free.size, step):
+        place = free[word]
+        for entry in range(starts[word], starts[word + 1]):
+            all_documents[place] = documents[entry] + before
+            all_values[place] = values[entry]
+            place += 1
+        free[word] = place
+
+
+@njit(cache=True, nogil=True)
 def _sum_rows(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -160,136 +180,6 @@ def add_gram_product(
             count = counts[entry]
             for column in range(columns):
                 row[column] += count * sums[column]
-
-
-@njit(cache=True, nogil=True)
-def add_pairs(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    values: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    pairs: NDArray[np.int64],
-) -> None:
-    """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
-
-    One word's row of P at a time: 8 bytes x core stay in the cache while the documents that
-    hold the word stream by.
-    """
-    core = pairs.shape[1]
-    for row in range(pairs.shape[0]):
-        word = first + row * step
-        target = pairs[row]
-        total = np.int64(0)
-        for entry in range(starts[word], starts[word + 1]):
-            document = documents[entry]
-            count = np.int64(values[entry])
-            total += count
-            for other in range(indptr[document], indptr[document + 1]):
-                if words[other] >= core:
-                    break
-                target[words[other]] += count * counts[other]
-        if word < core:
-            target[word] -= total
-
-
-@njit(cache=True, nogil=True)
-def add_codocuments(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    codocuments: NDArray[np.int64],
-) -> None:
-    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
-    core = codocuments.shape[1]
-    for row in range(codocuments.shape[0]):
-        word = first + row * step
-        target = codocuments[row]
-        for entry in range(starts[word], starts[word + 1]):
-            document = documents[entry]
-            for other in range(indptr[document], indptr[document + 1]):
-                if words[other] >= core:
-                    break
-                target[words[other]] += 1
-
-
-@njit(cache=True, nogil=True)
-def pack_core(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    core: int,
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Core entries of each document as `word << 16 | count`, with their (documents + 1,) starts.
-
-    For words and counts below 2^16. Half the bytes of two int32: `add_pairs_together` reads
-    every document once for each of its words, and waits for memory more than for arithmetic.
-    """
-    starts = np.zeros(indptr.size, dtype=np.int64)
-    for document in range(indptr.size - 1):
-        entry = indptr[document]
-        while entry < indptr[document + 1] and words[entry] < core:
-            entry += 1
-        starts[document + 1] = starts[document] + entry - indptr[document]
-    packed = np.empty(starts[-1], dtype=np.uint32)
-    for document in range(indptr.size - 1):
-        shift = indptr[document] - starts[document]
-        for place in range(starts[document], starts[document + 1]):
-            word = np.uint32(words[place + shift])
-            packed[place] = (word << np.uint32(16)) | np.uint32(counts[place + shift])
-    return starts, packed
-
-
-@njit(cache=True, nogil=True)
-def add_pairs_together(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    values: NDArray[np.int32],
-    core_starts: NDArray[np.int64],
-    packed: NDArray[np.uint32],
-    pairs: NDArray[np.int64],
-    codocuments: NDArray[np.int64],
-) -> None:
-    """`add_pairs` and `add_codocuments` in one sweep; no rows of `codocuments`, none are added.
-
-    The low half of a 64-bit cell sums products, the high half counts documents, so one addition
-    into a row that stays in the cache does both. The caller makes sure that no word's products
-    reach 2^32 in the batch.
-    """
-    core = pairs.shape[1]
-    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-    one = np.uint64(1) << high
-    cells = np.zeros(core, dtype=np.uint64)
-    last = documents.size - 1
-    for row in range(pairs.shape[0]):
-        word = first + row * step
-        if starts[word] == starts[word + 1]:
-            continue
-        total = np.int64(0)
-        for entry in range(starts[word], starts[word + 1]):
-            document = documents[entry]
-            _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)]])
-            total += values[entry]
-            count = np.uint64(values[entry])
-            for place in range(core_starts[document], core_starts[document + 1]):
-                item = packed[place]
-                cells[item >> np.uint32(16)] += one + count * np.uint64(item & np.uint32(0xFFFF))
-        for other in range(core):
-            pairs[row, other] += np.int64(cells[other] & low)
-        if row < codocuments.shape[0]:
-            for other in range(core):
-                codocuments[row, other] += np.int64(cells[other] >> high)
-        cells[:] = 0
-        if word < core:
-            pairs[row, word] -= total
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments import kernels
+from streaming_moments import kernels, pair_kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
@@ -16,7 +16,7 @@ from streaming_moments.rows import RowBlock
 # Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
 LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
-_LARGEST_FLOAT_SUM = 2.0**52
+LARGEST_FLOAT_SUM = 2.0**52
 _LARGEST_PACKED = 2**16
 
 
@@ -46,10 +46,13 @@ class ProjectedBatch:
         Documents whose products could pass 2^53 and are summed in int64.
     triple_bound : float
         No entry of any T_i gains more than this from the batch.
-    core_starts : (documents + 1,) int64
-        Where each document's packed core entries begin.
-    packed : (core entries,) uint32
-        `word << 16 | count`; empty where words, counts or their sums of products are too large.
+    largest : int
+        Largest count of a word in a document.
+    core_starts : (documents + 1, 2) int64
+        Where each document's core words of count 1 begin in `packed`, and its other ones.
+    packed : (numbers,) uint16
+        The former, and word and count of each of the latter; empty where words, counts or their
+        sums of products are too large.
     batch : CountBatch or None
         Entries by document, where they are not packed.
     """
@@ -63,8 +66,9 @@ class ProjectedBatch:
     projections: NDArray[np.float32]
     long: NDArray[np.bool_]
     triple_bound: float
+    largest: int
     core_starts: NDArray[np.int64]
-    packed: NDArray[np.uint32]
+    packed: NDArray[np.uint16]
     batch: CountBatch | None
 
     @classmethod
@@ -93,11 +97,12 @@ class ProjectedBatch:
         kernels.project(*entries, basis.matrix, projections)
         bounds = _triple_bounds(batch.lengths, projections)
         _refuse_endless(batch.lengths, bounds)
-        packs = _can_pack(batch, basis.core, word_counts)
+        largest = int(batch.counts.max(initial=0))
+        packs = basis.core <= _LARGEST_PACKED and fits_cells(word_counts, largest)
         core_starts, packed = (
-            kernels.pack_core(*entries, basis.core)
+            pair_kernels.pack_core(*entries, basis.core)
             if packs
-            else (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32))
+            else (np.zeros((1, 2), dtype=np.int64), np.zeros(0, dtype=np.uint16))
         )
         return cls(
             basis,
@@ -109,6 +114,7 @@ class ProjectedBatch:
             projections,
             _long_documents(bounds),
             float(bounds.sum()),
+            largest,
             core_starts,
             packed,
             None if packs else batch,
@@ -151,7 +157,7 @@ class ProjectedBatch:
         place = (block.index, block.step, self.starts, self.documents)
         if self.batch is None:
             together = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
-            kernels.add_pairs_together(
+            pair_kernels.add_pairs_together(
                 *place,
                 self.values,
                 self.core_starts,
@@ -161,9 +167,27 @@ class ProjectedBatch:
             )
             return
         entries = (self.batch.indptr, self.batch.words)
-        kernels.add_pairs(*place, self.values, *entries, self.batch.counts, pair_counts)
+        pair_kernels.add_pairs(*place, self.values, *entries, self.batch.counts, pair_counts)
         if codocuments is not None:
-            kernels.add_codocuments(*place, *entries, codocuments)
+            pair_kernels.add_codocuments(*place, *entries, codocuments)
+
+
+def fits_cells(word_counts: NDArray[np.int64], largest: int) -> bool:
+    """Whether counts fit in 16 bits, and products summed over documents in 32.
+
+    Parameters
+    ----------
+    word_counts : (n,) int64
+        Counts of each word, in tokens.
+    largest : int
+        Largest count of a word in a document.
+
+    Examples
+    --------
+    >>> fits_cells(np.array([70_000, 3]), 60_000), fits_cells(np.array([80_000, 3]), 60_000)
+    (True, False)
+    """
+    return largest < _LARGEST_PACKED and int(word_counts.max(initial=0)) * largest < 2**32
 
 
 def _triple_bounds(
@@ -175,11 +199,6 @@ def _triple_bounds(
     peaks = np.maximum(projections.max(axis=1), -projections.min(axis=1))
     bounds: NDArray[np.float64] = lengths * peaks * peaks
     return bounds
-
-
-def _can_pack(batch: CountBatch, core: int, word_counts: NDArray[np.int64]) -> bool:
-    largest, most = int(batch.counts.max(initial=0)), int(word_counts.max(initial=0))
-    return core <= _LARGEST_PACKED and largest < _LARGEST_PACKED and most * largest < 2**32
 
 
 def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> None:
@@ -194,5 +213,5 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.argsort(bounds, kind="stable")
     long = np.zeros(bounds.size, dtype=np.bool_)
-    long[order] = np.cumsum(bounds[order]) >= _LARGEST_FLOAT_SUM
+    long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM
     return long

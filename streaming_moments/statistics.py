@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +14,7 @@ from streaming_moments import triple_kernels
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
+from streaming_moments.joining import joined
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import LARGEST_TOTAL, ProjectedBatch
 from streaming_moments.row_lengths import RowLengths
@@ -138,7 +140,10 @@ class MomentStatistics:
         block: RowBlock = RowBlock(),
         codocuments: bool = True,
     ) -> MomentStatistics:
-        """The statistics of several batches; holds one block's arrays however many there are."""
+        """The statistics of several batches; holds one block's arrays however many there are.
+
+        And the block's share of some batches, whose bytes are at most those of the arrays.
+        """
         shapes = statistic_shapes(basis, block, codocuments)
         word_counts = np.zeros(shapes["word_counts"], dtype=np.int64)
         document_frequencies = np.zeros(shapes["document_frequencies"], dtype=np.int64)
@@ -148,9 +153,8 @@ class MomentStatistics:
         histogram = LengthHistogram.zero()
         first, step = block.index, block.step
         bound = 0.0
-        for projected in batches:
-            if projected.basis != basis:
-                raise ForeignStatistics(_foreign("basis", projected.basis, basis))
+        sums_bytes = 8 * sum(math.prod(shape) for shape in shapes.values())
+        for projected in joined(_of_basis(basis, batches), block, sums_bytes):
             bound += projected.triple_bound
             histogram = histogram + LengthHistogram.of(projected.lengths)
             # C2 bounds the pair counts; it may be the larger where y cancels
@@ -351,6 +355,13 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays.get("codocuments"),
         head.later,
     )
+
+
+def _of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
+    for projected in batches:
+        if projected.basis != basis:
+            raise ForeignStatistics(_foreign("basis", projected.basis, basis))
+        yield projected
 
 
 def _refuse_overflow(bound: float) -> None:

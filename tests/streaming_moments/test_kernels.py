@@ -6,7 +6,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, kernels, triple_kernels
+from streaming_moments import (
+    Basis,
+    CountBatch,
+    MomentStatistics,
+    RowBlock,
+    kernels,
+    pair_kernels,
+    triple_kernels,
+)
 from streaming_moments.packing import pack
 from streaming_moments.projection import ProjectedBatch
 
@@ -114,8 +122,10 @@ def test_pairs_and_codocuments(batch, projected, block):
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.zeros_like(pairs), np.zeros_like(together)
     by_word = (block.index, block.step, projected.starts, projected.documents)
-    kernels.add_pairs(*by_word, projected.values, batch.indptr, batch.words, batch.counts, found)
-    kernels.add_codocuments(*by_word, batch.indptr, batch.words, co)
+    pair_kernels.add_pairs(
+        *by_word, projected.values, batch.indptr, batch.words, batch.counts, found
+    )
+    pair_kernels.add_codocuments(*by_word, batch.indptr, batch.words, co)
     assert np.array_equal(found, pairs)
     assert np.array_equal(co, together)
 
@@ -129,7 +139,7 @@ def test_pairs_together(batch, projected, block, gathered):
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.ones_like(pairs), np.ones_like(together)
     assert projected.batch is None
-    kernels.add_pairs_together(
+    pair_kernels.add_pairs_together(
         block.index,
         block.step,
         projected.starts,
