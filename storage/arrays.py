@@ -36,7 +36,8 @@ class ArraySpec:
     dtype : str
         Of the entries.
     compressed : bool
-        Whether its bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C either way.
+        Whether its bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
+        either way.
     """
 
     shape: tuple[int, ...]
