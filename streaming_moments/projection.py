@@ -18,6 +18,8 @@ LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
 _LARGEST_PACKED = 2**16
+# Tokens of a document whose |y| <= 128 c is sure to fit in int32.
+_LONGEST_NARROW = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +96,10 @@ class ProjectedBatch:
         word_counts = kernels.run_sums(starts, values)
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
         entries = (batch.indptr, batch.words, batch.counts)
-        kernels.project(*entries, basis.matrix, projections)
-        bounds = _triple_bounds(batch.lengths, projections)
+        bounds = np.empty(batch.documents)
+        narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
+        total = np.empty(basis.columns, dtype=np.int32 if narrow else np.int64)
+        kernels.project(*entries, batch.lengths, basis.matrix, total, projections, bounds)
         _refuse_endless(batch.lengths, bounds)
         largest = int(batch.counts.max(initial=0))
         packs = basis.core <= _LARGEST_PACKED and fits_cells(word_counts, largest)
@@ -190,17 +194,6 @@ def fits_cells(word_counts: NDArray[np.int64], largest: int) -> bool:
     return largest < _LARGEST_PACKED and int(word_counts.max(initial=0)) * largest < 2**32
 
 
-def _triple_bounds(
-    lengths: NDArray[np.int64], projections: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """(documents,) float64: no entry of any T_i gains more than this from the document."""
-    if projections.size == 0:
-        return np.zeros(lengths.size)
-    peaks = np.maximum(projections.max(axis=1), -projections.min(axis=1))
-    bounds: NDArray[np.float64] = lengths * peaks * peaks
-    return bounds
-
-
 def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> None:
     if bounds.size and bounds.max() >= LARGEST_TOTAL:
         document = int(bounds.argmax())
@@ -211,7 +204,9 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
-    order = np.argsort(bounds, kind="stable")
     long = np.zeros(bounds.size, dtype=np.bool_)
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # a rounded sum is not 2 times too small
+        return long
+    order = np.argsort(bounds, kind="stable")
     long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM
     return long

@@ -15,6 +15,7 @@ from streaming_moments import (
     pair_kernels,
     triple_kernels,
 )
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.packing import pack
 from streaming_moments.projection import ProjectedBatch
 
@@ -72,10 +73,25 @@ def test_transpose(batch, projected):
     assert np.array_equal(projected.values, expected.data)
 
 
-def test_project(batch, projected):
-    X = batch.to_csr().toarray()
-    expected = X[:, : projected.basis.core] @ projected.basis.matrix.astype(np.int64)
-    assert np.array_equal(projected.projections, expected)
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_project(batch, projected, dtype):
+    basis = projected.basis
+    y = batch.to_csr().toarray()[:, : basis.core] @ basis.matrix.astype(np.int64)
+    found, bounds = np.full(y.shape, np.nan, np.float32), np.full(y.shape[0], np.nan)
+    total = np.ones(basis.columns, dtype=dtype)
+    entries = (batch.indptr, batch.words, batch.counts, batch.lengths)
+    kernels.project(*entries, basis.matrix, total, found, bounds)
+    assert np.array_equal(found, y)
+    assert np.array_equal(bounds, batch.lengths * np.abs(y).max(axis=1) ** 2)
+    assert np.array_equal(projected.projections, y)
+    assert projected.triple_bound == bounds.sum()
+
+
+def test_sums_of_the_longest_documents_do_not_wrap_around():
+    # y = 2^32, which is 0 in 32 bits
+    batch = CountBatch.from_csr(np.array([[2**26]]))
+    with pytest.raises(BoundExceeded, match="above 2\\^62"):
+        ProjectedBatch.of(batch, Basis(np.array([[64]], dtype=np.int8), 1))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
