@@ -22,7 +22,7 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class IdChunk:
-    """Documents of token ids.
+    """Documents of token ids, each its ids and their counts or None, sharing memory with it.
 
     Parameters
     ----------
@@ -32,11 +32,24 @@ class IdChunk:
         Token ids, at least 0; a document may repeat one.
     counts : (entries,) int64 or None
         Occurrences, at least 1, in tokens; None: each entry is one.
+
+    Examples
+    --------
+    >>> chunk = IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None)
+    >>> len(chunk), chunk[1]
+    (2, (array([9]), None))
     """
 
     offsets: NDArray[np.int64]
     ids: NDArray[np.int64]
     counts: NDArray[np.int64] | None
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __getitem__(self, place: int) -> IdDocument:
+        entries = slice(self.offsets[place], self.offsets[place + 1])
+        return self.ids[entries], None if self.counts is None else self.counts[entries]
 
     def part(self, first: int, end: int) -> IdChunk:
         """Documents `first` to `end`, the last excluded, sharing memory with the chunk.
@@ -61,20 +74,6 @@ def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
     (array([0, 2, 3]), array([7, 9, 9]), None)
     """
     return _concatenated([ids.size for ids, _ in documents], documents)
-
-
-def split_ids(chunk: IdChunk) -> list[IdDocument]:
-    """Ids and counts of each document, sharing memory with the chunk: undoes `join_ids`.
-
-    Examples
-    --------
-    >>> split_ids(IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None))
-    [(array([7, 9]), None), (array([9]), None)]
-    """
-    ids = np.split(chunk.ids, chunk.offsets[1:-1])
-    if chunk.counts is None:
-        return [(own, None) for own in ids]
-    return list(zip(ids, np.split(chunk.counts, chunk.offsets[1:-1]), strict=True))
 
 
 def require_counts(

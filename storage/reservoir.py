@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 _Item = TypeVar("_Item")
 _Kept = TypeVar("_Kept")
+_Held = TypeVar("_Held", covariant=True)
+
+
+class Group(Protocol[_Held]):
+    """Items found by their places, from 0."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> _Held: ...
 
 
 def draw(
-    groups: Iterable[Sequence[_Item]], quota: int, seed: int, keep: Callable[[_Item], _Kept]
+    groups: Iterable[Group[_Item]], quota: int, seed: int, keep: Callable[[_Item], _Kept]
 ) -> tuple[list[_Kept], int]:
     """Draw up to `quota` items, each equally likely.
 
     Parameters
     ----------
-    groups : iterable of sequences
-        The items, in groups; the draw does not depend on how they are grouped.
+    groups : iterable of Group
+        The items, in groups, of which those drawn are looked at; the draw does not depend on how
+        they are grouped.
     quota : int
         At most so many items, at least 1.
     seed : int
@@ -48,9 +58,8 @@ def draw(
         positions = np.arange(seen, seen + len(group))
         # One float an item, whether it is needed or not: hence no matter of the grouping.
         slots = (rng.random(len(group)) * (positions + 1)).astype(np.int64)
-        drawn = np.where(positions < quota, positions, slots).tolist()
-        for slot, item in zip(drawn, group, strict=True):
-            if slot < quota:
-                held[slot] = (seen, keep(item))
-            seen += 1
+        drawn = np.where(positions < quota, positions, slots)
+        for place in np.flatnonzero(drawn < quota).tolist():
+            held[int(drawn[place])] = (seen + place, keep(group[place]))
+        seen += len(group)
     return [kept for _, kept in sorted(held.values(), key=lambda place: place[0])], seen

@@ -17,7 +17,7 @@ from streaming_moments.storage.documents import (
     read_ids,
     read_texts,
 )
-from streaming_moments.storage.id_chunks import IdChunk, IdDocument, join_ids, split_ids
+from streaming_moments.storage.id_chunks import IdChunk, IdDocument, join_ids
 from streaming_moments.storage.readers import (
     refuse_policy,
     required_policy,
@@ -207,7 +207,7 @@ def _sample_texts(texts: Iterable[str], policy: TokenPolicy, quota: int, seed: i
 def _sample_ids(chunks: Iterable[IdChunk], quota: int, seed: int) -> TermSample:
     # Copies, or each document would keep its whole chunk in memory.
     drawn, seen = draw(
-        map(split_ids, chunks),
+        chunks,
         quota,
         seed,
         lambda document: (document[0].copy(), None if document[1] is None else document[1].copy()),
