@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import click
-from corpora import make_planted
+from corpora import make_addresses, make_planted
 from measure import Measurement, measure
 from plot import plot
 from programme import Programme
@@ -58,7 +58,8 @@ def main(
     console = Console() if sys.stdout.isatty() else Console(width=140)
     (folder / "corpora").mkdir(parents=True, exist_ok=True)
     for corpus in programme.planted():
-        make_planted(corpus, with_texts=corpus == programme.text_corpus())
+        make_planted(corpus)
+    make_addresses(programme.texts())
     measured: list[Measurement] = []
     machine = Machine.here()
     for turn in range(repeat):

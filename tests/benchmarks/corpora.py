@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ ALPHA0 = 1.0
 # Topics are Dirichlet(CONCENTRATION * zipf): their mean parameter is what peers are told as eta.
 CONCENTRATION = 200.0
 SHARDS = 8
-_LETTERS = np.array(list("abcdefghij"))
+_COPIES = 3
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,6 @@ class Planted:
     def shards(self) -> Path:
         return self.folder / "shards"
 
-    @property
-    def texts(self) -> Path:
-        return self.folder / "texts"
-
     def topics(self) -> NDArray[np.float64]:
         """(n, k) true topics."""
         return planted_topics(self.n_topics, self.seed)
@@ -74,6 +69,30 @@ class Planted:
         """All documents."""
         with np.load(self.folder / "counts.npz") as arrays:
             return CountBatch(arrays["indptr"], arrays["words"], arrays["counts"], N_WORDS)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The State of the Union addresses as texts, several times over: enough to be measured.
+
+    Parameters
+    ----------
+    cache : str
+        Folder of all corpora.
+    shards : int
+        Parquet shards, each with three copies of every address.
+    """
+
+    cache: str
+    shards: int
+
+    @property
+    def name(self) -> str:
+        return f"addresses x {_COPIES * self.shards}"
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.cache) / f"addresses-{self.shards}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +120,27 @@ def planted_topics(n_topics: int, seed: int) -> NDArray[np.float64]:
     return corpus.topics
 
 
-def make_planted(corpus: Planted, with_texts: bool) -> None:
-    """Write a planted corpus unless it is there: shards of token ids and counts, and of texts."""
+def make_planted(corpus: Planted) -> None:
+    """Write shards of token ids and counts of a planted corpus, unless they are there."""
     if not corpus.folder.exists():
         making = corpus.folder.with_name(f".{corpus.folder.name}-{os.getpid()}")
         _write_counts(corpus, making)
         making.rename(corpus.folder)
-    if with_texts and not corpus.texts.exists():
-        making = corpus.folder / f".texts-{os.getpid()}"
-        _write_texts(corpus, making)
-        making.rename(corpus.texts)
+
+
+def make_addresses(corpus: Addresses) -> None:
+    """Write the shards of texts, unless they are there."""
+    if corpus.folder.exists():
+        return
+    making = corpus.folder.with_name(f".{corpus.folder.name}-{os.getpid()}")
+    (making / "shards").mkdir(parents=True)
+    decades = write_decades(making / "decades")
+    texts = pa.concat_tables([pq.read_table(path, columns=["text"]) for path in decades])
+    for shard in range(corpus.shards):
+        path = making / "shards" / f"{shard}.parquet"
+        pq.write_table(pa.concat_tables([texts] * _COPIES), path)
+    shutil.rmtree(making / "decades")
+    making.rename(corpus.folder)
 
 
 def draw_documents(
@@ -173,21 +203,6 @@ def _write_counts(corpus: Planted, folder: Path) -> None:
         )
         batches.append(batch)
     _save(concatenate(batches), folder / "counts.npz")
-
-
-def _write_texts(corpus: Planted, folder: Path) -> None:
-    """The documents as texts of made-up words of letters, in random order."""
-    folder.mkdir(parents=True)
-    spelled = np.array(["w" + "".join(_LETTERS[list(map(int, str(i)))]) for i in range(N_WORDS)])
-    counts = corpus.counts()
-    edges = np.linspace(0, corpus.documents, SHARDS + 1).astype(int)
-    for shard, (start, stop) in enumerate(pairwise(edges)):
-        rng = np.random.default_rng([corpus.seed, shard])
-        batch = counts.select(int(start), int(stop))
-        rows, words = shuffled_tokens(batch, rng)
-        pieces = np.split(spelled[words], np.flatnonzero(np.diff(rows)) + 1)
-        texts = [" ".join(piece) for piece in pieces]
-        pq.write_table(pa.table({"text": texts}), folder / f"{shard}.parquet", row_group_size=1024)
 
 
 def shuffled_tokens(

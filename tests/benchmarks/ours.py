@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpora import ALPHA0, N_WORDS, Planted
+import pyarrow as pa
+from corpora import ALPHA0, N_WORDS, Addresses, Planted
 from measure import Clock
 from methods import CORES, Fitted, Prior
 from numpy.typing import NDArray
@@ -116,6 +117,8 @@ class PipelineRun:
 def from_parquet(corpus: Planted, workers: int, clock: Clock) -> PipelineRun:
     """create, update and refit; the start of the cluster is inside the clock."""
     k = corpus.n_topics
+    # pyarrow imports pandas with its first array, where a peer has brought it: an import
+    pa.array([""])
     with scratch(corpus) as place:
         with clock.running("cluster"):
             entered = connect(workers=workers)
@@ -148,7 +151,7 @@ def projected_bytes(store: MomentStore, n_topics: int, cluster: Cluster) -> int:
 
 
 @contextmanager
-def scratch(corpus: Planted) -> Iterator[Path]:
+def scratch(corpus: Planted | Addresses) -> Iterator[Path]:
     """A folder for a store, beside the corpus, removed afterwards."""
     place = Path(corpus.cache) / f".store-{corpus.name}"
     shutil.rmtree(place, ignore_errors=True)

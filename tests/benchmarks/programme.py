@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from corpora import Planted
+from corpora import Addresses, Planted
 from jobs import PlantedFit, PlantedPipelines, RealFit
 from measure import Job
 from methods import Method
@@ -22,7 +22,8 @@ PEERS: tuple[Method, ...] = (
     GensimLda(5),
     SklearnLda(5),
     TomotopyLda(200),
-    TomotopyLda(1000),
+    TomotopyLda(300),
+    TomotopyLda(1500),
 )
 TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
 JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
@@ -69,9 +70,9 @@ class Programme:
             *(job for corpus in self.planted() for job in self._beside(corpus)),
         ]
 
-    def text_corpus(self) -> Planted:
-        """The planted corpus of which there are texts as well."""
-        return self.planted()[0]
+    def texts(self) -> Addresses:
+        """Texts in proportion to the planted corpora: 25 million tokens beside 20,000 documents."""
+        return Addresses(self.cache, max(1, min(12, 12 * self.documents[0] // 20_000)))
 
     def left_out(self) -> list[LeftOut]:
         return [
@@ -104,15 +105,14 @@ class Programme:
         return [RealFit(method, corpus, REAL_TOPICS, self.cache) for method in methods]
 
     def _scaling(self) -> list[Job]:
-        text = self.text_corpus()
         k, most = self.topics[0], self.topics[-1]
         sizes = sorted({self.documents[0], self.documents[-1]})
         some = [Planted(self.cache, size, k) for size in sizes]
         # 32 topics are asked of these: the corpus must have as many, where there is one
         stores = [Planted(self.cache, size, most) for size in sizes]
         return [
-            *(TripleKernel(text, threads) for threads in (1, 2)),
-            *_in_turns(TextReading(text, whole) for whole in (False, True)),
+            *(TripleKernel(self.planted()[0], threads) for threads in (1, 2)),
+            *_in_turns(TextReading(self.texts(), whole) for whole in (False, True)),
             *_in_turns(UpdateScaling(c, processes) for c in some for processes in (1, 2)),
             *(StoreCosts(corpus) for corpus in stores),
         ]
@@ -127,7 +127,8 @@ def _in_turns(jobs: Iterable[Job]) -> list[Job]:
 _LONG: tuple[tuple[int, int, Method], ...] = (
     (200_000, 20, SklearnLda(5)),
     (200_000, 20, GensimLda(5)),
-    (200_000, 20, TomotopyLda(1000)),
+    (200_000, 20, TomotopyLda(200)),
+    (200_000, 20, TomotopyLda(1500)),
 )
 
 

@@ -223,6 +223,7 @@ class Report:
                 least = min(done, key=lambda peer: peer.figures["error"])
                 name = f"{corpus}: least error of a peer ({method_of(least.name)}) / ours {kind}"
                 yield name, least.figures["error"] / error
+                yield f"{corpus}: its seconds / ours {kind}", least.seconds / ours.seconds
             good = [peer for peer in done if peer.figures["error"] <= ERROR_FACTOR * error]
             if good:
                 best = min(good, key=lambda peer: peer.seconds)
@@ -243,14 +244,15 @@ class Report:
             two = self._seconds(f"update {corpus.name}, 2 x 1 thread")
             if one and two:
                 yield f"update {corpus.name}: one worker process / two, seconds", one / two
-        text = self.programme.text_corpus().name
+        text = self.programme.texts().name
         alone = self._seconds(f"text of {text}, reading alone")
         whole = self._seconds(f"text of {text}, update")
         if alone and whole:
             yield "text: seconds of reading alone / of the update", alone / whole
             yield "text: seconds of the statistics / of reading alone", (whole - alone) / alone
         for threads in ("1 thread", "2 threads"):
-            kernel = self._one(f"triple kernel on {text}, {threads}")
+            corpus = self.programme.planted()[0].name
+            kernel = self._one(f"triple kernel on {corpus}, {threads}")
             if kernel is not None and kernel.outcome == "done":
                 useful = kernel.figures["useful_gflops"] / kernel.figures["dense_gflops"]
                 yield f"triple kernel, {threads}: useful GFLOP/s / dense matmul", useful

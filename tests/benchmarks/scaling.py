@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from corpora import ALPHA0, N_WORDS, Planted
+from corpora import ALPHA0, N_WORDS, Addresses, Planted
 from distributed import LocalCluster
 from measure import Clock, peak_memory
 from ours import PILOT_DOCUMENTS, new_store, projected_bytes, scratch
@@ -33,6 +33,7 @@ from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
 STORE_TOPICS = 32
+TEXT_TOPICS = 20
 _MATRIX = 2048
 # Long enough that the clock's resolution and a late thread do not matter.
 _KERNEL_SECONDS = 2.0
@@ -64,7 +65,9 @@ class UpdateScaling:
             connect(scheduler=local.scheduler_address, memory=2 << 30) as cluster,
         ):
             store = new_store(place / "store", shards, self.corpus.n_topics, cluster)
-            # a worker compiles or loads the kernels once in its life: not the update's cost
+            # a process compiles or loads the kernels, and the pandas that pyarrow takes where a
+            # peer has brought it, once in its life: not the update's cost
+            load_kernels()
             cluster.client.run(load_kernels)
             with clock.running("update"):
                 store = update(store, shards, cluster).store
@@ -113,7 +116,7 @@ class StoreCosts:
 class TextReading:
     """Text shards on two threads: reading and counting words alone, or the whole update."""
 
-    corpus: Planted
+    corpus: Addresses
     whole: bool
 
     @property
@@ -121,26 +124,25 @@ class TextReading:
         return f"text of {self.corpus.name}, {'update' if self.whole else 'reading alone'}"
 
     def run(self, clock: Clock) -> Mapping[str, float]:
-        policy = TokenPolicy()
-        options = PilotOptions(max_topics=self.corpus.n_topics, max_document_fraction=1.0)
-        shards = list_shards([str(self.corpus.texts)])
-        form = ShardFormat("parquet")
+        policy = TokenPolicy.for_languages(["english"], passage_words=200)
+        shards = list_shards([str(self.corpus.folder / "shards")])
+        form, options = ShardFormat("parquet"), PilotOptions(max_topics=TEXT_TOPICS)
         with scratch(self.corpus) as place, connect() as cluster:
-            store = create(str(place / "store"), shards, form, policy, options, cluster)
+            # each shard holds all addresses
+            store = create(str(place / "store"), shards[:1], form, policy, options, cluster)
             load_kernels()
             if self.whole:
                 with clock.running("update"):
                     tokens = update(store, shards, cluster).tokens
             else:
-                context = ReadingContext.of(store, LIMITS, None)
+                context = cluster.client.submit(ReadingContext.of, store, LIMITS, None)
                 calls = [(shard, context) for shard in shards]
                 with clock.running("read"):
                     counts = run_bounded(
                         cluster, count_tokens, calls, 2 * cluster.threads, Silent(), "reading"
                     )
                 tokens = sum(counts)
-        text_bytes = sum(path.stat().st_size for path in self.corpus.texts.iterdir())
-        return {"tokens": tokens, "shard_bytes": text_bytes}
+        return {"tokens": tokens, "shard_bytes": sum(shard.size for shard in shards)}
 
 
 @dataclass(frozen=True)
