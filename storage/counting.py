@@ -74,6 +74,42 @@ class WordIndex:
         return cls(vocabulary, policy, table, *index_keys(data, offsets, table))
 
 
+@dataclass(frozen=True, eq=False)
+class SpelledTexts:
+    """Texts as their folded words, see `token_kernels`. Make one with `of`.
+
+    Parameters
+    ----------
+    spelled, folded : (lanes,) uint64
+        Words of the texts folded by code points, and of those folded as a whole.
+    begins, folded_begins : (texts + 1,) and (texts folded as a whole + 1,) int64
+        Where the words of each begin, in bytes.
+    places : (texts,) int64
+        Which of the `folded` a text is, -1 if it is none.
+    """
+
+    spelled: NDArray[np.uint64]
+    begins: NDArray[np.int64]
+    folded: NDArray[np.uint64]
+    folded_begins: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: pa.Array | pa.ChunkedArray) -> SpelledTexts:
+        """Spell a column of texts; its type and errors as for `count_column`."""
+        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        data, offsets = buffers(whole)
+        if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
+            raise InvalidInput(f"a document is above {_LARGEST_DOCUMENT} bytes; split it")
+        folding, plain = symbols()
+        spelled, begins, hard = spell(data, offsets, folding)
+        spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
+        wholes = (_folded(data[start:stop].tobytes().decode()) for start, stop in spans)
+        folded, folded_begins, _ = spell(*buffers(encoded(wholes)), plain)
+        places = np.where(hard, np.cumsum(hard) - 1, -1)
+        return cls(spelled, begins, folded, folded_begins, places)
+
+
 def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
     """Texts as UTF-8; half a surrogate pair, which is no part of a word, becomes a `?`."""
     return pa.array([text.encode(errors="replace") for text in texts], pa.large_binary())
@@ -109,22 +145,14 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     >>> batch.to_csr().toarray().tolist(), outside
     ([[1, 1], [1, 0], [0, 0]], 0)
     """
-    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    data, offsets = buffers(whole)
-    if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
-        raise InvalidInput(f"a document is above {_LARGEST_DOCUMENT} bytes; split it")
-    folding, plain = symbols()
-    spelled, begins, hard = spell(data, offsets, folding)
-    spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
-    folded = (_folded(data[start:stop].tobytes().decode()) for start, stop in spans)
-    folded_spelled, folded_begins, _ = spell(*buffers(encoded(folded)), plain)
+    read = SpelledTexts.of(texts)
     vocabulary, policy = index.vocabulary, index.policy
     indptr, words, counts, outside = count_words(
-        spelled,
-        begins,
-        folded_spelled,
-        folded_begins,
-        np.where(hard, np.cumsum(hard) - 1, -1),
+        read.spelled,
+        read.begins,
+        read.folded,
+        read.folded_begins,
+        read.places,
         index.slots,
         index.pool,
         index.starts,

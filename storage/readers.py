@@ -147,7 +147,7 @@ def read_indexed(
         ids = id_chunks(shard, form, limits, storage_options, start)
         counted = (ReadBatch(*count_ids(chunk, index), after) for chunk, after in ids)
     else:
-        texts = _text_arrays(shard, form, limits, storage_options, start)
+        texts = text_arrays(shard, form, limits, storage_options, start)
         counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
     return steadily(counted, shard, storage_options)
 
@@ -180,13 +180,20 @@ def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolic
     return ReadBatch(*count_column(encoded(texts), WordIndex.of(vocabulary, policy)))
 
 
-def _text_arrays(
+def text_arrays(
     shard: Shard,
     form: ShardFormat,
     limits: ReadLimits,
     storage_options: Mapping[str, object] | None,
-    start: Position,
+    start: Position = START,
 ) -> Iterator[tuple[pa.Array, Position]]:
+    """Chunks of texts from a position on, for `count_column`, each with the position after it.
+
+    Raises
+    ------
+    ShardError
+        As `read_texts`.
+    """
     if form.kind_of(shard.url) != "parquet":
         for texts, after in text_chunks(shard, form, limits, storage_options, start):
             yield encoded(texts), after

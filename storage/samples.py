@@ -8,24 +8,23 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.storage.documents import (
-    DEFAULT_LIMITS,
-    ReadLimits,
-    read_ids,
-    read_texts,
-)
-from streaming_moments.storage.id_chunks import IdChunk, IdDocument, join_ids
+from streaming_moments.storage.counting import SpelledTexts
+from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, read_ids
+from streaming_moments.storage.id_chunks import IdChunk, join_ids
+from streaming_moments.storage.passages import Passages
 from streaming_moments.storage.readers import (
     refuse_policy,
     required_policy,
     steadily,
+    text_arrays,
 )
 from streaming_moments.storage.reservoir import draw
 from streaming_moments.storage.shards import Shard, ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy, words
+from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 
@@ -100,9 +99,9 @@ def sample_shard(
         ids = islice(read_ids(shard, form, limits, storage_options), chunks)
         return _sample_ids(steadily(ids, shard, storage_options), quota, seed)
     made = required_policy(policy)
-    texts = islice(read_texts(shard, form, limits, storage_options), chunks)
-    steady = steadily(texts, shard, storage_options)
-    return _sample_texts(chain.from_iterable(steady), made, quota, seed)
+    texts = islice(text_arrays(shard, form, limits, storage_options), chunks)
+    steady = steadily((chunk for chunk, _ in texts), shard, storage_options)
+    return _sample_texts(steady, made, quota, seed)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -181,26 +180,17 @@ def _keys(sample: TermSample) -> Sequence[Any]:
     return sample.terms if sample.token_ids is None else sample.token_ids
 
 
-def _sample_texts(texts: Iterable[str], policy: TokenPolicy, quota: int, seed: int) -> TermSample:
-    own: dict[str, int] = {}
-
-    def encoded(tokens: list[str]) -> IdDocument:
-        return np.fromiter((own.setdefault(t, len(own)) for t in tokens), dtype=np.int64), None
-
-    if policy.passage_words is None:
-        # Most texts need not even be cut into words.
-        whole = ([text] for text in texts)
-        drawn, seen = draw(whole, quota, seed, lambda text: encoded(policy.tokens(text)))
-    else:
-        cut = (policy.cut(words(text)) for text in texts)
-        drawn, seen = draw(cut, quota, seed, lambda found: encoded(policy.filtered(found)))
-    joined, names = join_ids(drawn), list(own)
-    # Terms of passages that were drawn and then replaced are in `own`, but not used.
-    used = sorted(np.unique(joined.ids).tolist(), key=names.__getitem__)
-    columns = np.zeros(len(names), dtype=np.int64)
-    columns[used] = np.arange(len(used))
-    terms = tuple(names[own_id] for own_id in used)
-    batch = CountBatch.from_rows(joined.offsets, columns[joined.ids], None, len(terms))
+def _sample_texts(
+    columns: Iterable[pa.Array], policy: TokenPolicy, quota: int, seed: int
+) -> TermSample:
+    passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
+    drawn, seen = draw(passages, quota, seed, str)
+    tokens = [policy.filtered(passage.split()) for passage in drawn]
+    terms = tuple(sorted({token for passage in tokens for token in passage}))
+    places = {term: place for place, term in enumerate(terms)}
+    offsets = np.cumsum([0, *map(len, tokens)])
+    found = np.fromiter(map(places.__getitem__, chain.from_iterable(tokens)), dtype=np.int64)
+    batch = CountBatch.from_rows(offsets, found, None, len(terms))
     return TermSample(terms, batch, seen, policy=policy.fingerprint)
 
 

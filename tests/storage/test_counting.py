@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ShardError
 from streaming_moments.storage import counting, token_kernels
-from streaming_moments.storage.counting import WordIndex, count_column, encoded
+from streaming_moments.storage.counting import SpelledTexts, WordIndex, count_column, encoded
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.parquet import in_chunks
+from streaming_moments.storage.passages import Passages
 from streaming_moments.storage.readers import count_texts, read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy, words
@@ -324,3 +325,15 @@ def test_a_text_of_many_kinds_counts_as_a_counter() -> None:
     for row, text in zip(dense, texts, strict=True):
         expected = Counter(policy.tokens(text))
         assert row.tolist() == [expected[term] for term in index.vocabulary.terms]
+
+
+@given(st.lists(texts_of, max_size=6), st.sampled_from([None, 1, 2, 3]))
+@example(["", "a b c", "", "ﬁ\u0301 x", "d"], 2)
+@example(["1, 2"], None)
+def test_passages_are_those_of_the_reference(texts: list[str], passage_words: int | None) -> None:
+    found = Passages.of(SpelledTexts.of(encoded(texts)), passage_words)
+    policy = TokenPolicy(passage_words=passage_words)
+    expected = [passage for text in texts for passage in policy.cut(words(text))]
+    assert [found[place].split(" ") for place in range(len(found))] == [
+        passage or [""] for passage in expected
+    ]
