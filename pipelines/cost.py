@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.compact import COMPACT_AFTER
@@ -57,7 +57,7 @@ class PilotCosts:
     Parameters
     ----------
     read, cut : float
-        Of one thread a passage: to read it, and to cut it into words.
+        Of one thread a passage: to read it, and to cut one that is drawn into words.
     choose : float
         To make vocabulary and basis of a pilot of the size that create draws.
     """
@@ -147,15 +147,12 @@ class Job:
         k of the refit.
     pilot_documents : int
         Passages that create samples.
-    cuts_passages : bool
-        Whether documents are cut into passages, so that the pilot cuts every text into words.
     """
 
     corpus: CorpusSize
     size: StateSize
     n_topics: int
     pilot_documents: int
-    cuts_passages: bool
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def comfortable_budget(job: Job, threads: int) -> int:
     >>> import numpy as np
     >>> from streaming_moments.basis import Basis
     >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
-    >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), size, 5, 20_000, False)
+    >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), size, 5, 20_000)
     >>> comfortable_budget(job, threads=2) // MEBIBYTE
     1536
     """
@@ -311,27 +308,15 @@ def recommended(
     return best
 
 
-def expected_draws(passages: float, quota: float) -> float:
-    """Passages that a reservoir takes in on the way, of which a quota stays.
-
-    Examples
-    --------
-    >>> round(expected_draws(1000, 100)), expected_draws(50, 100)
-    (330, 50)
-    """
-    if passages <= quota:
-        return passages
-    return quota * (1 + log(passages / quota))
-
-
 def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
     corpus, pilot, reading = job.corpus, costs.pilot, costs.reading
     shards = min(corpus.shards, PILOT_SHARDS)
     passages = reading.passages * corpus.nbytes * shards / corpus.shards
-    cut = passages if job.cuts_passages else expected_draws(passages, job.pilot_documents)
-    # words are cut by Python, one thread of a worker at a time
-    alone = passages * pilot.read + cut * pilot.cut + shards * reading.open_shard
-    return alone / min(workers, shards) + pilot.choose + COMMIT_SECONDS
+    passing = passages * pilot.read + shards * reading.open_shard
+    # those drawn are made strings by Python, one thread of a worker at a time
+    cutting = min(passages, job.pilot_documents) * pilot.cut
+    sampling = passing / min(workers * costs.threads, shards) + cutting / min(workers, shards)
+    return sampling + pilot.choose + COMMIT_SECONDS
 
 
 def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:

@@ -24,7 +24,6 @@ from streaming_moments.pipelines.cost import (
     PilotCosts,
     ReadCosts,
     StepCosts,
-    expected_draws,
 )
 from streaming_moments.pipelines.create import Pilot, PilotOptions, choose
 from streaming_moments.pipelines.memory import BATCH_BYTES, LIMITS, StateSize
@@ -125,8 +124,7 @@ def try_out(
             )
             pieces, open_shard = _read(sampled, store, reading, pool)
             size = StateSize(store.basis, store.row_blocks, codocuments)
-            cuts = reading.policy is not None and reading.policy.passage_words is not None
-            job = Job(corpus, size, n_topics, options.pilot_documents, cuts)
+            job = Job(corpus, size, n_topics, options.pilot_documents)
             read = _reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
             blocks = _block_costs(job, store, pieces, factor, pool, threads)
@@ -169,11 +167,7 @@ def _pilot(
     least = max(1, round(options.min_documents * min(1.0, drawn / expected)))
     kept = replace(options, min_documents=least)
     choosing, pilot = timed(lambda: choose(samples, reading.policy, kept))
-    if reading.policy is not None and reading.policy.passage_words is not None:
-        # every text is cut into words, however few are drawn
-        return pilot, PilotCosts(0.0, drawing / seen, choosing)
-    cut = sum(expected_draws(one.documents_seen, quota) for one in samples)
-    return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / cut, choosing)
+    return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
 
 
 def _read(

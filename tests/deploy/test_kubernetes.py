@@ -168,7 +168,7 @@ def test_the_limits_are_those_that_the_memory_projection_asks_for(
     columns = -(-3 * topics // 2) + max(2, topics // 8)
     signs = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), (core, columns))
     basis = Basis(signs, words)
-    job = Job(CorpusSize(1, 1, 1), StateSize(basis, row_blocks_for(basis), True), topics, 1, True)
+    job = Job(CorpusSize(1, 1, 1), StateSize(basis, row_blocks_for(basis), True), topics, 1)
     text = (
         KUBERNETES / place / ("daskcluster.yaml" if place == "base" else "workers.yaml")
     ).read_text()
