@@ -12,7 +12,7 @@ from measure import Job
 from methods import Method
 from ours import FromCounts
 from rivals import GensimLda, SklearnLda, TomotopyLda
-from scaling import StoreCosts, TextReading, TripleKernel, UpdateScaling
+from scaling import TIGHT_MEMORY, StoreCosts, TextReading, TripleKernel, UpdateScaling
 from tensors import Parafac, PowerMethod
 
 PEERS: tuple[Method, ...] = (
@@ -114,6 +114,7 @@ class Programme:
             *(TripleKernel(self.planted()[0], threads) for threads in (1, 2)),
             *_in_turns(TextReading(self.texts(), whole) for whole in (False, True)),
             *_in_turns(UpdateScaling(c, processes) for c in some for processes in (1, 2)),
+            *_in_turns(UpdateScaling(c, 1, TIGHT_MEMORY) for c in some),
             *(StoreCosts(corpus) for corpus in stores),
         ]
 

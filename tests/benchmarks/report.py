@@ -16,6 +16,7 @@ from measure import Measurement
 from programme import Programme
 from rich.console import Console
 from rich.table import Table
+from scaling import TIGHT_MEMORY
 
 PACKAGES = (
     "streaming-moments",
@@ -264,17 +265,21 @@ class Report:
         if few == many:
             return
         k, most = self.programme.topics[0], self.programme.topics[-1]
-        pair = [self._one(f"update planted-{n}-k{k}, 1 x 1 thread") for n in (few, many)]
-        what = f"{many:,} / {few:,} documents"
-        if all(one is not None and one.outcome == "done" for one in pair):
+        for budget in ("", f", {TIGHT_MEMORY >> 20} MiB"):
+            pair = [
+                self._one(f"update planted-{n}-k{k}, 1 x 1 thread{budget}") for n in (few, many)
+            ]
             small, large = pair
-            yield f"update, {what}: seconds", large.seconds / small.seconds  # type: ignore[union-attr]
-            peaks = [one.figures["worker_peak_bytes"] for one in pair if one is not None]
-            yield f"update, {what}: peak memory of the worker", peaks[1] / peaks[0]
+            if small is None or large is None or {small.outcome, large.outcome} != {"done"}:
+                continue
+            what = f"update, {many:,} / {few:,} documents{budget}"
+            yield f"{what}: seconds", large.seconds / small.seconds
+            peaks = [one.figures["worker_peak_bytes"] for one in (small, large)]
+            yield f"{what}: peak memory of the worker", peaks[1] / peaks[0]
         stores = [self._one(f"store of planted-{n}-k{most}") for n in (few, many)]
         if all(one is not None and one.outcome == "done" for one in stores):
             times = [one.figures["refit_median"] for one in stores if one is not None]
-            yield f"refit, {what}: seconds", times[1] / times[0]
+            yield f"refit, {many:,} / {few:,} documents: seconds", times[1] / times[0]
 
     def _planted(self, corpus: str) -> Lines:
         rows = []

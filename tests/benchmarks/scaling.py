@@ -33,6 +33,8 @@ from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
 STORE_TOPICS = 32
+# About the least that an update of a planted corpus asks for: groups of some 30,000 documents.
+TIGHT_MEMORY = 640 << 20
 TEXT_TOPICS = 20
 _MATRIX = 2048
 # Long enough that the clock's resolution and a late thread do not matter.
@@ -45,10 +47,12 @@ class UpdateScaling:
 
     corpus: Planted
     processes: int
+    memory: int = 2 << 30
 
     @property
     def name(self) -> str:
-        return f"update {self.corpus.name}, {self.processes} x 1 thread"
+        tight = "" if self.memory == 2 << 30 else f", {self.memory >> 20} MiB"
+        return f"update {self.corpus.name}, {self.processes} x 1 thread{tight}"
 
     def run(self, clock: Clock) -> Mapping[str, float]:
         local = LocalCluster(
@@ -62,7 +66,7 @@ class UpdateScaling:
         with (
             scratch(self.corpus) as place,
             local,
-            connect(scheduler=local.scheduler_address, memory=2 << 30) as cluster,
+            connect(scheduler=local.scheduler_address, memory=self.memory) as cluster,
         ):
             store = new_store(place / "store", shards, self.corpus.n_topics, cluster)
             # a process compiles or loads the kernels, and the pandas that pyarrow takes where a
