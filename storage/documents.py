@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TypeVar
 
 import fsspec
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage import parquet
+from streaming_moments.storage.counting import encoded
 from streaming_moments.storage.filesystems import files_under, open_file_system, shard_errors
 from streaming_moments.storage.id_chunks import (
     IdChunk,
@@ -86,47 +87,39 @@ class ReadLimits:
 DEFAULT_LIMITS = ReadLimits()
 
 
-def read_texts(
-    shard: Shard,
-    form: ShardFormat,
-    limits: ReadLimits = DEFAULT_LIMITS,
-    storage_options: Mapping[str, object] | None = None,
-) -> Iterator[list[str]]:
-    """Texts of a shard, in order, in chunks within the limits.
-
-    A line of a text shard is a document, also an empty one; blank lines of JSON Lines are none.
-    A null in Parquet is an empty document.
-
-    Raises
-    ------
-    ShardError
-        The shard holds no documents, holds ids, or cannot be read as its format: says where.
-    """
-    return (texts for texts, _ in text_chunks(shard, form, limits, storage_options))
-
-
 def text_chunks(
     shard: Shard,
     form: ShardFormat,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
-) -> Iterator[tuple[list[str], Position]]:
-    """Texts from a position on, in chunks, each with the position after it; as `read_texts`."""
+) -> Iterator[tuple[pa.Array, Position]]:
+    """Texts of a shard from a position on, in order, in chunks, each with the position after it.
+
+    A line of a text shard is a document, also an empty one; blank lines of JSON Lines are none.
+    A null in Parquet is an empty document. The arrays are what `count_column` takes.
+
+    Raises
+    ------
+    ShardError
+        The shard holds no documents, holds ids, or cannot be read as its format: says where.
+    """
     kind = form.kind_of(shard.url)
     if form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds token ids; give shards of texts")
     with shard_errors(shard.url, storage_options):
         fs, path = open_file_system(shard.url, storage_options)
-        if kind == "directory":
-            documents = _files(fs, path, shard.url, limits, storage_options, start)
-        elif kind == "parquet":
-            documents = _parquet_texts(fs, path, shard.url, form.text_column, limits, start)
-        elif kind == "jsonl":
-            documents = _json_texts(fs, path, shard.url, form.text_column, limits, start)
+        if kind == "parquet":
+            chunks = _parquet_texts(fs, path, shard.url, form.text_column, limits, start)
         else:
-            documents = _line_texts(fs, path, shard.url, limits, start)
-        yield from not_empty(_bounded(documents, limits), shard)
+            if kind == "directory":
+                documents = _files(fs, path, shard.url, limits, storage_options, start)
+            elif kind == "jsonl":
+                documents = _json_texts(fs, path, shard.url, form.text_column, limits, start)
+            else:
+                documents = _line_texts(fs, path, shard.url, limits, start)
+            chunks = ((encoded(texts), after) for texts, after in _bounded(documents, limits))
+        yield from not_empty(chunks, shard)
 
 
 def read_ids(
@@ -274,24 +267,6 @@ def _files(
         yield text, len(content), Position(passed)
 
 
-def parquet_texts(
-    fs: fsspec.AbstractFileSystem,
-    path: str,
-    url: str,
-    name: str,
-    limits: ReadLimits,
-    start: Position = START,
-) -> Iterator[pa.LargeStringArray]:
-    """Texts of a column in small arrays: none is null, all are UTF-8 and within the limit."""
-    longest = limits.document_bytes
-    for passed, texts in parquet.read_strings(fs, path, url, name, limits.decoded_bytes, start):
-        if not parquet.are_sound(texts, longest):
-            for row, content in enumerate(texts.cast(pa.large_binary()).to_pylist(), passed + 1):
-                refuse_long(len(content), f"row {row}", url, longest)
-                decoded(content, f"row {row}", url)
-        yield texts
-
-
 def _parquet_texts(
     fs: fsspec.AbstractFileSystem,
     path: str,
@@ -299,11 +274,29 @@ def _parquet_texts(
     name: str,
     limits: ReadLimits,
     start: Position,
-) -> Iterator[tuple[str, int, Position]]:
-    arrays = parquet_texts(fs, path, url, name, limits, start)
-    sized = chain.from_iterable(map(parquet.with_sizes, arrays))
-    for passed, (text, nbytes) in enumerate(sized, start=start.passed + 1):
-        yield text, nbytes, Position(passed)
+) -> Iterator[tuple[pa.LargeStringArray, Position]]:
+    arrays = _sound_texts(fs, path, url, name, limits, start)
+    passed = start.passed
+    for texts in parquet.in_chunks(arrays, limits.batch_bytes, limits.batch_documents):
+        passed += len(texts)
+        yield texts, Position(passed)
+
+
+def _sound_texts(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    name: str,
+    limits: ReadLimits,
+    start: Position,
+) -> Iterator[pa.LargeStringArray]:
+    longest = limits.document_bytes
+    for passed, texts in parquet.read_strings(fs, path, url, name, limits.decoded_bytes, start):
+        if not parquet.are_sound(texts, longest):
+            for row, content in enumerate(texts.cast(pa.large_binary()).to_pylist(), passed + 1):
+                refuse_long(len(content), f"row {row}", url, longest)
+                decoded(content, f"row {row}", url)
+        yield texts
 
 
 def _parquet_ids(

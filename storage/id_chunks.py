@@ -48,8 +48,8 @@ class IdChunk:
         return self.offsets.size - 1
 
     def __getitem__(self, place: int) -> IdDocument:
-        entries = slice(self.offsets[place], self.offsets[place + 1])
-        return self.ids[entries], None if self.counts is None else self.counts[entries]
+        one = self.part(place, place + 1)
+        return one.ids, one.counts
 
     def part(self, first: int, end: int) -> IdChunk:
         """Documents `first` to `end`, the last excluded, sharing memory with the chunk.

@@ -148,17 +148,6 @@ def are_sound(texts: pa.LargeStringArray, document_bytes: int) -> bool:
     return int(_sizes(texts).max(initial=0)) <= document_bytes
 
 
-def with_sizes(texts: pa.LargeStringArray) -> Iterator[tuple[str, int]]:
-    """Each text with its bytes of UTF-8; none may be null.
-
-    Examples
-    --------
-    >>> list(with_sizes(pa.array(["sea", "été"], pa.large_string())))
-    [('sea', 3), ('été', 5)]
-    """
-    return zip(texts.to_pylist(), _sizes(texts).tolist(), strict=True)
-
-
 def in_chunks(
     arrays: Iterable[pa.LargeStringArray], chunk_bytes: int, chunk_rows: int
 ) -> Iterator[pa.LargeStringArray]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import pyarrow as pa
-
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.storage.counting import WordIndex, count_column, encoded
@@ -15,14 +13,10 @@ from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
     ReadLimits,
     id_chunks,
-    not_empty,
-    parquet_texts,
     text_chunks,
 )
-from streaming_moments.storage.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.id_counting import IdIndex, count_ids
 from streaming_moments.storage.lines import START, Position
-from streaming_moments.storage.parquet import in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
@@ -147,7 +141,7 @@ def read_indexed(
         ids = id_chunks(shard, form, limits, storage_options, start)
         counted = (ReadBatch(*count_ids(chunk, index), after) for chunk, after in ids)
     else:
-        texts = text_arrays(shard, form, limits, storage_options, start)
+        texts = text_chunks(shard, form, limits, storage_options, start)
         counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
     return steadily(counted, shard, storage_options)
 
@@ -178,34 +172,6 @@ def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolic
     ([[1, 1], [1, 0], [0, 0]], 0)
     """
     return ReadBatch(*count_column(encoded(texts), WordIndex.of(vocabulary, policy)))
-
-
-def text_arrays(
-    shard: Shard,
-    form: ShardFormat,
-    limits: ReadLimits,
-    storage_options: Mapping[str, object] | None,
-    start: Position = START,
-) -> Iterator[tuple[pa.Array, Position]]:
-    """Chunks of texts from a position on, for `count_column`, each with the position after it.
-
-    Raises
-    ------
-    ShardError
-        As `read_texts`.
-    """
-    if form.kind_of(shard.url) != "parquet":
-        for texts, after in text_chunks(shard, form, limits, storage_options, start):
-            yield encoded(texts), after
-        return
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
-        arrays = parquet_texts(fs, path, shard.url, form.text_column, limits, start)
-        chunks = in_chunks(arrays, limits.batch_bytes, limits.batch_documents)
-        passed = start.passed
-        for chunk in not_empty(chunks, shard):
-            passed += len(chunk)
-            yield chunk, Position(passed)
 
 
 def refuse_policy(policy: TokenPolicy | None) -> None:

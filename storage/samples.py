@@ -13,14 +13,13 @@ import pyarrow as pa
 from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.storage.counting import SpelledTexts
-from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, read_ids
+from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, read_ids, text_chunks
 from streaming_moments.storage.id_chunks import IdChunk, join_ids
 from streaming_moments.storage.passages import Passages
 from streaming_moments.storage.readers import (
     refuse_policy,
     required_policy,
     steadily,
-    text_arrays,
 )
 from streaming_moments.storage.reservoir import draw
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -99,7 +98,7 @@ def sample_shard(
         ids = islice(read_ids(shard, form, limits, storage_options), chunks)
         return _sample_ids(steadily(ids, shard, storage_options), quota, seed)
     made = required_policy(policy)
-    texts = islice(text_arrays(shard, form, limits, storage_options), chunks)
+    texts = islice(text_chunks(shard, form, limits, storage_options), chunks)
     steady = steadily((chunk for chunk, _ in texts), shard, storage_options)
     return _sample_texts(steady, made, quota, seed)
 

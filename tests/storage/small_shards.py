@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streaming_moments.counts import CountBatch, concatenate
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, text_chunks
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
@@ -53,6 +53,14 @@ def put(place: str, name: str, content: bytes) -> Shard:
 
 def put_local(folder: Path, name: str, content: bytes) -> Shard:
     return put(str(folder), name, content)
+
+
+def read_texts(
+    shard: Shard, form: ShardFormat, limits: ReadLimits = DEFAULT_LIMITS
+) -> Iterator[list[str]]:
+    """Texts of each chunk of a shard."""
+    for chunk, _ in text_chunks(shard, form, limits):
+        yield chunk.cast(pa.large_string()).to_pylist()
 
 
 def flat(chunks: Iterator[list[str]]) -> list[str]:

@@ -12,10 +12,10 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pytest
-from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local
+from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local, read_texts
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
+from streaming_moments.storage.documents import ReadLimits, read_ids
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards

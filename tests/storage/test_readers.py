@@ -19,12 +19,13 @@ from small_shards import (
     put,
     put_local,
     read_all,
+    read_texts,
     rows,
     vocabulary_for,
 )
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
-from streaming_moments.storage.documents import ReadLimits, read_ids, read_texts
+from streaming_moments.storage.documents import ReadLimits, read_ids
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
