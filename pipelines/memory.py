@@ -226,7 +226,7 @@ def plan_update(
     True
     """
     text = _reading_bytes(limits.document_bytes)
-    # the sums, those of earlier parts of a shard, and the same again while they are written
+    # the sums; batches joined, or those of earlier parts; the same again while they are written
     adding = int(_SLACK * 3 * size.block_bytes)
     free = memory - PROCESS_BYTES - _LEAST_COUNTS
     decoded = limits.row_group_bytes or _row_group_bytes(free // threads - max(text, adding))

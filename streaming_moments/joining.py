@@ -94,16 +94,15 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> Pr
     starts = np.concatenate([[0], np.cumsum(runs)])
     documents = np.empty(starts[-1], dtype=np.int32)
     values = np.empty(starts[-1], dtype=np.int32)
-    core_starts = [np.zeros((1, 2), dtype=np.int64)]
     free, before = starts[:-1].copy(), 0
     for batch in batches:
         by_word = (batch.starts, batch.documents, batch.values)
         kernels.append_runs(block.index, block.step, *by_word, before, free, documents, values)
         before += batch.lengths.size
-        # the end of one batch is the begin of the next
-        end = core_starts[-1][-1, 0]
-        core_starts[-1] = core_starts[-1][:-1]
-        core_starts.append(batch.core_starts + end)
+    ends = np.cumsum([0, *(batch.packed.size for batch in batches)])
+    core_starts = [
+        batch.core_starts[:-1] + end for batch, end in zip(batches, ends[:-1], strict=True)
+    ]
     return ProjectedBatch(
         basis=batches[0].basis,
         lengths=np.concatenate([batch.lengths for batch in batches]),
@@ -115,7 +114,7 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> Pr
         long=np.concatenate([batch.long for batch in batches]),
         triple_bound=size.triple_bound,
         largest=size.largest,
-        core_starts=np.concatenate(core_starts),
+        core_starts=np.concatenate([*core_starts, np.full((1, 2), ends[-1])]),
         packed=np.concatenate([batch.packed for batch in batches]),
         batch=None,
     )

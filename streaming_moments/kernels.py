@@ -126,18 +126,20 @@ def _sum_rows(
     counts: NDArray[np.int32],
     document: int,
     matrix: NDArray[Any],
-    total: NDArray[np.float64],
+    total: NDArray[Any],
 ) -> None:
-    """`total[:] = X[document, :core] @ matrix`, (core, m), summed in float64."""
+    """`total[:] = X[document, :core] @ matrix`, (core, m), summed in the type of `total`.
+
+    Places are unsigned, so that Numba wraps none around.
+    """
     core, columns = matrix.shape
     total[:] = 0
-    for entry in range(indptr[document], indptr[document + 1]):
+    for entry in range(np.uint64(indptr[document]), np.uint64(indptr[document + 1])):
         if words[entry] >= core:
             break
-        row = matrix[words[entry]]
-        count = counts[entry]
-        for column in range(columns):
-            total[column] += count * row[column]
+        word, count = np.uint64(words[entry]), counts[entry]
+        for column in range(np.uint64(columns)):
+            total[column] += count * matrix[word, column]
 
 
 @njit(cache=True, nogil=True)
@@ -154,17 +156,11 @@ def project(
     """`projections[:] = X[:, :core] @ basis` and `bounds[:] = lengths * max|projections|^2`.
 
     (documents, s) float32 and (documents,) float64; exact where `total`, (s,), holds the sums:
-    int32 takes half the time of int64. Places are unsigned, so that Numba wraps none around.
+    int32 takes half the time of int64.
     """
-    core, columns = basis.shape
+    columns = basis.shape[1]
     for document in range(indptr.size - 1):
-        total[:] = 0
-        for entry in range(np.uint64(indptr[document]), np.uint64(indptr[document + 1])):
-            if words[entry] >= core:
-                break
-            word, count = np.uint64(words[entry]), counts[entry]
-            for column in range(np.uint64(columns)):
-                total[column] += count * basis[word, column]
+        _sum_rows(indptr, words, counts, document, basis, total)
         peak = total.dtype.type(0)
         for column in range(columns):
             peak = max(peak, abs(total[column]))

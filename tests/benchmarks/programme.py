@@ -29,7 +29,7 @@ TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
 JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
 REAL_TOPICS = 20
 _TURNS = 3
-LONG_REASON = "an hour's run has no room for it; one pass is measured, --all measures both"
+LONG_REASON = "an hour's run has no room for it; --all measures it"
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
 STORE_TOPICS = 32
+AMPLE_MEMORY = 2 << 30
 # About the least that an update of a planted corpus asks for: groups of some 30,000 documents.
 TIGHT_MEMORY = 640 << 20
 TEXT_TOPICS = 20
@@ -47,11 +48,11 @@ class UpdateScaling:
 
     corpus: Planted
     processes: int
-    memory: int = 2 << 30
+    memory: int = AMPLE_MEMORY
 
     @property
     def name(self) -> str:
-        tight = "" if self.memory == 2 << 30 else f", {self.memory >> 20} MiB"
+        tight = "" if self.memory == AMPLE_MEMORY else f", {self.memory >> 20} MiB"
         return f"update {self.corpus.name}, {self.processes} x 1 thread{tight}"
 
     def run(self, clock: Clock) -> Mapping[str, float]:
