@@ -8,8 +8,8 @@ import traceback
 import click
 
 from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.growth_cli import cli
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = cli.main(args=given, standalone_mode=False)
+        code = cli.main(args=given, prog_name="streaming-moments", standalone_mode=False)
     except click.exceptions.Abort:
         code = _interrupted()
     except KeyboardInterrupt:

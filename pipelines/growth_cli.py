@@ -1,4 +1,4 @@
-"""The command line, sixth part: new words without a new pass."""
+"""The command for new words without a new pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import click
 
 from streaming_moments.pipelines.growth import WORDS, recent_shards
 from streaming_moments.pipelines.growth import grow as grow_store
-from streaming_moments.pipelines.nightly_cli import cli
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -22,12 +21,10 @@ from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 
-__all__ = ["cli"]  # with the commands of all parts
-
 _SHOWN = 10
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.argument("shards", nargs=-1)
 @click.option(

@@ -1,4 +1,4 @@
-"""The command line, second part: the history of a store, and what tidies it up."""
+"""Commands for the history of a store, and for what tidies it up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.compact import compact as compact_store
 from streaming_moments.pipelines.demo import demo as run_demo
 from streaming_moments.pipelines.exit_codes import ExitCode
@@ -35,12 +34,10 @@ from streaming_moments.storage.history import tag as tag_model
 from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 
-__all__ = ["cli"]  # with the commands of the first two parts
-
 _SHOWN = 20
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @storage_option
 @json_option
@@ -53,7 +50,7 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
         print_log(console(), lines)
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.argument("version", type=int, required=False)
 @click.option(
@@ -90,7 +87,7 @@ def rollback(
     _print_version(back, f"what version {version} was", json_output)
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option("--version", type=int, help="Version [the latest].")
 @storage_option
@@ -111,7 +108,7 @@ def verify(
     return ExitCode.INPUT if problems else 0
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.argument("before", type=int)
 @click.argument("after", type=int)
@@ -135,7 +132,7 @@ def diff(
         click.echo("\n".join(_difference_lines(found)))
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.argument("name")
 @click.argument("model")
@@ -153,7 +150,7 @@ def tag(
     _print_version(tagged, f"{name} is model {tagged.commit.tags[name]}", json_output)
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option(
     "--by",
@@ -180,7 +177,7 @@ def compact(
     _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--message", default="", help="For the log.")
@@ -214,7 +211,7 @@ def forget(
     _print_version(after, f"{len(listed)} shards forgotten", json_output)
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
 @click.option(
@@ -249,7 +246,7 @@ def gc(
     click.echo(f"{mebibytes(freed)} {would} in {len(garbage)} places")
 
 
-@cli.command()
+@click.command()
 @click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
 @cluster_options
 def demo(folder: str | None, session: Session) -> None:

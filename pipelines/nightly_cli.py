@@ -1,4 +1,4 @@
-"""The command line, fifth part: what runs every night, and the steps of it by hand."""
+"""Commands of what runs every night, and of its steps by hand."""
 
 from __future__ import annotations
 
@@ -23,16 +23,13 @@ from streaming_moments.pipelines.options import (
     running,
     storage_option,
 )
-from streaming_moments.pipelines.plan_cli import cli
 from streaming_moments.pipelines.rebase import pilot_of
 from streaming_moments.pipelines.rebase import rebase as rebase_store
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.store import MomentStore
 
-__all__ = ["cli"]  # with the commands of all parts
 
-
-@cli.command()
+@click.command()
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
 def nightly(config: str, json_output: bool) -> int:
@@ -61,7 +58,7 @@ def nightly(config: str, json_output: bool) -> int:
     return report.exit_code
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
 @click.option("--vocabulary-size", type=int, help="Terms at most [as before].")

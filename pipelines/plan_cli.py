@@ -1,4 +1,4 @@
-"""The command line, fourth part: what a corpus will cost, before anything is counted."""
+"""The command that says what a corpus will cost, before anything is counted."""
 
 from __future__ import annotations
 
@@ -33,12 +33,9 @@ from streaming_moments.pipelines.options import (
     print_json,
     storage_option,
 )
-from streaming_moments.pipelines.topics_cli import cli
 from streaming_moments.pipelines.trial import Reading, try_out
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
-
-__all__ = ["cli"]  # with the commands of all parts
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
 # What --memory takes by default of a worker's limit: see `cluster`.
@@ -82,7 +79,7 @@ class Plan:
         return int(self.memory.budget / _SHARE_OF_LIMIT)
 
 
-@cli.command()
+@click.command()
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--vocabulary-size", default=10_000, show_default=True, help="Terms at most.")
 @click.option("--core", default=4096, show_default=True, help="Core words at most.")

@@ -1,4 +1,4 @@
-"""The command line, third part: how many topics, and which."""
+"""Commands that ask how many topics, and which."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.history_cli import cli
 from streaming_moments.pipelines.options import (
     Alphas,
     Session,
@@ -44,10 +43,8 @@ from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import require_topics
 
-__all__ = ["cli"]  # with the commands of all parts
 
-
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option("--model", "name", help="Name of the model [the latest].")
 @words_option
@@ -110,7 +107,7 @@ def _later(store: MomentStore, name: str, model: TopicModel) -> dict[str, AddedW
     }
 
 
-@cli.command()
+@click.command()
 @click.argument("store")
 @click.option(
     "--topics",

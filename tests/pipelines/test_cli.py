@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.pipelines import cli as commands
+from streaming_moments.pipelines import core_cli as commands
 from streaming_moments.pipelines.entry import main
 
 FIT = ("--topics", "3", "--alpha0", "0.5")
@@ -204,6 +204,20 @@ def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
     code, _, err = run("status", made)
     assert code == 130
     assert "run the same command again" in err
+
+
+def test_without_a_command_the_help_is_shown_as_it_is(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "\n  update     Count the SHARDS" in out
+    assert out == run("--help")[1]
+
+
+def test_every_command_is_found_where_it_is_said_to_be(run):
+    names = re.findall(r"^  ([a-z]+)  ", run()[1].split("Commands:")[1], re.MULTILINE)
+    assert len(names) == 20
+    for name in names:
+        assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 
 
 def test_the_installed_command_answers():

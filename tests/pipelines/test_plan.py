@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from streaming_moments.pipelines.plan_cli import cli
+from streaming_moments.pipelines.cli import cli
 from streaming_moments.storage.extents import share_before
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.shards import ShardFormat, list_shards
