@@ -1,7 +1,49 @@
-"""What holds for all tests."""
+"""What holds for all tests, in one process or shared out among several."""
 
+from dataclasses import astuple, replace
+
+import pytest
+from campaigns import CAMPAIGNS, Campaigns, Figure
 from hypothesis import settings
 
 # the first example of a kernel compiles it
 settings.register_profile("without deadline", deadline=None)
 settings.load_profile("without deadline")
+
+
+def pytest_configure(config):
+    campaigns = Campaigns.asked_for()
+    if hasattr(config, "workerinput"):
+        campaigns = replace(campaigns, seed=config.workerinput["seed"])
+    config.stash[CAMPAIGNS] = campaigns
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """All processes draw from one seed."""
+    node.workerinput["seed"] = node.config.stash[CAMPAIGNS].seed
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        figures = session.config.stash[CAMPAIGNS].figures
+        session.config.workeroutput["figures"] = [astuple(figure) for figure in figures]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """The figures of a process that has ended; one that was killed has none."""
+    figures = getattr(node, "workeroutput", {}).get("figures", [])
+    node.config.stash[CAMPAIGNS].figures.extend(Figure(*figure) for figure in figures)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    campaigns = config.stash[CAMPAIGNS]
+    if not campaigns.figures:
+        return
+    form = "long" if campaigns.long else "short"
+    terminalreporter.section(f"fault campaigns, {form} form, SEED={campaigns.seed}")
+    for figure in sorted(campaigns.figures, key=lambda figure: figure.campaign):
+        terminalreporter.line(
+            f"{figure.campaign:<58} {figure.held:>6} of {figure.tried:>6} {figure.note}"
+        )

@@ -1,0 +1,45 @@
+"""Campaigns of faults: short in the suite, long by `make faults`, which prints their figures."""
+
+import os
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a campaign tried, and how often it ended as it must."""
+
+    campaign: str
+    tried: int
+    held: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Campaigns:
+    """How many faults to try, and from which seed to draw them."""
+
+    long: bool
+    seed: int
+    figures: list[Figure] = field(default_factory=list)
+
+    @classmethod
+    def asked_for(cls):
+        """Those of the environment."""
+        long = os.environ.get("STREAMING_MOMENTS_FAULTS") == "long"
+        return cls(long, int(os.environ.get("SEED") or time.time()))
+
+    def size(self, short, long):
+        """Faults to try in this form."""
+        return long if self.long else short
+
+    def record(self, campaign, tried, held, note=""):
+        """Keep a figure for the table at the end of the run; fail unless all held."""
+        self.figures.append(Figure(campaign, tried, held, note))
+        assert tried > 0
+        assert held == tried, f"{campaign}: {held} of {tried} held (SEED={self.seed})"
+
+
+CAMPAIGNS = pytest.StashKey[Campaigns]()
