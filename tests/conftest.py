@@ -24,6 +24,10 @@ def pytest_configure_node(node):
     node.workerinput["seed"] = node.config.stash[CAMPAIGNS].seed
 
 
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         figures = session.config.stash[CAMPAIGNS].figures

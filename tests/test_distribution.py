@@ -113,6 +113,7 @@ def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
     assert len(first["topics"]) in (6, 8)
 
 
+@pytest.mark.long
 def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):
     shutil.copytree(addresses / "addresses", tmp_path / "addresses")
     example = next(block for block in blocks("bash") if "streaming-moments create" in block)

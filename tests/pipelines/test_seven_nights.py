@@ -209,6 +209,7 @@ def subjects(report):
     return found
 
 
+@pytest.mark.long
 def test_seven_nights(team):
     rng = np.random.default_rng(7)
 
