@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -86,7 +87,11 @@ class Cluster:
 
 @contextmanager
 def connect(
-    scheduler: str | None = None, workers: int = 0, memory: int | None = None
+    scheduler: str | None = None,
+    workers: int = 0,
+    memory: int | None = None,
+    worker_timeout: float = WORKER_TIMEOUT,
+    on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[Cluster]:
     """Start a cluster or join one, and leave it as it was found.
 
@@ -98,11 +103,16 @@ def connect(
         Without a scheduler: so many local worker processes; 0 runs threads in this process.
     memory : int, optional
         Budget of a worker process in bytes; by default 60% of what the worker may use.
+    worker_timeout : float
+        Seconds to wait for the first worker of a running scheduler, and later for another one.
+    on_wait : callable, optional
+        Told, in a line, that there is no worker yet.
 
     Raises
     ------
     InvalidInput
-        Both a scheduler and workers, a negative number, or an address nobody answers.
+        Both a scheduler and workers, a negative number, an address nobody answers, or no worker
+        in time.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -113,7 +123,8 @@ def connect(
         )
     if scheduler:
         with _joined(scheduler) as client:
-            yield _described(client, memory, embedded=False)
+            _wait_for_worker(client, scheduler, worker_timeout, on_wait)
+            yield _described(client, memory, worker_timeout, embedded=False)
         return
     cores = CPU_COUNT
     # a failing task is reported by us in one line; the worker's own account would repeat it
@@ -134,7 +145,7 @@ def connect(
                 silence_logs=logging.CRITICAL,
             )
             with closed_in_time(local), Client(local) as client:
-                yield _described(client, memory, embedded=False, machine_workers=workers)
+                yield _described(client, memory, worker_timeout, False, machine_workers=workers)
             return
         local = LocalCluster(
             n_workers=1,
@@ -146,7 +157,7 @@ def connect(
         )
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
-            yield _described(client, memory, embedded=True, machine_workers=1)
+            yield _described(client, memory, worker_timeout, embedded=True, machine_workers=1)
 
 
 @contextmanager
@@ -196,16 +207,37 @@ def _quiet_logs() -> Iterator[None]:
             logger.setLevel(level)
 
 
+def _wait_for_worker(
+    client: Client, address: str, timeout: float, on_wait: Callable[[str], None] | None
+) -> None:
+    deadline, told = time.monotonic() + timeout, False
+    while not client.scheduler_info(n_workers=-1)["workers"]:
+        if on_wait and not told:
+            on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
+            told = True
+        with suppress(TimeoutError):
+            # a cluster that scales from zero starts workers for tasks only
+            client.submit(int, pure=False).result(timeout=max(deadline - time.monotonic(), 0.01))
+        if time.monotonic() >= deadline:
+            raise InvalidInput(
+                f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
+                "with `dask worker` (--worker-timeout waits longer)"
+            )
+
+
 def _described(
-    client: Client, memory: int | None, embedded: bool, machine_workers: int = 0
+    client: Client,
+    memory: int | None,
+    worker_timeout: float,
+    embedded: bool,
+    machine_workers: int = 0,
 ) -> Cluster:
     identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
     info = identity["workers"]
-    if not info:
-        raise InvalidInput("the cluster has no workers; start some with `dask worker`")
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
     available = MEMORY_LIMIT // max(machine_workers, 1)
     allowed = int(_SHARE_OF_MEMORY * (min(limits) if limits else available))
     budget = allowed if memory is None else memory
-    return Cluster(client, len(info), threads, budget, embedded, address=identity["address"])
+    address = identity["address"]
+    return Cluster(client, len(info), threads, budget, embedded, worker_timeout, address)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -296,12 +296,17 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
     """A cluster, and the progress shown while it works."""
     require_report(session.performance_report)
-    with connect(session.scheduler, session.workers, session.memory) as cluster:
+    timeout = session.worker_timeout.total_seconds()
+    place = (session.scheduler, session.workers, session.memory)
+    with connect(*place, worker_timeout=timeout, on_wait=_tell) as cluster:
         if session.dashboard:
-            click.echo(f"dashboard: {dashboard_link(cluster)}", err=True)
-        patient = replace(cluster, worker_timeout=session.worker_timeout.total_seconds())
+            _tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
-            yield patient, progress
+            yield cluster, progress
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def console() -> Console:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 
@@ -114,9 +114,8 @@ def killable_cluster(folder, workers=2):
 
 def coordinate(address, store, shards, plan):
     """Update a store on a cluster: what a coordinator process does."""
-    with connect(address) as cluster:
-        patient = replace(cluster, worker_timeout=PATIENCE)
-        update(MomentStore.open(store), list_shards([shards]), patient, plan=plan)
+    with connect(address, worker_timeout=PATIENCE) as cluster:
+        update(MomentStore.open(store), list_shards([shards]), cluster, plan=plan)
 
 
 def coordinator(*arguments):

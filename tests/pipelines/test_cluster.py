@@ -1,13 +1,17 @@
-"""Clusters of this machine: what they do at their end."""
+"""Clusters: what they do without workers, and at their end."""
 
 import asyncio
 import logging
 import time
+from contextlib import contextmanager
 
+import pytest
 from distributed import LocalCluster
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from streaming_moments.pipelines.cluster import closed_in_time
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import closed_in_time, connect
+from streaming_moments.pipelines.tasks import result_of
 
 
 class Lingering(SchedulerPlugin):
@@ -30,3 +34,48 @@ def test_a_cluster_that_does_not_close_holds_nobody_up():
         pass
     assert time.monotonic() - begun < 60
     assert local.status.name != "closed"
+
+
+@contextmanager
+def empty():
+    """A cluster without workers."""
+    with LocalCluster(
+        n_workers=0,
+        threads_per_worker=3,
+        processes=False,
+        protocol="tcp",
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as local:
+        yield local
+
+
+def test_the_first_worker_is_waited_for():
+    told = []
+    with empty() as local:
+
+        def start(line):
+            told.append(line)
+            local.scale(1)
+
+        with connect(local.scheduler_address, worker_timeout=60, on_wait=start) as cluster:
+            assert (cluster.workers, cluster.threads, cluster.worker_timeout) == (1, 3, 60)
+    assert told == [
+        f"no worker at {local.scheduler_address} yet: waiting for one, up to 60 seconds"
+    ]
+
+
+def test_a_cluster_that_scales_from_zero_is_asked_for_a_worker():
+    with empty() as local:
+        local.adapt(minimum=0, maximum=1, interval="50ms")
+        with connect(local.scheduler_address, worker_timeout=60) as cluster:
+            assert result_of(cluster, cluster.client.submit(sum, [3, 4]), "sum") == 7
+
+
+def test_a_cluster_without_workers_is_refused_in_the_end():
+    with (
+        empty() as local,
+        pytest.raises(InvalidInput, match="no workers for 0.1 seconds; start some with"),
+        connect(local.scheduler_address, worker_timeout=0.1),
+    ):
+        pass
