@@ -210,19 +210,21 @@ def _quiet_logs() -> Iterator[None]:
 def _wait_for_worker(
     client: Client, address: str, timeout: float, on_wait: Callable[[str], None] | None
 ) -> None:
-    deadline, told = time.monotonic() + timeout, False
-    while not client.scheduler_info(n_workers=-1)["workers"]:
-        if on_wait and not told:
-            on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
-            told = True
+    if client.scheduler_info(n_workers=-1)["workers"]:
+        return
+    if on_wait:
+        on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
+    deadline = time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
         with suppress(TimeoutError):
             # a cluster that scales from zero starts workers for tasks only
-            client.submit(int, pure=False).result(timeout=max(deadline - time.monotonic(), 0.01))
-        if time.monotonic() >= deadline:
-            raise InvalidInput(
-                f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
-                "with `dask worker` (--worker-timeout waits longer)"
-            )
+            client.submit(int, pure=False).result(timeout=left)
+        if client.scheduler_info(n_workers=-1)["workers"]:
+            return
+    raise InvalidInput(
+        f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
+        "with `dask worker` (--worker-timeout waits longer)"
+    )
 
 
 def _described(

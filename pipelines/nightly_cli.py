@@ -77,8 +77,7 @@ def nightly(config: str, json_output: bool) -> int:
 def rebase(
     store: str,
     allow_missing: bool,
-    max_document_bytes: int,
-    max_row_group_bytes: int | None,
+    limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
     json_output: bool,
@@ -97,7 +96,7 @@ def rebase(
             cluster,
             options,
             allow_missing,
-            ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes),
+            limits,
             storage_options,
             progress,
         )

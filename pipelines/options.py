@@ -20,6 +20,7 @@ from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.progress import StepProgress, step_progress
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
+from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.windows import Window
 
 _MOST_NUMBERS = 1000
@@ -258,19 +259,26 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    row_groups = click.option(
-        "--max-row-group-bytes",
-        type=Bytes(),
-        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
-    )
-    documents = click.option(
+    """What a reader accepts, given to the command as `limits`."""
+
+    @click.option(
         "--max-document-bytes",
         type=Bytes(),
         default="8MB",
         show_default=True,
         help="Longest document, line or list of ids accepted.",
     )
-    return documents(row_groups(command))
+    @click.option(
+        "--max-row-group-bytes",
+        type=Bytes(),
+        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
+    )
+    @functools.wraps(command)
+    def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:
+        limits = ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes)
+        return command(limits=limits, **given)
+
+    return limited
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
