@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.storage.locks import Lock
+from streaming_moments.storage.store import MomentStore
 
 _BEATS = 4  # renewals in the time of the lock
 
@@ -55,6 +56,13 @@ class Journal:
         """Say in the middle of a step that the run is alive; errors as `step`."""
         if time.monotonic() - self._renewed > self.lock.expiry.total_seconds() / _BEATS:
             self._renew()
+
+    def fenced(self, store: MomentStore) -> MomentStore:
+        """The store as it is opened, to be written under the lock; errors as `step`."""
+        if store.commit.fence >= self.lock.fence:
+            # the notes of the lock under which it was written are gone
+            self.lock = self.lock.above(store.commit.fence)
+        return replace(store, fence=self.lock.fence)
 
     def _renew(self) -> None:
         self.lock = self.lock.renewed()

@@ -18,7 +18,9 @@ from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.store import MomentStore
 
 
-def write_night(report: NightReport, config: NightlyConfig, history: NightHistory) -> str:
+def write_night(
+    report: NightReport, config: NightlyConfig, history: NightHistory, latest: bool = True
+) -> str:
     """Write what a run has to tell, and give the URL of its report.
 
     The metrics are written even if the others cannot be, with the exit code of that.
@@ -31,6 +33,8 @@ def write_night(report: NightReport, config: NightlyConfig, history: NightHistor
         Names the folder of reports, and the text file of metrics if there is to be one.
     history : NightHistory
         The runs before.
+    latest : bool
+        Whether its report is the latest one as well.
 
     Raises
     ------
@@ -40,12 +44,12 @@ def write_night(report: NightReport, config: NightlyConfig, history: NightHistor
     code: int = ExitCode.INPUT
     try:
         output = Folder.at(config.output, config.storage_options)
-        url = write_report(output, report)
+        url = write_report(output, report, latest)
         store = None
         if report.version is not None:
             store = MomentStore.open(config.store, report.version, config.storage_options)
         page = html_report(night_page(report, store, history))
-        write_beside(output, report, ".html", page.encode())
+        write_beside(output, report, ".html", page.encode(), latest)
         code = report.exit_code
     finally:
         if config.metrics is not None:

@@ -185,8 +185,8 @@ def report_as_json(report: NightReport) -> dict[str, Any]:
     return {**content, "relevance_weight": RELEVANCE_WEIGHT}
 
 
-def write_report(folder: Folder, report: NightReport) -> str:
-    """Write a report, and as the latest one as well; gives its URL.
+def write_report(folder: Folder, report: NightReport, latest: bool = True) -> str:
+    """Write a report, and as the latest one as well unless it is not; gives its URL.
 
     Raises
     ------
@@ -194,10 +194,12 @@ def write_report(folder: Folder, report: NightReport) -> str:
         The folder cannot be written.
     """
     content = json.dumps(report_as_json(report), ensure_ascii=False, allow_nan=False).encode()
-    return write_beside(folder, report, ".json", content)
+    return write_beside(folder, report, ".json", content, latest)
 
 
-def write_beside(folder: Folder, report: NightReport, suffix: str, content: bytes) -> str:
+def write_beside(
+    folder: Folder, report: NightReport, suffix: str, content: bytes, latest: bool = True
+) -> str:
     """Write a file of a night under the name of its report, and as the latest; gives its URL.
 
     Raises
@@ -213,5 +215,6 @@ def write_beside(folder: Folder, report: NightReport, suffix: str, content: byte
     """
     name = f"night-{datetime.fromisoformat(report.started):%Y%m%dT%H%M%S%f}Z{suffix}"
     folder.write(name, content)
-    folder.write(f"{LATEST}{suffix}", content)
+    if latest:
+        folder.write(f"{LATEST}{suffix}", content)
     return f"{folder.url}/{name}"

@@ -34,10 +34,11 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.row_blocks import StatisticsSource
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
+from streaming_moments.storage.changes import TagMove
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.lineages import vocabulary_of
-from streaming_moments.storage.locks import Lock
+from streaming_moments.storage.locks import Lock, LockHeld
 from streaming_moments.storage.shards import Shard, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
@@ -71,7 +72,7 @@ def nightly(
     Raises
     ------
     LockHeld
-        Another run is going on, or has taken this one for dead.
+        Another run is going on, or has taken this one for dead: it commits no more.
     StreamingMomentsError
         As `update`, `rebase` and `refit`: the report says how far it came.
     """
@@ -92,7 +93,9 @@ def nightly(
             failed = replace(
                 begun, error=text, exit_code=ExitCode.INPUT if ours else ExitCode.FAULT
             )
-            write_night(_ended(failed, journal, history), config, history)
+            # what another run has to tell, which took this one over, is later
+            latest = not isinstance(error, LockHeld)
+            write_night(_ended(failed, journal, history), config, history, latest)
             raise
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
@@ -128,6 +131,7 @@ def _night(
         published_before=store.commit.tags.get(config.tag),
         published=store.commit.tags.get(config.tag),
     )
+    tag = TagMove(config.tag, report.published_before)
     idle = replace(
         report,
         outcome="nothing new",
@@ -162,9 +166,8 @@ def _night(
     name = f"{PREFIX}{store.version}"
     with journal.step("publish") as found:
         message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
-        tag = None if refused else config.tag
-        store = store.save_model(name, model, message, tag)
-        found |= {"model": name, "published": tag is not None, "version": store.version}
+        store = store.save_model(name, model, message, None if refused else tag)
+        found |= {"model": name, "published": not refused, "version": store.version}
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
         replace(
@@ -206,7 +209,7 @@ def _store(
 ) -> MomentStore | None:
     """The store, made if there is none; None if there is nothing to make it of yet."""
     if CommitLog(folder).latest_version() is not None:
-        return _opened(config)
+        return journal.fenced(_opened(config))
     if config.create is None:
         raise StoreError(
             f"there is no store at {folder.url}; make it with `streaming-moments create`, or give "
@@ -232,7 +235,7 @@ def _store(
             section.dates,
         )
         found |= {"words": made.basis.n_words, "columns": made.basis.columns}
-    return made
+    return journal.fenced(made)
 
 
 def _updated(

@@ -16,6 +16,7 @@ from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_lengths
 from streaming_moments.storage.changes import (
     Recount,
+    TagMove,
     create_files,
     model_added,
     recounted,
@@ -29,6 +30,7 @@ from streaming_moments.storage.foundations import read_basis, read_vocabulary, r
 from streaming_moments.storage.garbage import require_fresh
 from streaming_moments.storage.layout import SegmentLayout, model_folder, row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
+from streaming_moments.storage.locks import fenced
 from streaming_moments.storage.models import model_called, read_model, write_model
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
@@ -56,6 +58,8 @@ class MomentStore:
         The version.
     basis : Basis
         Q.
+    fence : int
+        Of the lock under which it is written; 0 without one.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class MomentStore:
     format: StoreFormat
     commit: Commit
     basis: Basis
+    fence: int = 0
 
     @classmethod
     def create(
@@ -330,7 +335,7 @@ class MomentStore:
         return writer.seal(statistics.length_histogram, shards, files, dates)
 
     def save_model(
-        self, name: str, model: TopicModel, message: str = "", tag: str | None = None
+        self, name: str, model: TopicModel, message: str = "", tag: TagMove | None = None
     ) -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
 
@@ -339,7 +344,7 @@ class MomentStore:
         Raises
         ------
         InvalidInput, StoreError
-            No plain name; there is a model of that name, or as `append`.
+            No plain name; there is a model of that name, the tag was moved, or as `append`.
         """
         require_free(self.commit, name)
         reference = write_model(self.folder, name, model, self.version)
@@ -360,7 +365,7 @@ class MomentStore:
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[str] = ()
     ) -> MomentStore:
-        """Commit what `change` makes of the latest version; errors as `append`.
+        """Commit what `change` makes of the latest version; errors as `append` and `fenced`.
 
         Parameters
         ----------
@@ -372,7 +377,7 @@ class MomentStore:
         read_format(self.folder).require_writable(self.url)
         if written:
             require_fresh(self.folder, written)
-        return self._with(self._log.extend(self.commit, change))
+        return self._with(self._log.extend(self.commit, fenced(change, self.fence)))
 
     def verify(self) -> list[str]:
         """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""

@@ -202,6 +202,8 @@ class Commit:
         URLs of shards that this commit left out, each with the reason.
     staged : Staging, optional
         A lineage that is to take the place of this one.
+    fence : int
+        Of the latest lock under which one was committed up to here; 0 without any.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -218,6 +220,7 @@ class Commit:
     tags: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     staged: Staging | None = None
+    fence: int = 0
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -263,6 +266,8 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
+    if not commit.fence:  # as it was before there were any
+        del content["fence"]
     if commit.staged is not None:
         content["staged"] = {
             **_flat(commit.staged),
@@ -300,6 +305,8 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
             "staged": staged,
         }
         commit: Commit = _of(Commit, {**content, **parts, "skipped": skipped})
+        if type(commit.fence) is not int or commit.fence < 0:
+            raise ValueError(f"fence {commit.fence!r} is no number of a lock")
         if any(segment.sign not in (1, -1) for segment in segments):
             raise ValueError("a segment is neither added nor taken away")
         if not set(tags.values()) <= models.keys():

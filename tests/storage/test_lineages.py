@@ -11,6 +11,7 @@ from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, StoreError
 from streaming_moments.statistics import MomentStatistics
+from streaming_moments.storage.changes import TagMove
 from streaming_moments.storage.garbage import find_garbage
 from streaming_moments.storage.history import last_published, rollback, tag
 from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
@@ -151,7 +152,7 @@ def test_a_model_of_earlier_words_is_read_with_them(store):
 
 def test_the_model_published_before_is_found_step_by_step(store):
     for number in range(3):
-        store = store.save_model(f"m{number}", model_of(number), tag="published")
+        store = store.save_model(f"m{number}", model_of(number), tag=published_in(store))
     assert store.commit.tags == {"published": "m2"}
     assert last_published(store, "published") == "m1"
     store = tag(store, "published", "m1")
@@ -159,10 +160,14 @@ def test_the_model_published_before_is_found_step_by_step(store):
     store = tag(store, "published", "m0")
     with pytest.raises(StoreError, match="stood for no model before 'm0'"):
         last_published(store, "published")
-    store = store.save_model("m3", model_of(3), tag="published")
+    store = store.save_model("m3", model_of(3), tag=published_in(store))
     assert last_published(store, "published") == "m0"
     with pytest.raises(StoreError, match="has no tag 'live'"):
         last_published(store, "live")
+
+
+def published_in(store):
+    return TagMove("published", store.commit.tags.get("published"))
 
 
 def _old(url, seed):
