@@ -26,6 +26,7 @@ from streaming_moments.storage.lineages import (
     LineageAstray,
     LineageBehind,
     adopt,
+    give_up,
     stage,
     stage_segment,
     staged_store,
@@ -117,6 +118,8 @@ def rebase(
         The store counts no shard that is still there.
     ShardError, BoundExceeded, StoreError, WorkersLost, SchedulerLost
         As `create` and `update`; what was gathered aside is kept.
+    ForeignStatistics, StoreError
+        Another rebase took the place of this one.
     """
     progress = progress or Silent()
     store = store.latest()
@@ -157,9 +160,7 @@ def rebase(
         except LineageBehind:
             store = store.latest()
         except LineageAstray:
-            store = store.latest().extended(
-                lambda head: head.successor("stage", "rebase: given up", staged=None)
-            )
+            store = give_up(store, "rebase: given up")
         else:
             return RebaseResult(adopted, counted.shards, tuple(left_out.items()), resumed)
     raise InvalidInput(

@@ -52,14 +52,14 @@ def stage(
     pilot: Mapping[str, Any],
     message: str = "",
 ) -> MomentStore:
-    """Begin a lineage aside, instead of any other that was begun.
+    """Begin a lineage aside, instead of any other that the version given has begun.
 
     The state, the ledger and all readers stay as they are.
 
     Parameters
     ----------
     store : MomentStore
-        Its latest version is extended.
+        Its latest version is extended, if no other lineage was begun or adopted since.
     vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis
         Of the new lineage.
     pilot : mapping
@@ -72,7 +72,7 @@ def stage(
     ForeignStatistics
         Vocabulary, policy and basis do not belong together.
     StoreError
-        The store cannot be written.
+        Another lineage was begun or adopted since, or the store cannot be written.
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
@@ -80,6 +80,12 @@ def stage(
     store.folder.sync("")
 
     def change(head: Commit) -> Commit:
+        if _bases(head) != _bases(store.commit):
+            raise StoreError(
+                f"version {head.version} has another vocabulary, or another that is gathered "
+                f"aside, than version {store.version}, for which this was begun: another rebase, "
+                "or new words, came meanwhile; run it again"
+            )
         lineage = replace(
             head.lineage,
             vocabulary=vocabulary.fingerprint,
@@ -138,12 +144,7 @@ def stage_segment(
     """
 
     def change(head: Commit) -> Commit:
-        staged = require_staged(head)
-        if segment.basis != staged.lineage.basis:
-            raise ForeignStatistics(
-                f"the segment is of basis {short(segment.basis)}, the staged lineage of "
-                f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
-            )
+        staged = _staged_on(segment.basis, head)
         ledger = read_ledger(store.folder, staged.segments, known)
         already = ledger.counted([record.url for record in segment.shards])
         if already:
@@ -168,7 +169,7 @@ def adopt(
     Parameters
     ----------
     store : MomentStore
-        Its latest version is extended.
+        With the staged lineage; its latest version is extended.
     left_out : mapping, optional
         Shards of the store that the new lineage need not have, each with the reason.
     message : str
@@ -182,13 +183,16 @@ def adopt(
         Shards that another writer has counted meanwhile are lacking.
     LineageAstray
         Shards were forgotten meanwhile, or replaced: what is staged has to be gathered anew.
+    ForeignStatistics
+        Another lineage is staged by now.
     StoreError
         No lineage is staged, or the store cannot be written.
     """
     spared = dict(left_out or {})
+    mine = require_staged(store.commit).lineage.basis
 
     def change(head: Commit) -> Commit:
-        staged = require_staged(head)
+        staged = _staged_on(mine, head)
         here = {
             record.url: record.fingerprint
             for record in read_ledger(store.folder, head.segments, store.ledger())
@@ -219,6 +223,17 @@ def adopt(
     return store.extended(change)
 
 
+def give_up(store: MomentStore, message: str = "") -> MomentStore:
+    """Give up the lineage that a version has staged; errors as of `adopt`."""
+    mine = require_staged(store.commit).lineage.basis
+
+    def change(head: Commit) -> Commit:
+        _staged_on(mine, head)
+        return head.successor("stage", message, staged=None)
+
+    return store.extended(change)
+
+
 def require_staged(commit: Commit) -> Staging:
     """The staged lineage of a version.
 
@@ -233,6 +248,21 @@ def require_staged(commit: Commit) -> Staging:
             "`streaming-moments rebase` again"
         )
     return commit.staged
+
+
+def _staged_on(basis: str, head: Commit) -> Staging:
+    """What a version has staged, if it is of the basis for which the writer has worked."""
+    staged = require_staged(head)
+    if staged.lineage.basis != basis:
+        raise ForeignStatistics(
+            f"what was gathered is of basis {short(basis)}, the staged lineage of "
+            f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
+        )
+    return staged
+
+
+def _bases(commit: Commit) -> tuple[str, str | None]:
+    return commit.lineage.basis, None if commit.staged is None else commit.staged.lineage.basis
 
 
 def vocabulary_of(store: MomentStore, model: TopicModel) -> Vocabulary:

@@ -19,6 +19,7 @@ from streaming_moments.storage.lineages import (
     LineageAstray,
     LineageBehind,
     adopt,
+    give_up,
     stage,
     stage_segment,
     staged_store,
@@ -31,6 +32,7 @@ from streaming_moments.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
 NEW = Basis(np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8), 5, WORDS.fingerprint)
+OTHER = Basis(NEW.matrix[::-1].copy(), 5, WORDS.fingerprint)
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_a_shard_is_staged_once(store):
     with pytest.raises(ForeignStatistics, match="another rebase has begun"):
         stage_segment(staged, store.write_segment(*_old("b", 2)))
     with pytest.raises(StoreError, match="no staged lineage"):
-        stage_segment(rollback_staging(staged), store.write_segment(*_old("b", 2)))
+        stage_segment(give_up(staged), store.write_segment(*_old("b", 2)))
 
 
 def test_nothing_is_committed_through_what_is_aside(store):
@@ -138,6 +140,26 @@ def test_nothing_is_committed_through_what_is_aside(store):
     with pytest.raises(ForeignStatistics):
         view.append(segment)
     assert store.latest().version == staged.version
+
+
+def test_a_rebase_that_slept_takes_the_place_of_no_later_one(store):
+    staged = aside(begun(store), "a", 1)
+    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+        begun(store)
+    adopted = adopt(aside(staged, "b", 2))
+    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+        begun(store)
+    for late in (adopt, give_up):
+        with pytest.raises(StoreError, match="no staged lineage"):
+            late(staged)
+    # one that is known may be replaced
+    other = stage(begun(adopted), WORDS, None, OTHER, {"seed": 1})
+    assert other.commit.staged.lineage.basis == OTHER.fingerprint
+    for late in (adopt, give_up):
+        with pytest.raises(ForeignStatistics, match="another rebase has begun"):
+            late(staged)
+    assert other.latest().commit == other.commit
+    assert give_up(other).commit.staged is None
 
 
 def test_a_model_of_earlier_words_is_read_with_them(store):
@@ -172,7 +194,3 @@ def published_in(store):
 
 def _old(url, seed):
     return content(seed), [record(url, seed)]
-
-
-def rollback_staging(store):
-    return store.extended(lambda head: head.successor("stage", "given up", staged=None))
