@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from streaming_moments.drift import Drift
 from streaming_moments.errors import StoreError, StreamingMomentsError
@@ -27,6 +27,7 @@ from streaming_moments.pipelines.night_report import (
     topics_of,
 )
 from streaming_moments.pipelines.nightly_config import (
+    PREFIX,
     NightlyConfig,
     RefitSection,
 )
@@ -43,8 +44,6 @@ from streaming_moments.storage.shards import Shard, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.topic_model import TopicModel
-
-PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 
 
 def nightly(
@@ -307,7 +306,7 @@ def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
         if days:  # without any, the window says what is lacking
-            since = max(days) - timedelta(days=section.window_days - 1)
+            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
     window = Window(since, None, section.half_life_days)

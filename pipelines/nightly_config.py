@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -18,6 +19,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic.dataclasses import dataclass
 
@@ -30,12 +32,17 @@ from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.growth import WORDS
 from streaming_moments.pipelines.options import Bytes, Duration
-from streaming_moments.storage.dates import Bucket, DateSource
+from streaming_moments.storage.dates import NO_PATTERN, Bucket, DateSource
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.layout import require_name
+from streaming_moments.storage.locks import LONGEST_EXPIRY
+from streaming_moments.storage.shards import Kind, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.whitening import require_topics
 
-_STRICT = ConfigDict(extra="forbid")
+PREFIX = "night-v"  # of the names of models, before the version they were fitted on
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
+_MOST = 1 << 53  # up to there every integer is a float
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 
 
@@ -47,6 +54,8 @@ def _by_click(kind: click.ParamType[Any]) -> BeforeValidator:
             return kind.convert(value, None, None)
         except click.BadParameter as error:
             raise ValueError(error.message) from error
+        except OverflowError as error:
+            raise ValueError(f"{value!r} is beyond all bounds") from error
 
     return BeforeValidator(convert)
 
@@ -57,43 +66,77 @@ def _collected(path: str) -> str:
     return path
 
 
+def _tag(name: str) -> str:
+    if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
+        raise ValueError(f"{name!r} is the name of a night's model; take another for the tag")
+    return name
+
+
+def _alpha(alpha0: float) -> float:
+    require_topics(1, alpha0)
+    return alpha0
+
+
+def _language(name: str) -> str:
+    TokenPolicy.for_languages([name])
+    return name
+
+
+def _pattern(pattern: str) -> str:
+    DateSource(pattern=pattern)
+    return pattern
+
+
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-Size = Annotated[int, _by_click(Bytes())]
-Time = Annotated[timedelta, _by_click(Duration())]
+Number = Annotated[int, Field(ge=0, le=_MOST)]
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
+Size = Annotated[Count, _by_click(Bytes())]
+Time = Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36525)), _by_click(Duration())]
+Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), _by_click(Duration())]
 Share = Annotated[float, Field(ge=0, le=1)]
-Topics = Annotated[
-    tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(_listed)
-]
-Alphas = Annotated[
-    tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1), BeforeValidator(_listed)
-]
+Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_listed)]
+Alpha = Annotated[float, AfterValidator(_alpha)]
+Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(_listed)]
+Days = Annotated[int, Field(ge=1, le=date.max.toordinal())]
+HalfLife = Annotated[float, Field(gt=0, le=date.max.toordinal())]
 
 
 @dataclass(frozen=True, config=_STRICT)
 class CreateSection:
     """How the store is made on the first night; keys as the options of `create`."""
 
-    format: str | None = None
+    format: Kind | None = None
     text_column: str = "text"
     ids_column: str | None = None
     counts_column: str | None = None
-    languages: tuple[str, ...] = ()
+    languages: tuple[Annotated[str, AfterValidator(_language)], ...] = ()
     stop_words: tuple[str, ...] = ()
-    min_length: int = 2
-    passage_words: int | None = None
+    min_length: Count = 2
+    passage_words: Count | None = None
     date_column: str | None = None
-    date_pattern: str | None = None
+    date_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
     codocuments: bool = True
-    vocabulary_size: int = 10_000
-    core: int = 4096
-    max_topics: int = 32
-    min_documents: int = 5
-    max_document_fraction: Share = 0.5
-    pilot_documents: int = 20_000
-    seed: Annotated[int, Field(ge=0)] = 0
+    vocabulary_size: Count = 10_000
+    core: Count = 4096
+    max_topics: Count = 32
+    min_documents: Number = 5
+    max_document_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
+    pilot_documents: Count = 20_000
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> CreateSection:
+        _ = self.form, self.dates
+        if self.max_topics > min(self.core, self.vocabulary_size):
+            raise ValueError(
+                f"max_topics is {self.max_topics}, more than core ({self.core}) or vocabulary_size "
+                f"({self.vocabulary_size})"
+            )
+        return self
 
     @property
     def form(self) -> ShardFormat:
@@ -125,7 +168,7 @@ class UpdateSection:
     """How new shards are counted."""
 
     skip_bad_shards: bool = True
-    compact_after: Annotated[int, Field(ge=0)] = COMPACT_AFTER
+    compact_after: Number = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20
 
@@ -156,7 +199,7 @@ class GrowthSection:
     """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
 
     outside_above: Share = 0.05
-    words: Annotated[int, Field(ge=1)] = WORDS
+    words: Count = WORDS
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -166,9 +209,9 @@ class RefitSection:
     topics: Topics
     alpha0: Alphas = (0.1,)
     method: Method = "joint"
-    seed: Annotated[int, Field(ge=0)] = 0
-    window_days: Annotated[int, Field(ge=1)] | None = None
-    half_life_days: Annotated[float, Field(gt=0)] | None = None
+    seed: Seed = 0
+    window_days: Days | None = None
+    half_life_days: HalfLife | None = None
     same_topic_within: Share = MatchingRule().furthest
 
     @property
@@ -184,7 +227,7 @@ class GatesSection:
     max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
     min_captured: Share | None = None
     max_pair_distance: Share | None = None
-    min_documents: Annotated[int, Field(ge=0)] = 0
+    min_documents: Number = 0
     min_effective_documents: Annotated[float, Field(ge=0)] | None = None
     min_topic_weight: Share = 0.0
 
@@ -194,7 +237,7 @@ class ClusterSection:
     """Where it runs, as the options of every command."""
 
     scheduler: str | None = None
-    workers: Annotated[int, Field(ge=0)] = 0
+    workers: Number = 0
     memory: Size | None = None
     worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
     dashboard: bool = False
@@ -249,9 +292,27 @@ class NightlyConfig:
     cluster: ClusterSection = ClusterSection()
     growth: GrowthSection | None = None
     metrics: MetricsSection | None = None
-    tag: str = "published"
-    lock_expiry: Time = timedelta(hours=6)
+    tag: Annotated[str, AfterValidator(_tag)] = "published"
+    lock_expiry: Expiry = timedelta(hours=6)
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> NightlyConfig:
+        made, refit = self.create, self.refit
+        if made is None:
+            return self
+        if not made.codocuments and len(refit.topics) * len(refit.alpha0) > 1:
+            raise ValueError(
+                "[refit] topics and alpha0 are several, and cannot be compared with [create] "
+                "codocuments = false"
+            )
+        dated = refit.window_days is not None or refit.half_life_days is not None
+        if dated and made.date_column is None and made.date_pattern == NO_PATTERN:
+            raise ValueError(
+                f"[refit] window_days and half_life_days need dates, and [create] date_pattern is "
+                f'"{NO_PATTERN}"'
+            )
+        return self
 
 
 def read_config(path: str | Path) -> NightlyConfig:
@@ -306,6 +367,8 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"{within} has no key {key!r}, did you mean {near[0]!r}?"
     if error["type"] in ("missing", "missing_argument"):
         return f"{within} lacks {key!r}"
+    if not key:
+        return str(error["msg"])
     return f"{within}: {key}: {error['msg']}"
 
 

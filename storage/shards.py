@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import fsspec
@@ -22,7 +22,8 @@ from streaming_moments.storage.filesystems import (
     state_from_info,
 )
 
-KINDS = ("parquet", "text", "directory", "jsonl", "lda-c")
+Kind = Literal["parquet", "text", "directory", "jsonl", "lda-c"]
+KINDS: tuple[str, ...] = get_args(Kind)
 _KIND_OF_SUFFIX = (
     ((".parquet", ".pq"), "parquet"),
     ((".txt",), "text"),

@@ -1,13 +1,14 @@
 """The configuration: every key is checked before anything runs."""
 
 from datetime import timedelta
+from math import inf, nan
 
 import pytest
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.entry import main
-from streaming_moments.pipelines.nightly_config import config_of, read_config
+from streaming_moments.pipelines.nightly_config import GatesSection, config_of, read_config
 
 LEAST = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
 
@@ -102,3 +103,117 @@ def test_a_file_that_is_none_is_wrong_input(tmp_path, capsys):
         main(["nightly", str(path)])
     assert ended.value.code == 2
     assert "did you mean 'topics'?" in capsys.readouterr().err
+
+
+BEYOND = 10**400  # no float
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        *[
+            ({**LEAST, "tag": tag}, "the top of it: tag: ")
+            for tag in ("a/b", "", "../x", ".x", "x" * 101, "night-v3", "a\nb")
+        ],
+        *[
+            ({**LEAST, "lock_expiry": time}, "the top of it: lock_expiry: ")
+            for time in ("999999999999d", "366d", "0s", "9" * 400 + "d")
+        ],
+        *[({**LEAST, key: ""}, f"the top of it: {key}: ") for key in ("store", "output")],
+        ({**LEAST, "shards": [""]}, "the top of it: shards: "),
+        *[
+            (with_section("refit", **{key: value}), rf"\[refit\]: {key}: ")
+            for key, value in (
+                ("alpha0", inf),
+                ("alpha0", [0.1, nan]),
+                ("alpha0", -1),
+                ("alpha0", 1e30),
+                ("window_days", 10**12),
+                ("window_days", 0),
+                ("half_life_days", inf),
+                ("half_life_days", nan),
+                ("half_life_days", 0),
+                ("half_life_days", 1e300),
+                ("topics", BEYOND),
+                ("seed", -1),
+                ("seed", BEYOND),
+                ("same_topic_within", nan),
+            )
+        ],
+        *[
+            (with_section("gates", **{key: value}), rf"\[gates\]: {key}: ")
+            for key in GatesSection.__dataclass_fields__
+            for value in (nan, inf, -0.5, BEYOND)
+        ],
+        *[
+            (with_section("rebase", **{key: value}), rf"\[rebase\]: {key}: ")
+            for key in ("min_captured", "max_outside_share", "max_pair_distance")
+            for value in (nan, inf, -0.5, 1.5)
+        ],
+        (with_section("rebase", not_again_for="999999999999d"), r"\[rebase\]: not_again_for: "),
+        (with_section("growth", outside_above=nan), r"\[growth\]: outside_above: "),
+        (with_section("growth", words=0), r"\[growth\]: words: "),
+        (with_section("growth", words=BEYOND), r"\[growth\]: words: "),
+        (with_section("update", compact_after=-1), r"\[update\]: compact_after: "),
+        (with_section("update", compact_by="week"), r"\[update\]: compact_by: "),
+        (with_section("update", max_document_bytes=0), r"\[update\]: max_document_bytes: "),
+        (with_section("update", max_document_bytes=-5), r"\[update\]: max_document_bytes: "),
+        (with_section("cluster", memory=-1), r"\[cluster\]: memory: "),
+        (with_section("cluster", memory="9" * 400 + "GB"), r"\[cluster\]: memory: "),
+        (with_section("cluster", worker_timeout="9999999d"), r"\[cluster\]: worker_timeout: "),
+        (with_section("cluster", scheduler=""), r"\[cluster\]: scheduler: "),
+        *[
+            (with_section("create", **{key: value}), rf"\[create\]: {key}: ")
+            for key, value in (
+                ("format", "word"),
+                ("languages", ["english", "klingon"]),
+                ("min_length", 0),
+                ("passage_words", 0),
+                ("date_pattern", "%Y"),
+                ("vocabulary_size", 0),
+                ("core", 0),
+                ("max_topics", 0),
+                ("min_documents", -1),
+                ("max_document_fraction", 0),
+                ("max_document_fraction", nan),
+                ("pilot_documents", 0),
+                ("pilot_documents", BEYOND),
+                ("text_column", ""),
+                ("seed", -1),
+            )
+        ],
+        (with_section("create", max_topics=9, core=8), "create: .* max_topics is 9"),
+        (with_section("create", counts_column="n"), "create: .* counts column 'n' needs an ids"),
+        (with_section("create", ids_column="n", format="text"), "create: .* needs Parquet"),
+        (
+            with_section("create", date_column="d", date_pattern="%Y%m%d"),
+            "create: .* give one of the two",
+        ),
+        (
+            {**with_section("refit", topics=[2, 3]), "create": {"codocuments": False}},
+            r".*\[refit\] topics and alpha0 .* \[create\] codocuments = false",
+        ),
+        (
+            {**with_section("refit", window_days=3), "create": {"date_pattern": "none"}},
+            r".*\[refit\] window_days and half_life_days need dates",
+        ),
+    ],
+)
+def test_what_no_night_could_use_is_refused_at_reading(content, said):
+    with pytest.raises(InvalidInput, match=rf"(?s)^n\.toml: .*{said}"):
+        config_of(content, "n.toml")
+
+
+def test_the_bounds_themselves_are_taken():
+    content = {
+        **LEAST,
+        "tag": "night-view",
+        "lock_expiry": "365d",
+        "refit": {"topics": 5, "alpha0": [0, 1e6], "window_days": 3652059},
+        "gates": {"max_coherence_drop": 0, "min_topic_weight": 1, "min_documents": 0},
+        "rebase": {"not_again_for": "0s", "max_outside_share": 1, "min_captured": 0},
+        "create": {"max_topics": 8, "core": 8, "max_document_fraction": 1, "min_documents": 0},
+    }
+    config = config_of(content, "n.toml")
+    assert config.lock_expiry == timedelta(days=365)
+    assert config.refit.alpha0 == (0, 1e6)
