@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from math import nan
 from typing import Any
 
 from streaming_moments.drift import Drift
@@ -16,19 +17,24 @@ MOST_NIGHTS = 30
 
 @dataclass(frozen=True)
 class StoreState:
-    """The store at the end of a night; `time` is that of its latest commit, ISO 8601."""
+    """The store at the end of a night; `time` is that of its latest commit, ISO 8601.
 
-    version: int
-    time: str
-    documents: int
-    tokens: int
-    shards: int
-    state_bytes: int
+    None is what the version of the package that wrote the report did not tell.
+    """
+
+    version: int | None
+    time: str | None
+    documents: int | None
+    tokens: int | None
+    shards: int | None
+    state_bytes: int | None
 
 
 @dataclass(frozen=True)
 class Night:
     """One run, as its report tells of it.
+
+    A report is never written again, so what a later version has put into it stays there.
 
     Parameters
     ----------
@@ -117,19 +123,26 @@ def read_history(folder: Folder, store: str) -> NightHistory:
 
 
 def _night(content: Mapping[str, Any]) -> Night:
-    drift, status, matching = content["drift"], content["status"], content["matching"]
+    drift, matching = _part(Drift, content.get("drift")), content.get("matching") or {}
+    if drift is not None and drift.effective_documents is None:
+        drift = replace(drift, effective_documents=nan)
     return Night(
         store=content["store"],
         started=content["started"],
-        outcome=content["outcome"],
+        outcome=content.get("outcome", ""),
         last_published=content.get("last_published"),
-        model=content["model"],
-        published=content["published"],
-        published_before=content["published_before"],
-        weights={topic["topic"]: topic["weight"] for topic in content["topics"]},
-        origins={pair["after"]: pair["before"] for pair in (matching["kept"] if matching else ())},
-        drift=None if drift is None else Drift(**drift),
-        state=None
-        if status is None
-        else StoreState(**{part.name: status[part.name] for part in fields(StoreState)}),
+        model=content.get("model"),
+        published=content.get("published"),
+        published_before=content.get("published_before"),
+        weights={one["topic"]: one.get("weight", 0.0) for one in content.get("topics", ())},
+        origins={pair["after"]: pair["before"] for pair in matching.get("kept", ())},
+        drift=drift,
+        state=_part(StoreState, content.get("status")),
     )
+
+
+def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
+    """A value of a report: its keys of other versions are left out, those it lacks are None."""
+    if content is None:
+        return None
+    return kind(**{part.name: content.get(part.name) for part in fields(kind)})

@@ -44,7 +44,7 @@ def night_metrics(report: NightReport, history: NightHistory, exit_code: int) ->
         tokens=None if state is None else state.tokens,
         shards=None if state is None else state.shards,
         state_bytes=None if state is None else state.state_bytes,
-        commit_time=None if state is None else _unix(state.time),
+        commit_time=None if state is None or state.time is None else _unix(state.time),
         finished=_unix(report.finished),
         exit_code=exit_code,
         last_success=None if report.last_published is None else _unix(report.last_published),
