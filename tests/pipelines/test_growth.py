@@ -1,6 +1,8 @@
 """Growth on shards: words found in a sample; both eras forgotten, replaced, fitted; by night."""
 
 import json
+import math
+import shutil
 
 import numpy as np
 import pytest
@@ -239,7 +241,7 @@ def test_wrong_input_of_the_command_is_one_line_and_no_commit(store, folder, run
 
 
 def test_a_night_adds_the_words_that_the_next_counts(folder, planted, capsys):
-    def night(number):
+    def night(number, above=0.01):
         words = NEW * 4 if number > 1 else ()
         (folder / f"shard-2026-12-0{number}.txt").write_text(
             texts_with(planted, 60 * number, words)
@@ -249,7 +251,7 @@ def test_a_night_adds_the_words_that_the_next_counts(folder, planted, capsys):
             f'store = "{folder}/nights"\nshards = "{folder}/shard-*.txt"\n'
             f'output = "{folder}/reports"\n[refit]\ntopics = 2\nalpha0 = 1\n'
             "[create]\nmin_documents = 5\nvocabulary_size = 200\ncore = 80\nmax_topics = 3\n"
-            "[growth]\noutside_above = 0.01\nwords = 3\n"
+            f"[growth]\noutside_above = {above!r}\nwords = 3\n"
         )
         with pytest.raises(SystemExit) as ended:
             main(["nightly", str(path)])
@@ -259,7 +261,16 @@ def test_a_night_adds_the_words_that_the_next_counts(folder, planted, capsys):
 
     night(1)
     first = MomentStore.open(f"{folder}/nights")
-    steps = night(2)
+    kept, aside = f"{folder}/nights", f"{folder}/aside"
+    shutil.copytree(kept, aside)
+    share = night(2, 1)["drift"]["outside_share"]
+    shutil.rmtree(kept)
+    shutil.copytree(aside, kept)
+    assert "growth" not in night(2, share), "the bound itself is not above it"
+    shutil.rmtree(kept)
+    shutil.copytree(aside, kept)
+    steps = night(2, math.nextafter(share, 0))
+    assert steps["growth"]["outside_share"] == share
     assert steps["growth"]["words"] == 3
     second = MomentStore.open(f"{folder}/nights")
     assert set(NEW) == set(second.vocabulary.terms) - set(first.vocabulary.terms)

@@ -209,6 +209,26 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
     assert store.commit.documents == 400
 
 
+def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
+    gates = "[gates]\nmin_documents = 1000000\n"
+    assert night(capsys, place, gates)[0] == 11
+    (place / "2026-11-21.txt").write_bytes(b"good words\n\xff\xfe\n")
+    assert night(capsys, place, gates)[0] == 3, "nothing new but what is bad"
+    (place / "2026-11-22.txt").write_text((place / "2026-11-20.txt").read_text())
+    code, out, _ = night(capsys, place, gates)
+    report = latest(place)
+    assert (code, report["exit_code"], report["outcome"]) == (11, 11, "refused")
+    assert [url[-14:] for url, _ in report["bad"]] == ["2026-11-21.txt"]
+    assert MomentStore.open(str(place / "store")).commit.tags == {}
+    # a window longer than the calendar is all of it
+    window = "window_days = 3652059\n[gates]\nmin_documents = 10\n"
+    (place / "2026-11-23.txt").write_text((place / "2026-11-20.txt").read_text())
+    code, _, _ = night(capsys, place, create=window)
+    assert (code, latest(place)["outcome"]) == (3, "published")
+    model = MomentStore.open(str(place / "store")).load_model("published")
+    assert (model.documents, model.since) == (600, "0001-01-01")
+
+
 def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     assert night(capsys, place)[0] == 0
     (place / "2026-11-20.txt").unlink()
