@@ -18,7 +18,8 @@ from streaming_moments.storage.commits import CommitConflict, CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, write_format
 from streaming_moments.storage.foundations import write_basis, write_vocabulary
-from streaming_moments.storage.layout import require_name, segment_folder
+from streaming_moments.storage.garbage import Uncommitted
+from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.tokens import TokenPolicy
@@ -118,9 +119,9 @@ class Recount:
         )
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Where they were written."""
-        return tuple(segment_folder(reference.id) for reference in self.references)
+    def written(self) -> tuple[Uncommitted, ...]:
+        """What was written of them."""
+        return tuple(part.written for part in self.segments)
 
 
 def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:

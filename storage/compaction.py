@@ -10,7 +10,6 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.blocks import sum_block, sum_lengths
 from streaming_moments.storage.changes import placed, require_bound
 from streaming_moments.storage.dates import Bucket
-from streaming_moments.storage.layout import segment_folder
 from streaming_moments.storage.ledger import Ledger
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.segments import Segment, SegmentWriter
@@ -126,7 +125,7 @@ def commit_compaction(
         The latest version has not all of the segments, or the store cannot be written.
     """
     replaced = {(part.id, part.sign) for part in sources}
-    written = () if segment is None else (segment_folder(segment.reference.id),)
+    written = () if segment is None else (segment.written,)
 
     def change(head: Commit) -> Commit:
         present = {(part.id, part.sign) for part in head.segments}

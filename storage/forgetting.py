@@ -91,7 +91,7 @@ def commit_recount(
                 require_non_negative(store.folder, rest, layout, index)
         return successor
 
-    return store.extended(change, recount.folders)
+    return store.extended(change, recount.written)
 
 
 def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -13,6 +14,7 @@ from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder, StoredFile
 from streaming_moments.storage.format import read_format
 from streaming_moments.storage.layout import MODELS, SEGMENTS, model_folder, segment_folder
+from streaming_moments.storage.manifests import MANIFEST
 from streaming_moments.storage.versions import Commit
 
 GRACE = timedelta(days=7)
@@ -35,12 +37,39 @@ class Garbage:
         In bytes.
     modified : datetime
         When the latest of its files was written, by the clock of the storage.
+    version : int
+        No commit up to this one names it.
     """
 
     path: str
     files: tuple[str, ...]
     size: int
     modified: datetime
+    version: int
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether all of it was written, so that its writer may be about to commit it."""
+        return f"{self.path}/{MANIFEST}" in self.files
+
+
+@dataclass(frozen=True)
+class Uncommitted:
+    """A segment or a model that is written and that no commit names yet.
+
+    Parameters
+    ----------
+    folder : str
+        Where it is in the store.
+    sizes : mapping
+        Bytes of each file by its path in the folder, the manifest among them.
+    begun : datetime
+        When nothing of it was written, by the clock of the storage.
+    """
+
+    folder: str
+    sizes: Mapping[str, int]
+    begun: datetime
 
 
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
@@ -74,58 +103,101 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     log = CommitLog(folder)
     # listed before the log is read: what is committed in between is named
     files = folder.files("")
-    named = _named(log.history(log.latest().version))
+    version = log.latest().version
+    named = _named(log.history(version))
     now = folder.clock()
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
     for file in files:
         place = _heap(file)
         if place and place not in named:
             heaps[place].append(file)
-    found = [_garbage(place, members) for place, members in heaps.items()]
+    found = [_garbage(place, members, version) for place, members in heaps.items()]
     return [garbage for garbage in found if now - garbage.modified >= grace]
 
 
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
+    A commit of its own comes before what is sealed is deleted. A writer that was asleep since it
+    last looked at its files then finds the version taken, looks again and is refused: what it
+    began before the garbage was found is too old by then, whatever is still there.
+
     Raises
     ------
     StoreError
-        A file cannot be deleted, or only a later version of the package may write the store.
+        A file cannot be deleted, another writer has committed the garbage meanwhile, or only a
+        later version of the package may write the store.
     """
-    read_format(folder).require_writable(folder.url)
-    folder.delete([file for heap in garbage for file in heap.files])
+    form = read_format(folder)
+    form.require_writable(folder.url)
+    log = CommitLog(folder, form.single_writer)
+    # who has not sealed has still to look at its files
+    _delete(folder, [heap for heap in garbage if not heap.is_sealed])
+    sealed = [heap for heap in garbage if heap.is_sealed]
+    message = f"gc: {len(sealed)} places, {sum(heap.size for heap in sealed)} bytes"
+
+    def change(head: Commit) -> Commit:
+        since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
+        named = _named([log.read(version) for version in since])
+        for heap in sealed:
+            if heap.path in named:
+                raise StoreError(
+                    f"{folder.url}/{heap.path} was committed since it was found; run it again"
+                )
+        return head.successor("gc", message)
+
+    while sealed:
+        try:
+            log.extend(log.latest(), change)
+        except StoreError as error:
+            if not _is_full(error):
+                raise
+            # nobody can commit now, and with this gone we can
+            _delete(folder, [sealed.pop()])
+        else:
+            _delete(folder, sealed)
+            break
 
 
-def require_fresh(folder: Folder, names: Sequence[str]) -> None:
-    """Refuse to commit what garbage collection may be about to delete.
+def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
+    """Refuse to commit what garbage collection has deleted of, or may be about to.
 
     Parameters
     ----------
     folder : Folder
         The store.
-    names : sequence of str
-        Folders of the segments and models that no commit has named before.
+    written : sequence of Uncommitted
+        Segments and models that the commit is the first to name.
 
     Raises
     ------
     StoreError
-        One was begun longer ago than half the grace, or is gone.
+        One was begun longer ago than half the grace, or is not there as it was written.
     """
-    now = folder.clock()
-    for name in names:
-        files = folder.files(name)
-        if not files:
-            raise StoreError(
-                f"{folder.url}/{name} is gone, so it cannot be committed; run it again"
-            )
-        age = now - min(file.modified for file in files)
+    for part in written:
+        now = folder.clock()
+        where = f"{folder.url}/{part.folder}"
+        files = [file for file in folder.files(part.folder) if not file.is_partial]
+        found = {file.path: file.size for file in files}
+        for path, _ in sorted(found.items() ^ part.sizes.items()):
+            what = "is not as it was written" if path in found else "is gone"
+            raise StoreError(f"{where}/{path} {what}, so it cannot be committed; run it again")
+        age = now - min([part.begun, *(file.modified for file in files)])
         if age > OLDEST_COMMITTED:
             raise StoreError(
-                f"{folder.url}/{name} was begun {age / _DAY:.1f} days ago, too long to be "
-                f"committed as `gc` may delete it ({OLDEST_COMMITTED / _DAY:g} days at most); "
-                "run it again"
+                f"{where} was begun {age / _DAY:.1f} days ago, too long to be committed as `gc` "
+                f"may delete it ({OLDEST_COMMITTED / _DAY:g} days at most); run it again"
             )
+
+
+def _delete(folder: Folder, garbage: Iterable[Garbage]) -> None:
+    folder.delete([file for heap in garbage for file in heap.files])
+
+
+def _is_full(error: StoreError) -> bool:
+    """Whether a commit was refused as there is no space."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _named(commits: Sequence[Commit]) -> set[str]:
@@ -151,10 +223,11 @@ def _heap(file: StoredFile) -> str:
     return ""
 
 
-def _garbage(place: str, files: Sequence[StoredFile]) -> Garbage:
+def _garbage(place: str, files: Sequence[StoredFile], version: int) -> Garbage:
     return Garbage(
         place,
         tuple(file.path for file in files),
         sum(file.size for file in files),
         max(file.modified for file in files),
+        version,
     )

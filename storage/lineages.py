@@ -16,7 +16,7 @@ from streaming_moments.storage.foundations import (
     write_basis,
     write_vocabulary,
 )
-from streaming_moments.storage.layout import row_blocks_for, segment_folder
+from streaming_moments.storage.layout import row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardsAlreadyCounted, read_ledger
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.store import MomentStore
@@ -153,7 +153,7 @@ def stage_segment(
         require_bound(segments)
         return head.successor("stage", message, staged=replace(staged, segments=segments))
 
-    return store.extended(change, [segment_folder(segment.reference.id)])
+    return store.extended(change, [segment.written])
 
 
 def adopt(

@@ -17,6 +17,7 @@ from streaming_moments.storage.arrays import (
     encode_metadata,
 )
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.garbage import Uncommitted
 from streaming_moments.storage.layout import model_folder
 from streaming_moments.storage.manifests import (
     MANIFEST,
@@ -54,8 +55,10 @@ def model_called(commit: Commit, name: str | None = None) -> str:
     return chosen
 
 
-def write_model(folder: Folder, name: str, model: TopicModel, version: int) -> ModelReference:
-    """Write a model; it counts once a commit names it.
+def write_model(
+    folder: Folder, name: str, model: TopicModel, version: int
+) -> tuple[ModelReference, Uncommitted]:
+    """Write a model; it counts once a commit names it, for which its files must be there.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def write_model(folder: Folder, name: str, model: TopicModel, version: int) -> M
     StoreError
         A file cannot be written.
     """
-    identity = uuid.uuid4().hex
+    identity, begun = uuid.uuid4().hex, folder.clock()
     arrays = model.arrays()
     specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
     files = {**encode_metadata(specs, model.attributes()), **encode_chunks(specs, arrays)}
@@ -90,7 +93,9 @@ def write_model(folder: Folder, name: str, model: TopicModel, version: int) -> M
     )
     folder.write(f"{place}/{MANIFEST}", manifest)
     folder.sync(place)
-    return ModelReference(identity, hashlib.sha256(manifest).hexdigest(), version)
+    sizes = {path: len(content) for path, content in files.items()}
+    written = Uncommitted(place, {**sizes, MANIFEST: len(manifest)}, begun)
+    return ModelReference(identity, hashlib.sha256(manifest).hexdigest(), version), written
 
 
 def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:

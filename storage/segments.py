@@ -21,6 +21,7 @@ from streaming_moments.storage.arrays import (
 )
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.garbage import Uncommitted
 from streaming_moments.storage.layout import HISTOGRAM, SHARDS, SegmentLayout, segment_folder
 from streaming_moments.storage.ledger import (
     ShardRecord,
@@ -48,11 +49,14 @@ class Segment:
         Fingerprint of the basis its statistics were gathered with.
     shards : tuple of ShardRecord
         The shards counted in it.
+    written : Uncommitted
+        Its files, which must be there when it is committed.
     """
 
     reference: SegmentReference
     basis: str
     shards: tuple[ShardRecord, ...]
+    written: Uncommitted
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,14 @@ class SegmentWriter:
         The segment's 32 hexadecimal digits.
     layout : SegmentLayout
         How the statistics are cut.
+    begun : datetime
+        When nothing was written yet, by the clock of the storage.
     """
 
     folder: Folder
     id: str
     layout: SegmentLayout
+    begun: datetime
 
     def write_block(self, statistics: MomentStatistics) -> tuple[FileRecord, ...]:
         """Write the statistics of one row block.
@@ -170,7 +177,9 @@ class SegmentWriter:
             max(histogram.C2, *(record.largest for record in records.values())),
             dates=dates,
         )
-        return Segment(reference, self.layout.basis.fingerprint, tuple(shards))
+        sizes = {path: record.size for path, record in records.items()}
+        written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
+        return Segment(reference, self.layout.basis.fingerprint, tuple(shards), written)
 
     def _require_fitting(self, statistics: MomentStatistics) -> None:
         layout = self.layout

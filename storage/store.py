@@ -27,8 +27,8 @@ from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
 from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
-from streaming_moments.storage.garbage import require_fresh
-from streaming_moments.storage.layout import SegmentLayout, model_folder, row_blocks_for
+from streaming_moments.storage.garbage import Uncommitted, require_fresh
+from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.locks import fenced
 from streaming_moments.storage.models import model_called, read_model, write_model
@@ -259,7 +259,7 @@ class MomentStore:
 
     def new_segment(self) -> SegmentWriter:
         """Writer of a new segment, to be sent to workers."""
-        return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout)
+        return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(
         self, segment: Segment | None, message: str = "", skipped: Sequence[tuple[str, str]] = ()
@@ -301,7 +301,7 @@ class MomentStore:
         def change(head: Commit) -> Commit:
             return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))
 
-        grown = self.extended(change, recount.folders)
+        grown = self.extended(change, recount.written)
         # what is known of the ledger goes on, or every append would read all of it
         known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
         vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
@@ -347,9 +347,10 @@ class MomentStore:
             No plain name; there is a model of that name, the tag was moved, or as `append`.
         """
         require_free(self.commit, name)
-        reference = write_model(self.folder, name, model, self.version)
-        places = [model_folder(name, reference.id)]
-        return self.extended(lambda head: model_added(head, name, reference, message, tag), places)
+        reference, written = write_model(self.folder, name, model, self.version)
+        return self.extended(
+            lambda head: model_added(head, name, reference, message, tag), [written]
+        )
 
     def load_model(self, name: str | None = None) -> TopicModel:
         """A model of this version by its name or a tag, by default the latest.
@@ -363,21 +364,25 @@ class MomentStore:
         return read_model(self.folder, chosen, self.commit.models[chosen])
 
     def extended(
-        self, change: Callable[[Commit], Commit], written: Sequence[str] = ()
+        self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
     ) -> MomentStore:
         """Commit what `change` makes of the latest version; errors as `append` and `fenced`.
 
         Parameters
         ----------
-        change, written : callable, sequence of str
-            From a commit to its successor, asked again after another writer's commit; folders of
-            the segments and models it names and no commit named before.
+        change, written : callable, sequence of Uncommitted
+            From a commit to its successor, asked again after another writer's commit; the
+            segments and models it names and no commit named before.
         """
         # read anew: a later version of the package may have raised the bar meanwhile
         read_format(self.folder).require_writable(self.url)
-        if written:
+
+        def whole(head: Commit) -> Commit:
+            # after the head is known, so that a collection is seen here or takes the next version
             require_fresh(self.folder, written)
-        return self._with(self._log.extend(self.commit, fenced(change, self.fence)))
+            return change(head)
+
+        return self._with(self._log.extend(self.commit, fenced(whole, self.fence)))
 
     def verify(self) -> list[str]:
         """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""

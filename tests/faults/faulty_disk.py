@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -40,7 +41,7 @@ def interposed(around):
         for name, kind in (("_open", "read"), ("ls", "list"), ("info", "look")):
             patch.setattr(LocalFileSystem, name, _reading(around, kind, name))
         patch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
-        yield
+        yield around
 
 
 def _reading(around, kind, name):
@@ -207,3 +208,29 @@ class FaultyDisk:
             self.struck.append(operation)
             return self.fault.strike(operation, apply)
         return apply(operation)
+
+
+@dataclass
+class SleepyDisk:
+    """Carries out all operations, and before some of them what happens while the writer sleeps.
+
+    `meanwhile` has functions by the number of the operation before which they are called, with
+    the disk. Files that are made are dated by `slept`, in seconds, later than they were made.
+    """
+
+    meanwhile: dict
+    slept: float = 0.0
+    seen: int = 0
+    awake: bool = True
+
+    def __call__(self, operation, apply):
+        if self.awake:
+            self.awake = False
+            self.meanwhile.pop(self.seen, lambda disk: None)(self)
+            self.awake = True
+            self.seen += 1
+        result = apply(operation)
+        if self.slept and operation.kind in ("make", "write"):
+            now = time.time() + self.slept
+            os.utime(operation.path, (now, now))
+        return result

@@ -24,6 +24,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.garbage import collect, find_garbage
 from streaming_moments.storage.history import rollback, tag
+from streaming_moments.storage.layout import commit_file
 from streaming_moments.storage.store import MomentStore
 
 NO_GRACE = timedelta(0)
@@ -100,7 +101,11 @@ def problem_of(disk, root, action, left):
     except Exception as error:
         wrong = problem_with_error(error) or problem_with(root, version, {"a": 1, "b": 2})
         (disk / "ballast").unlink()
-        collect(Folder.at(str(root)), find_garbage(Folder.at(str(root)), NO_GRACE))
+        found = find_garbage(Folder.at(str(root)), NO_GRACE)
+        collect(Folder.at(str(root)), found)
+        if any(heap.is_sealed for heap in found):
+            version += 1
+            before.add(root / commit_file(version))
         if not wrong and files(root) != before:
             wrong = f"gc leaves {sorted(files(root) - before)}"
         if not wrong:

@@ -1,17 +1,34 @@
-"""Random schedules of writers and garbage collections, on a disk whose files grow old."""
+"""Writers and garbage collections, in random order and while writers sleep at any operation."""
 
 import dataclasses
 import os
+import random
 import re
-from collections import Counter
+import shutil
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
-from small_store import create, model_of, segment, summed, total
+from faulty_disk import SleepyDisk, interposed
+from small_store import append, create, model_of, segment, summed, total
+from user_actions import (
+    COMPACT,
+    REBASE,
+    appending,
+    forgetting,
+    growing,
+    replacing,
+    rolling_back,
+    saving,
+    state,
+    tagging,
+)
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.changes import Recount
@@ -19,6 +36,7 @@ from streaming_moments.storage.compaction import commit_compaction
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.forgetting import commit_recount
 from streaming_moments.storage.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
+from streaming_moments.storage.history import tag
 from streaming_moments.storage.layout import MODELS, SEGMENTS
 from streaming_moments.storage.store import MomentStore
 
@@ -191,6 +209,8 @@ class Schedule:
         if self.found:
             found = self.found.pop(self.rng.integers(len(self.found)))
             collect(self.store.folder, found)
+            # what was sealed is deleted after a commit that changes nothing
+            self.states += [self.shards] * any(heap.is_sealed for heap in found)
             self.outcomes["heaps collected"] += len(found)
             if found:
                 assert self.store.verify() == []
@@ -237,3 +257,152 @@ def test_collectors_never_take_what_a_commit_names_and_leave_nothing_else(tmp_pa
             held += 1
     note = ", ".join(f"{times} {outcome}" for outcome, times in outcomes.most_common())
     campaigns.record("schedules of writers and collectors", schedules, held, note)
+
+
+ACTIONS = (
+    appending({"d": 4, "e": 5}),
+    replacing({"a": 1}, {"a": 11}),
+    forgetting({"b": 2}),
+    saving("n", 7),
+    tagging("next", "m"),
+    rolling_back(1),
+    growing(["steam"]),
+    COMPACT,
+    REBASE,
+)
+
+
+def append_other(url):
+    append(MomentStore.open(url), {"other": 9})
+
+
+class Nights:
+    """Actions whose writer sleeps, each on a copy of a store, and what comes of them awake."""
+
+    def __init__(self, folder):
+        self.folder, self.numbers = folder, count()
+        self.template = folder / "template"
+        store = append(append(create(self.template), {"a": 1, "b": 2}), {"c": 3})
+        tag(store.save_model("m", model_of(6)), "live", "m")
+        self.operations, self.before, self.after = {}, {}, {}
+        for action in ACTIONS:
+            with self.copied() as url, interposed(SleepyDisk({})) as disk:
+                action.act(url)
+                self.operations[action] = disk.seen
+
+    def states(self, action, other):
+        """States that are right before the action, and after it."""
+        if (action, other) not in self.after:
+            orders = [(append_other,), (append_other, action.act), (action.act, append_other)]
+            orders = orders if other else [(), (action.act,)]
+            found = [self.state_after(order) for order in orders]
+            self.after[action, other] = found[:1], found[1:]
+        return self.after[action, other]
+
+    def state_after(self, acts):
+        with self.copied() as url:
+            for act in acts:
+                act(url)
+            return state(MomentStore.open(url))
+
+    @contextmanager
+    def copied(self):
+        place = self.folder / str(next(self.numbers))
+        # nothing in a store is ever written in place
+        shutil.copytree(self.template, place, copy_function=os.link)
+        try:
+            yield str(place)
+        finally:
+            shutil.rmtree(place)
+
+    def slept(self, action, at, rng):
+        """What is wrong after a sleep at one of the operations; and how the action ended."""
+        # what is staged lags behind another writer, and says so
+        other = action is not REBASE and rng.random() < 0.5
+        with self.copied() as url:
+            error, wrong = sleep_through(action, at, other, url, rng)
+            if error is not None and not re.search("run (it|compact) again", str(error)):
+                wrong.append(f"names no remedy: {error!r}")
+            before, after = self.states(action, other)
+            store = MomentStore.open(url)
+            wrong += [
+                problem for version in store.log() for problem in store.at(version.version).verify()
+            ]
+            if state(store) not in (after if error is None else before):
+                wrong.append(f"another state after {error!r}")
+            if error is not None:
+                action.act(url)
+                if state(MomentStore.open(url)) not in after:
+                    wrong.append("another state once it was run again")
+            return wrong, "committed" if error is None else "refused"
+
+
+def sleep_through(action, at, other, url, rng):
+    """Do the action; before operation `at` its writer sleeps, while gc finds what it will delete.
+
+    It deletes then, or while the writer goes on; another writer may commit at any operation.
+    """
+    folder, found, wrong = Folder.at(url), [], []
+
+    def guarded(step):
+        def run(disk):
+            try:
+                step(disk)
+            except Exception as error:
+                # it would be taken for an error of the writer's disk
+                if not re.search("committed since it was found; run it again", str(error)):
+                    wrong.append(repr(error))
+
+        return run
+
+    def sleep(disk):
+        disk.slept += float(rng.choice([0.6, 1.1, 3.0])) * GRACE.total_seconds()
+        found.extend(find_garbage(folder))
+
+    def collect_found(disk):
+        collect(folder, found)
+
+    deletes = at + rng.choice([0, 0, 0, 1, 2, 5, 10, 20, 50])
+    steps = [(at, sleep), (deletes, collect_found)]
+    if other:
+        steps.insert(rng.randrange(2), (rng.randrange(at + 20), lambda disk: append_other(url)))
+    meanwhile = defaultdict(list)
+    for place, step in steps:
+        meanwhile[place].append(guarded(step))
+
+    def run_all(steps):
+        return lambda disk: [step(disk) for step in steps]
+
+    disk = SleepyDisk({place: run_all(steps) for place, steps in meanwhile.items()})
+    error = None
+    with interposed(disk):
+        try:
+            action.act(url)
+        except StoreError as refused:
+            error = refused
+        for place in sorted(disk.meanwhile):
+            disk.awake = False
+            disk.meanwhile[place](disk)
+    return error, wrong
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    return Nights(tmp_path_factory.mktemp("nights"))
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_a_writer_may_sleep_at_any_operation(nights, campaigns, action):
+    rng = random.Random(f"{campaigns.seed} {action.name}")
+    # a commit that is tried anew has more of them
+    places = range(nights.operations[action] + 20)
+    outcomes, held = Counter(), 0
+    chosen = places if campaigns.long else rng.sample(places, 5)
+    for at in chosen:
+        wrong, outcome = nights.slept(action, at, rng)
+        outcomes[outcome] += 1
+        held += not wrong
+        if wrong:
+            print(f"{action.name}, asleep at operation {at}: {'; '.join(wrong)}")
+    note = ", ".join(f"{times} {outcome}" for outcome, times in outcomes.most_common())
+    campaigns.record(f"writers asleep in {action.name}", len(chosen), held, note)

@@ -183,7 +183,7 @@ def drawn_action(rng, truths, number):
         # who has seen nothing to sum looks again
         return name, lambda s: compact(s if s.commit.segments else s.latest()), now
     if name == "collect":
-        return name, collect_all, None
+        return name, collect_all, now
     if name == "tag":
         model = str(rng.choice([*now.models]))
         return name, lambda s: tag(s, "live", model), replace(now, tags={**now.tags, "live": model})
@@ -216,17 +216,14 @@ class Walk:
     problems: list = field(default_factory=list)
 
     def suffered(self, name, act, after):
-        """Do it under faults, at most three times, then without; false if the truth is lost.
-
-        An act whose `after` is None must not commit.
-        """
+        """Do it under faults, at most three times, then without; false if the truth is lost."""
         for _ in range(int(self.rng.integers(1, 4))):
             fault = drawn_fault(self.rng, self.expected.get(name, 40))
             self.proxy.suffer(fault)
             error = self.attempted(act)
             met = self.proxy.calm()
             self.tried += met > 0
-            wrong, done = self.judged(error, after)
+            wrong, done = self.judged(name, error, after)
             outcome = "went through" if error is None else type(error).__name__
             self.outcomes[outcome] += met > 0
             if wrong:
@@ -236,7 +233,7 @@ class Walk:
                 return True
         self.proxy.suffer(Fault("none", 10**9))
         error = self.attempted(act)
-        wrong, done = self.judged(error, after)
+        wrong, done = self.judged(name, error, after)
         if wrong or error or not done:
             self.problems.append(f"{name} again without faults: {error!r} {wrong}")
             return False
@@ -249,7 +246,7 @@ class Walk:
             return error
         return None
 
-    def judged(self, error, after):
+    def judged(self, name, error, after):
         """What is wrong now, and whether the act is done."""
         wrong = problem_with_error(error)
         if wrong:
@@ -257,14 +254,17 @@ class Walk:
         store = self.mirror.store()
         version = -1 if store is None else store.version
         committed = version == len(self.truths)
-        if committed and after is not None:
+        if committed:
             self.truths.append(after)
-        if error is None and after is not None and not committed:
+        # a collection commits before it deletes, and only if a writer could still commit
+        collects = name == "collect"
+        if error is None and not committed and not collects:
             return "said to be committed, and is not", False
-        if committed and error is not None and not isinstance(error, CommitStateUnknown):
+        told = error is None or isinstance(error, CommitStateUnknown)
+        if committed and not told and not collects:
             return "said not to be committed, and is", False
         wrong = problem_with(store, self.truths) if self.truths else ""
-        return wrong, committed or (after is None and error is None)
+        return wrong, error is None if collects else committed
 
 
 def walk_of(rng, proxy, client, expected, outcomes, actions):

@@ -9,11 +9,13 @@ from small_store import (
     create,
     forget,
     model_of,
+    rebase,
     replace,
 )
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.garbage import collect, find_garbage
+from streaming_moments.storage.growth import grow
 from streaming_moments.storage.history import rollback, tag
 from streaming_moments.storage.store import MomentStore
 
@@ -60,8 +62,13 @@ def rolling_back(version):
     return Action("rollback", lambda url: rollback(MomentStore.open(url), version))
 
 
+def growing(words):
+    return Action("grow", lambda url: grow(MomentStore.open(url), words), (InvalidInput,))
+
+
 CREATE = Action("create", create, (StoreError,))
 COMPACT = Action("compact", lambda url: compact(MomentStore.open(url)))
+REBASE = Action("rebase", lambda url: rebase(MomentStore.open(url)))
 GC = Action("gc", collect_garbage)
 
 

@@ -11,6 +11,7 @@ from streaming_moments.storage.changes import Recount
 from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.forgetting import commit_recount
 from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.lineages import adopt, stage, stage_segment, staged_store
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.topic_model import TopicModel
@@ -23,6 +24,9 @@ BASIS = Basis(
     N_WORDS,
     VOCABULARY.fingerprint,
 )
+# another lineage
+WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
+NEW = Basis(np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8), 5, WORDS.fingerprint)
 
 
 def create(url=None):
@@ -79,6 +83,32 @@ def summed(store):
 
 def compact(store):
     return commit_compaction(store, *summed(store))
+
+
+def anew(seed):
+    """What a shard of the old content holds in the new words."""
+    counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
+    return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
+
+
+def recorded(url, seed):
+    histogram = anew(seed).length_histogram
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+
+
+def aside(store, url, seed):
+    """Count a shard for the staged lineage."""
+    ready = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
+    return stage_segment(store, ready)
+
+
+def rebase(store):
+    """Count all shards in the new words, and adopt them."""
+    shards = [(shard.url, int(shard.fingerprint.partition(":")[2])) for shard in store.ledger()]
+    store = stage(store, WORDS, None, NEW, {"seed": 0})
+    for url, seed in shards:
+        store = aside(store, url, seed)
+    return adopt(store)
 
 
 def model_of(seed, topics=2):

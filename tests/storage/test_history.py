@@ -1,8 +1,6 @@
 """History: every change is a commit, exact, and undone exactly."""
 
 import dataclasses
-import os
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,7 +26,6 @@ from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.changes import Recount
 from streaming_moments.storage.compaction import commit_compaction
 from streaming_moments.storage.forgetting import commit_recount
-from streaming_moments.storage.garbage import collect, find_garbage
 from streaming_moments.storage.history import difference, rollback, tag
 from streaming_moments.storage.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.sealed import seal, unseal
@@ -261,58 +258,6 @@ def test_the_bound_of_compacted_segments_is_that_of_their_sum(store):
     )
     with pytest.raises(BoundExceeded, match="`compact` the store"):
         store.append(large)
-
-
-def test_garbage_is_what_no_commit_names(tmp_path):
-    store = append(create(tmp_path / "store"), {"a": 1}).save_model("m", model_of(0))
-    store = compact(append(store, {"b": 2}))
-    assert find_garbage(store.folder, NO_GRACE) == []
-    orphan = segment(store, {"c": 3})
-    store.folder.write("models/m/" + "0" * 32 + "/zarr.json", b"{}")
-    root = Path(store.url)
-    [named] = store.commit.segments
-    partial = root / "segments" / named.id / f".c.{'0' * 32}.partial"
-    partial.write_text("half")
-    kept = {path for path in root.rglob("*") if path.is_file()}
-    assert find_garbage(store.folder) == []
-    found = {heap.path: heap for heap in find_garbage(store.folder, NO_GRACE)}
-    place = f"segments/{orphan.reference.id}"
-    assert set(found) == {place, "models/m/" + "0" * 32, str(partial.relative_to(root))}
-    on_disk = sum(path.stat().st_size for path in (root / place).rglob("*") if path.is_file())
-    assert found[place].size == on_disk
-    collect(store.folder, list(found.values()))
-    gone = kept - {path for path in root.rglob("*") if path.is_file()}
-    assert gone == {root / file for heap in found.values() for file in heap.files}
-    assert not (root / place).exists()
-    assert store.verify() == []
-    assert [store.at(version).load() for version in range(store.version + 1)]
-    collect(store.folder, list(found.values()))
-    with pytest.raises(StoreError, match="is gone, so it cannot be committed"):
-        store.append(orphan)
-    with pytest.raises(InvalidInput, match="give at least 0"):
-        find_garbage(store.folder, timedelta(-1))
-
-
-def test_ages_are_measured_by_the_clock_of_the_storage(tmp_path, monkeypatch):
-    store = append(create(tmp_path / "store"), {"a": 1})
-    old = segment(store, {"b": 2})
-    days = 86400
-    then = time.time() - 4.5 * days
-    for path in Path(store.url, "segments", old.reference.id).rglob("*"):
-        os.utime(path, (then, then))
-    # a writer whose own clock is days off changes nothing
-    monkeypatch.setattr(time, "time", lambda: then)
-    with pytest.raises(StoreError, match=r"begun 4\.5 days ago, too long .* \(3.5 days at most\)"):
-        store.append(old)
-    assert find_garbage(store.folder) == []
-    assert len(find_garbage(store.folder, timedelta(days=3.9))) == 1
-
-
-def test_a_log_that_cannot_be_read_makes_nothing_garbage(tmp_path):
-    store = append(append(create(tmp_path / "store"), {"a": 1}), {"b": 2})
-    (Path(store.url) / "commits" / f"{1:020d}.json").write_text("{}")
-    with pytest.raises(StoreError, match="is damaged"):
-        find_garbage(store.folder, NO_GRACE)
 
 
 def test_commits_with_impossible_signs_or_tags_are_refused(tmp_path):

@@ -3,18 +3,29 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import numpy as np
 import pytest
-from small_store import BASIS, VOCABULARY, append, compact, content, forget, model_of, record
+from small_store import (
+    BASIS,
+    NEW,
+    VOCABULARY,
+    WORDS,
+    anew,
+    append,
+    aside,
+    compact,
+    content,
+    forget,
+    model_of,
+    record,
+    recorded,
+)
 
 from streaming_moments.basis import Basis
-from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, StoreError
-from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.changes import TagMove
 from streaming_moments.storage.garbage import find_garbage
 from streaming_moments.storage.history import last_published, rollback, tag
-from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.lineages import (
     LineageAstray,
     LineageBehind,
@@ -28,10 +39,7 @@ from streaming_moments.storage.lineages import (
 )
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.vocabulary import Vocabulary
 
-WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
-NEW = Basis(np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8), 5, WORDS.fingerprint)
 OTHER = Basis(NEW.matrix[::-1].copy(), 5, WORDS.fingerprint)
 
 
@@ -41,24 +49,8 @@ def store(place):
     return append(append(made, {"a": 1}), {"b": 2})
 
 
-def anew(seed):
-    """What a shard of the old content holds in the new words."""
-    counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
-    return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
-
-
-def recorded(url, seed):
-    histogram = anew(seed).length_histogram
-    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
-
-
 def begun(store):
     return stage(store, WORDS, None, NEW, {"seed": 0}, "begin")
-
-
-def aside(store, url, seed):
-    segment = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
-    return stage_segment(store, segment)
 
 
 def test_what_is_staged_changes_nothing_for_readers_and_writers(store):

@@ -181,6 +181,8 @@ class TwoWriters(RuleBasedStateMachine):
         found = find_garbage(store.folder, timedelta(0))
         assert len(found) >= orphan
         collect(store.folder, found)
+        # what was sealed is deleted after a commit that changes nothing
+        self.versions += [self.now] * any(heap.is_sealed for heap in found)
         assert find_garbage(store.folder, timedelta(0)) == []
 
     @rule(writer=WRITERS)

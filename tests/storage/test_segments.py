@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from streaming_moments.storage.segments import SegmentWriter
 
 N_WORDS, CORE, BLOCKS = 23, 17, 5
 SEGMENT = "0" * 31 + "1"
+BEGUN = datetime.now(UTC)
 
 
 def basis_of(n_words=N_WORDS, core=CORE, columns=3):
@@ -54,7 +56,7 @@ def records_of(statistics, url="a"):
 
 def written(folder, statistics, blocks=BLOCKS, segment=SEGMENT):
     layout = SegmentLayout(statistics.basis, blocks, statistics.codocuments is not None)
-    writer = SegmentWriter(folder, segment, layout)
+    writer = SegmentWriter(folder, segment, layout, folder.clock())
     files = [
         record
         for index in range(blocks)
@@ -107,7 +109,7 @@ def test_blocks_share_no_file(folder):
 def test_writers_travel_to_workers_without_showing_options(folder):
     secret = "planted-secret-9d2e"
     layout = SegmentLayout(basis_of(), BLOCKS, True)
-    writer = SegmentWriter(Folder.at("memory://travel", {"token": secret}), SEGMENT, layout)
+    writer = SegmentWriter(Folder.at("memory://travel", {"token": secret}), SEGMENT, layout, BEGUN)
     assert secret not in repr(writer)
     copy = pickle.loads(pickle.dumps(writer))
     assert copy == writer
@@ -258,7 +260,7 @@ def test_a_pickled_array_is_not_read(folder, tmp_path):
 def test_an_empty_histogram_and_uneven_blocks(folder):
     basis = basis_of(n_words=7, core=3, columns=2)
     layout = SegmentLayout(basis, 5, True)
-    writer = SegmentWriter(folder, SEGMENT, layout)
+    writer = SegmentWriter(folder, SEGMENT, layout, BEGUN)
     zero = MomentStatistics.zero(basis)
     files = [f for i in range(5) for f in writer.write_block(block_of(zero, layout, i))]
     segment = writer.seal(zero.length_histogram, [], files)
