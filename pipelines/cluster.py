@@ -21,12 +21,31 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
 _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
-# What is left of a machine for the operating system, the page cache and the scheduler.
-_SHARE_OF_MEMORY = 0.6
-
 _CLOSING = 30.0  # seconds, a worker's own end takes a few
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
+
+
+def budget_of(limit: int) -> int:
+    """What a job takes of a worker's memory: 60%; the rest is left to the system and its caches.
+
+    Examples
+    --------
+    >>> budget_of(2560 << 20) == 1536 << 20
+    True
+    """
+    return limit * 3 // 5
+
+
+def limit_for(budget: int) -> int:
+    """The least memory limit of a worker, in whole MiB, of which a job takes the budget.
+
+    Examples
+    --------
+    >>> limit_for(1536 << 20) >> 20, limit_for(10**9) >> 20
+    (2560, 1590)
+    """
+    return -(-budget * 5 // (3 << 20)) << 20
 
 
 class SchedulerLost(StreamingMomentsError):
@@ -111,8 +130,8 @@ def connect(
     Raises
     ------
     InvalidInput
-        Both a scheduler and workers, a negative number, an address nobody answers, or no worker
-        in time.
+        Both a scheduler and workers, a negative number, an address nobody answers, no worker in
+        time, or a budget above the memory limit of a worker.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -238,8 +257,12 @@ def _described(
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
-    available = MEMORY_LIMIT // max(machine_workers, 1)
-    allowed = int(_SHARE_OF_MEMORY * (min(limits) if limits else available))
-    budget = allowed if memory is None else memory
+    least = min(limits, default=MEMORY_LIMIT // max(machine_workers, 1))
+    if memory is not None and limits and memory > least:
+        raise InvalidInput(
+            f"--memory is {memory:,} bytes, above the memory limit of a worker, {least:,} bytes; "
+            "lower it, or start workers with a higher --memory-limit"
+        )
+    budget = budget_of(least) if memory is None else memory
     address = identity["address"]
     return Cluster(client, len(info), threads, budget, embedded, worker_timeout, address)

@@ -13,6 +13,7 @@ from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
 from streaming_moments.pipelines.drift import drift_since
 from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Alpha, Share, StoreName
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -61,19 +62,33 @@ from streaming_moments.whitening import require_topics
 @click.option("--counts-column", help="Parquet column of the counts of the token ids.")
 @click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
 @click.option("--stop-word", "stop_words", multiple=True, help="One more stop word; repeatable.")
-@click.option("--min-length", default=2, show_default=True, help="Shortest term, in characters.")
-@click.option("--passage-words", type=int, help="Cut documents into passages of so many words.")
-@click.option("--vocabulary-size", default=10_000, show_default=True, help="Terms at most.")
-@click.option("--core", default=4096, show_default=True, help="Core words at most.")
-@click.option("--max-topics", default=32, show_default=True, help="Topics the sketch serves.")
-@click.option("--min-documents", default=5, show_default=True, help="A term's passages, least.")
 @click.option(
-    "--max-document-fraction", default=0.5, show_default=True, help="A term's share of them, most."
+    "--min-length", type=COUNT, default=2, show_default=True, help="Shortest term, in characters."
 )
-@click.option("--pilot-documents", default=20_000, show_default=True, help="Passages to sample.")
+@click.option("--passage-words", type=COUNT, help="Cut documents into passages of so many words.")
+@click.option(
+    "--vocabulary-size", type=COUNT, default=10_000, show_default=True, help="Terms at most."
+)
+@click.option("--core", type=COUNT, default=4096, show_default=True, help="Core words at most.")
+@click.option(
+    "--max-topics", type=COUNT, default=32, show_default=True, help="Topics the sketch serves."
+)
+@click.option(
+    "--min-documents", type=NUMBER, default=5, show_default=True, help="A term's passages, least."
+)
+@click.option(
+    "--max-document-fraction",
+    type=Share(min_open=True),
+    default=0.5,
+    show_default=True,
+    help="A term's share of them, most.",
+)
+@click.option(
+    "--pilot-documents", type=COUNT, default=20_000, show_default=True, help="Passages to sample."
+)
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Of the sample and the basis.",
@@ -204,10 +219,16 @@ def update(
 @click.command()
 @click.argument("store")
 @click.option("--topics", "n_topics", type=int, required=True, help="Number of topics.")
-@click.option("--alpha0", default=0.1, show_default=True, help="0: one topic a document; else LDA.")
+@click.option(
+    "--alpha0",
+    type=Alpha(),
+    default=0.1,
+    show_default=True,
+    help="0: one topic a document; else LDA.",
+)
 @method_options
 @click.option("--version", type=int, help="Version to fit [the latest].")
-@click.option("--name", help="Name of the model [kK-aALPHA0-METHOD-vVERSION].")
+@click.option("--name", type=StoreName(), help="Name of the model [kK-aALPHA0-METHOD-vVERSION].")
 @window_options
 @words_option
 @cluster_options
@@ -308,7 +329,7 @@ def status(
     default="fixed-point",
     show_default=True,
 )
-@click.option("--seed", type=click.IntRange(0), help="Of the Gibbs sampler.")
+@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
 @limit_options
 @cluster_options
 @storage_option

@@ -8,6 +8,7 @@ import click
 
 from streaming_moments.pipelines.growth import WORDS, recent_shards
 from streaming_moments.pipelines.growth import grow as grow_store
+from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -29,7 +30,7 @@ _SHOWN = 10
 @click.argument("shards", nargs=-1)
 @click.option(
     "--words",
-    type=click.IntRange(1),
+    type=COUNT,
     default=WORDS,
     show_default=True,
     help="At most so many words, the most frequent.",

@@ -13,8 +13,8 @@ from streaming_moments.pipelines.demo import demo as run_demo
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.forget import forget as forget_shards
 from streaming_moments.pipelines.memory import mebibytes
+from streaming_moments.pipelines.option_types import Duration, StoreName
 from streaming_moments.pipelines.options import (
-    Duration,
     Session,
     cluster_options,
     console,
@@ -56,6 +56,7 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
 @click.option(
     "--model",
     "tag_name",
+    type=StoreName(),
     is_flag=False,
     flag_value="published",
     metavar="[TAG]",
@@ -134,8 +135,8 @@ def diff(
 
 @click.command()
 @click.argument("store")
-@click.argument("name")
-@click.argument("model")
+@click.argument("name", type=StoreName())
+@click.argument("model", type=StoreName())
 @storage_option
 @json_option
 def tag(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
 from streaming_moments.basis import Basis
@@ -55,16 +56,18 @@ class StateSize:
     codocuments: bool
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all statistics."""
+        return self._bytes(RowBlock())
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of the largest row block."""
-        shapes = statistic_shapes(self.basis, RowBlock(0, self.row_blocks), self.codocuments)
-        total = 0
-        for shape in shapes.values():
-            size = 8
-            for length in shape:
-                size *= length
-            total += size
-        return total
+        return self._bytes(RowBlock(0, self.row_blocks))
+
+    def _bytes(self, block: RowBlock) -> int:
+        shapes = statistic_shapes(self.basis, block, self.codocuments)
+        return sum(8 * prod(shape) for shape in shapes.values())
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,7 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
             f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
             "--max-row-group-bytes"
         )
-    peak = PROCESS_BYTES + in_flight * reading
-    return ReadingPlan(BATCH_BYTES, in_flight, decoded, peak)
+    return ReadingPlan(BATCH_BYTES, in_flight, decoded, PROCESS_BYTES + in_flight * reading)
 
 
 def plan_update(
@@ -233,9 +235,8 @@ def plan_update(
     task = max(text + _DECODE_FACTOR * decoded, adding)
     left = memory - PROCESS_BYTES - threads * task
     if left < _LEAST_COUNTS:
-        least = PROCESS_BYTES + threads * task + _LEAST_COUNTS
         raise BoundExceeded(
-            f"an update needs {mebibytes(least)} on each worker "
+            f"an update needs {mebibytes(memory - left + _LEAST_COUNTS)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
             f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
             "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
@@ -395,6 +396,5 @@ def mebibytes(nbytes: float) -> str:
     >>> mebibytes(3 * MEBIBYTE), mebibytes(5000 * MEBIBYTE)
     ('3 MiB', '4.9 GiB')
     """
-    if nbytes < 1024 * MEBIBYTE:
-        return f"{nbytes / MEBIBYTE:.0f} MiB"
-    return f"{nbytes / (1024 * MEBIBYTE):.1f} GiB"
+    number = nbytes / MEBIBYTE
+    return f"{number:.0f} MiB" if number < 1024 else f"{number / 1024:.1f} GiB"

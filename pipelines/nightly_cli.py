@@ -14,6 +14,7 @@ from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.nightly import nightly as run_nightly
 from streaming_moments.pipelines.nightly_config import read_config
+from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Share
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -61,15 +62,17 @@ def nightly(config: str, json_output: bool) -> int:
 @click.command()
 @click.argument("store")
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
-@click.option("--vocabulary-size", type=int, help="Terms at most [as before].")
-@click.option("--core", type=int, help="Core words at most [as before].")
-@click.option("--max-topics", type=int, help="Topics the sketch serves [as before].")
-@click.option("--min-documents", type=int, help="A term's passages, least [as before].")
+@click.option("--vocabulary-size", type=COUNT, help="Terms at most [as before].")
+@click.option("--core", type=COUNT, help="Core words at most [as before].")
+@click.option("--max-topics", type=COUNT, help="Topics the sketch serves [as before].")
+@click.option("--min-documents", type=NUMBER, help="A term's passages, least [as before].")
 @click.option(
-    "--max-document-fraction", type=float, help="A term's share of them, most [as before]."
+    "--max-document-fraction",
+    type=Share(min_open=True),
+    help="A term's share of them, most [as before].",
 )
-@click.option("--pilot-documents", type=int, help="Passages to sample [as before].")
-@click.option("--seed", type=click.IntRange(0), help="Of the sample and the basis [as before].")
+@click.option("--pilot-documents", type=COUNT, help="Passages to sample [as before].")
+@click.option("--seed", type=SEED, help="Of the sample and the basis [as before].")
 @limit_options
 @cluster_options
 @storage_option

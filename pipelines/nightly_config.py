@@ -31,7 +31,7 @@ from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.growth import WORDS
-from streaming_moments.pipelines.options import Bytes, Duration
+from streaming_moments.pipelines.option_types import Bytes, Duration
 from streaming_moments.storage.dates import NO_PATTERN, Bucket, DateSource
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.layout import require_name

@@ -17,6 +17,14 @@ from rich.console import Console
 
 from streaming_moments.decompositions import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
+from streaming_moments.pipelines.option_types import (
+    NUMBER,
+    SEED,
+    Alpha,
+    Bytes,
+    Duration,
+    HalfLife,
+)
 from streaming_moments.pipelines.progress import StepProgress, step_progress
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
@@ -24,40 +32,6 @@ from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.windows import Window
 
 _MOST_NUMBERS = 1000
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
-
-class Bytes(click.ParamType[int]):
-    """Sizes such as 512MB, 2GiB or 1000000."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes as an integer."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(value).strip().lower())
-        if not match or float(match[1]) == 0:
-            self.fail(f"{value!r} is no size; write for example 512MB or 2GB", param, ctx)
-        return int(float(match[1]) * _UNITS[match[2]])
-
-
-class Duration(click.ParamType[timedelta]):
-    """Times such as 7d, 12h, 30m or 90s."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """Time as a difference of times."""
-        if isinstance(value, timedelta):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", str(value).strip().lower())
-        if not match:
-            self.fail(f"{value!r} is no time; write for example 7d, 12h, 30m or 90s", param, ctx)
-        return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
 
 
 class TopicNumbers(click.ParamType[tuple[int, ...]]):
@@ -99,10 +73,7 @@ class Alphas(click.ParamType[tuple[float, ...]]):
         """The numbers in their order."""
         if isinstance(value, tuple):
             return value
-        try:
-            return tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is no alpha0; write for example 0.1 or 0,0.1,1", param, ctx)
+        return tuple(Alpha().convert(part, param, ctx) for part in str(value).split(","))
 
 
 class Day(click.ParamType[date]):
@@ -167,7 +138,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where to run, given to the command as `session`."""
 
     @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, tcp://host:8786.")
-    @click.option("--workers", type=int, default=0, help="Local worker processes, not threads.")
+    @click.option("--workers", type=NUMBER, default=0, help="Local worker processes, not threads.")
     @click.option(
         "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
     )
@@ -245,7 +216,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--until", type=Day(), help="Last day whose documents count, YYYY-MM-DD.")
     @click.option(
         "--half-life",
-        type=click.FloatRange(0, min_open=True),
+        type=HalfLife(),
         metavar="DAYS",
         help="Days after which documents count half; the sums are floats then.",
     )
@@ -264,7 +235,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--max-document-bytes",
         type=Bytes(),
-        default="8MB",
+        default="8MiB",
         show_default=True,
         help="Longest document, line or list of ids accepted.",
     )
@@ -285,7 +256,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which decomposition, and what it draws its random starts from."""
     seed = click.option(
         "--seed",
-        type=click.IntRange(0),
+        type=SEED,
         default=0,
         show_default=True,
         help="Of the random starts of power, svd, eigen and als.",

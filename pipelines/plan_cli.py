@@ -11,6 +11,7 @@ from dask.system import CPU_COUNT
 from rich.console import Console
 from rich.table import Table
 
+from streaming_moments.pipelines.cluster import limit_for
 from streaming_moments.pipelines.cost import (
     ClusterCost,
     Job,
@@ -25,9 +26,15 @@ from streaming_moments.pipelines.cost import (
 )
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.memory import mebibytes, plan_update
-from streaming_moments.pipelines.options import (
+from streaming_moments.pipelines.option_types import (
+    COUNT,
+    NUMBER,
     Bytes,
     Duration,
+    Share,
+    size_text,
+)
+from streaming_moments.pipelines.options import (
     console,
     json_option,
     print_json,
@@ -38,8 +45,6 @@ from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
-# What --memory takes by default of a worker's limit: see `cluster`.
-_SHARE_OF_LIMIT = 0.6
 _MEGABYTE = 1e6
 
 
@@ -75,28 +80,42 @@ class Plan:
 
     @property
     def worker_limit(self) -> int:
-        """Memory limit of a worker of which the budget is the share that jobs take by default."""
-        return int(self.memory.budget / _SHARE_OF_LIMIT)
+        """Memory limit of a worker, in whole MiB, of which jobs take the budget by default."""
+        return limit_for(self.memory.budget)
 
 
 @click.command()
 @click.argument("shards", nargs=-1, required=True)
-@click.option("--vocabulary-size", default=10_000, show_default=True, help="Terms at most.")
-@click.option("--core", default=4096, show_default=True, help="Core words at most.")
-@click.option("--max-topics", default=32, show_default=True, help="Topics the sketch serves.")
-@click.option("--topics", "n_topics", type=int, help="Topics of the refit [--max-topics].")
+@click.option(
+    "--vocabulary-size", type=COUNT, default=10_000, show_default=True, help="Terms at most."
+)
+@click.option("--core", type=COUNT, default=4096, show_default=True, help="Core words at most.")
+@click.option(
+    "--max-topics", type=COUNT, default=32, show_default=True, help="Topics the sketch serves."
+)
+@click.option("--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics].")
 @click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
 @click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
 @click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
 @click.option("--counts-column", help="Parquet column of the counts of the token ids.")
 @click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
-@click.option("--min-length", default=2, show_default=True, help="Shortest term, in characters.")
-@click.option("--passage-words", type=int, help="Cut documents into passages of so many words.")
-@click.option("--min-documents", default=5, show_default=True, help="A term's passages, least.")
 @click.option(
-    "--max-document-fraction", default=0.5, show_default=True, help="A term's share of them, most."
+    "--min-length", type=COUNT, default=2, show_default=True, help="Shortest term, in characters."
 )
-@click.option("--pilot-documents", default=20_000, show_default=True, help="Passages to sample.")
+@click.option("--passage-words", type=COUNT, help="Cut documents into passages of so many words.")
+@click.option(
+    "--min-documents", type=NUMBER, default=5, show_default=True, help="A term's passages, least."
+)
+@click.option(
+    "--max-document-fraction",
+    type=Share(min_open=True),
+    default=0.5,
+    show_default=True,
+    help="A term's share of them, most.",
+)
+@click.option(
+    "--pilot-documents", type=COUNT, default=20_000, show_default=True, help="Passages to sample."
+)
 @click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
 @click.option(
     "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
@@ -188,7 +207,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "basis_columns": size.basis.columns,
         "row_blocks": size.row_blocks,
         "segments": made.segments,
-        "state_bytes": size.row_blocks * size.block_bytes,
+        "state_bytes": size.nbytes,
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
         "threads": made.costs.threads,
@@ -201,7 +220,6 @@ def print_plan(console: Console, made: Plan) -> None:
     """Names and values, then a line for each number of workers."""
     corpus, size, memory = made.job.corpus, made.job.size, made.memory
     reading, threads = made.costs.reading, made.costs.threads
-    state = size.row_blocks * size.block_bytes
     rows = [
         ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
         (
@@ -216,7 +234,7 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "statistics",
-            f"{mebibytes(state)}: {size.basis.n_words:,} words, core {size.basis.core:,}, "
+            f"{mebibytes(size.nbytes)}: {size.basis.n_words:,} words, core {size.basis.core:,}, "
             f"{size.basis.columns} columns, {size.row_blocks} row blocks",
         ),
         (
@@ -225,7 +243,7 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "memory of a worker",
-            f"--memory {mebibytes(memory.budget)}: create {mebibytes(memory.create)}, update "
+            f"--memory {size_text(memory.budget)}: create {mebibytes(memory.create)}, update "
             f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most",
         ),
     ]
@@ -245,7 +263,8 @@ def print_plan(console: Console, made: Plan) -> None:
     best = made.best
     console.print(
         f"\nrecommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} "
-        f"threads and {mebibytes(made.worker_limit)} each (--memory takes 60% of it): "
+        f"threads and a memory limit of {size_text(made.worker_limit)} each (--memory takes 60% of "
+        "it): "
         f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.option_types import Share
 from streaming_moments.pipelines.options import (
     Alphas,
     Session,
@@ -52,7 +53,7 @@ from streaming_moments.whitening import require_topics
     "--relevance",
     "weight",
     metavar="LAMBDA",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=RELEVANCE_WEIGHT,
     show_default=True,
     help="Ranks words: 1 by probability in the topic, 0 by how much more probable than elsewhere.",

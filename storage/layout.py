@@ -70,7 +70,7 @@ def require_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"a model cannot be named {name[:100]!r}; use up to 100 of the characters "
+            f"a model or tag cannot be named {name[:100]!r}; use up to 100 of the characters "
             "A-Z a-z 0-9 . _ - and do not begin with a dot"
         )
     return name

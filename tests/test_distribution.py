@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from streaming_moments.pipelines.demo import write_decades
 
@@ -58,6 +61,46 @@ def test_the_contract_on_the_mathematics_names_every_module():
     modules = {path.stem for path in (ROOT / "streaming_moments").glob("*.py")}
     named = {name.removeprefix("streaming_moments.") for name in forbidden["source_modules"]}
     assert named == modules - {"__init__", "__main__"}
+
+
+S3_FAMILY = ("s3fs", "aiobotocore", "botocore", "boto3", "moto")
+
+
+def floors():
+    """Lower bound of each package of the family, as the extras give it."""
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    asked = [Requirement(line) for line in (*extras["s3"], *extras["test"])]
+    return {
+        one.name: Version(bound.version)
+        for one in asked
+        for bound in one.specifier
+        if one.name in S3_FAMILY and bound.operator == ">="
+    }
+
+
+def test_the_packages_of_s3_have_floors_that_end_the_search_for_versions_that_fit():
+    """Without a floor pip goes through years of releases of each for every release of another."""
+    assert set(floors()) == set(S3_FAMILY)
+    for name, floor in floors().items():
+        assert floor <= Version(version(name)), f"{name} {version(name)}: run make install"
+    # whoever asks for [s3] and moto of their own is helped by the extra alone
+    alone = {Requirement(line).name for line in PYPROJECT["project"]["optional-dependencies"]["s3"]}
+    assert {"s3fs", "aiobotocore", "botocore"} <= alone
+
+
+@pytest.mark.parametrize("name", S3_FAMILY)
+def test_what_a_package_of_s3_asks_of_the_others_is_within_their_floors(name):
+    for line in requires(name) or ():
+        asked = Requirement(line)
+        if asked.name not in S3_FAMILY or (asked.marker and not asked.marker.evaluate()):
+            continue
+        assert Version(version(asked.name)) in asked.specifier, line
+        tops = [Version(one.version) for one in asked.specifier if one.operator in ("<", "==")]
+        assert all(floors()[asked.name] < top for top in tops), line
+
+
+def test_boto3_has_the_floor_of_the_botocore_it_is_released_with():
+    assert floors()["boto3"].release[:2] == floors()["botocore"].release[:2]
 
 
 def test_files_have_one_subject():

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from streaming_moments.basis import Basis
+from streaming_moments.pipelines.cluster import limit_for
 from streaming_moments.pipelines.cost import CorpusSize, Job, comfortable_budget
 from streaming_moments.pipelines.memory import StateSize
-from streaming_moments.pipelines.options import Bytes
+from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.storage.layout import row_blocks_for
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -174,8 +175,7 @@ def test_the_limits_are_those_that_the_memory_projection_asks_for(
     ).read_text()
     limit = Bytes().convert(re.search(r"--memory-limit\s+- (\S+)", text)[1], None, None)
     assert int(re.search(r'--nthreads\s+- "(\d+)"', text)[1]) == threads
-    # the budget is 60% of the limit
-    assert limit == pytest.approx(comfortable_budget(job, threads) / 0.6, rel=0.02)
+    assert limit == limit_for(comfortable_budget(job, threads))
     container = {int(size) << 20 for size in re.findall(r"memory: (2\d+)Mi", text)}
     assert container == {limit + NANNY}
 

@@ -215,7 +215,7 @@ def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
     (place / "2026-11-21.txt").write_bytes(b"good words\n\xff\xfe\n")
     assert night(capsys, place, gates)[0] == 3, "nothing new but what is bad"
     (place / "2026-11-22.txt").write_text((place / "2026-11-20.txt").read_text())
-    code, out, _ = night(capsys, place, gates)
+    code, _, _ = night(capsys, place, gates)
     report = latest(place)
     assert (code, report["exit_code"], report["outcome"]) == (11, 11, "refused")
     assert [url[-14:] for url, _ in report["bad"]] == ["2026-11-21.txt"]

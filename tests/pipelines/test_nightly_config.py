@@ -33,13 +33,13 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         "cluster": {"memory": "4GB", "workers": 2, "worker_timeout": "90s"},
         "create": {"languages": ["english"], "core": 100, "max_document_fraction": 0.4},
         "rebase": {"not_again_for": "2d", "min_captured": 0.5},
-        "update": {"max_document_bytes": "1MB"},
+        "update": {"max_document_bytes": "1MiB"},
         "growth": {"words": 40},
     }
     config = config_of(content, "n.toml")
     assert config.shards == ("a/*.txt",)
     assert (config.refit.topics, config.refit.alpha0) == ((5, 10), (0.1, 1.0))
-    assert config.cluster.memory == 4 << 30
+    assert config.cluster.memory == 4 * 10**9
     assert config.cluster.worker_timeout == timedelta(seconds=90)
     assert config.create.pilot == PilotOptions(core=100, max_document_fraction=0.4)
     assert "the" in config.create.policy.stop_words

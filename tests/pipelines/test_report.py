@@ -83,6 +83,7 @@ def test_enough_documents_are_no_warning(run, counted):
 def test_documents_without_three_words_have_no_radius_of_the_third_moment(run, counted):
     store = counted(20 * [2])
     shown = status_of(store)
+    assert shown.state_bytes == store.load().nbytes
     assert shown.error_radius_m2 > 0
     assert shown.error_radius_m3 is None
     assert "M3 unknown" in run("status", store.url)[1]
