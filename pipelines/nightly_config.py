@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +34,7 @@ from streaming_moments.storage.dates import Bucket, DateSource
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.urls import require_no_secret, require_no_user
 
 _STRICT = ConfigDict(extra="forbid")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -57,10 +58,20 @@ def _collected(path: str) -> str:
     return path
 
 
+def _by_urls(require: Callable[[str], None]) -> AfterValidator:
+    def checked(url: str) -> str:
+        require(url)
+        return url
+
+    return AfterValidator(checked)
+
+
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+Place = Annotated[str, _by_urls(require_no_secret)]
+ShardUrl = Annotated[str, _by_urls(require_no_user)]
 Size = Annotated[int, _by_click(Bytes())]
 Time = Annotated[timedelta, _by_click(Duration())]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -125,6 +136,7 @@ class UpdateSection:
     """How new shards are counted."""
 
     skip_bad_shards: bool = True
+    unique: bool = False
     compact_after: Annotated[int, Field(ge=0)] = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20
@@ -193,7 +205,7 @@ class GatesSection:
 class ClusterSection:
     """Where it runs, as the options of every command."""
 
-    scheduler: str | None = None
+    scheduler: ShardUrl | None = None
     workers: Annotated[int, Field(ge=0)] = 0
     memory: Size | None = None
     worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
@@ -238,9 +250,9 @@ class NightlyConfig:
         fsspec options of cloud URLs; never stored.
     """
 
-    store: str
-    shards: Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
-    output: str
+    store: Place
+    shards: Annotated[tuple[ShardUrl, ...], Field(min_length=1), BeforeValidator(_listed)]
+    output: Place
     refit: RefitSection
     create: CreateSection | None = None
     update: UpdateSection = UpdateSection()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import fsspec
 import pyarrow as pa
@@ -97,9 +97,8 @@ def open_file_system(
         return url_to_fs(url, **options)  # type: ignore[no-any-return]
     except (ImportError, ValueError) as error:
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
-        raise ShardError(
-            shard_name(url), f"{reason} and that its package is installed"
-        ) from _cause(url, error)
+        failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
+        _raise_from(error, url, failure)
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
@@ -135,19 +134,27 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     try:
         yield
     except FileNotFoundError as error:
-        raise ShardError(name, "does not exist; check the URL") from _cause(url, error)
+        _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
         reason = "may not be read; check permissions and credentials"
-        raise ShardError(name, reason) from _cause(url, error)
+        _raise_from(error, url, ShardError(name, reason))
     except storage_errors() as error:
         reason = f"cannot be read ({one_line(error, storage_options)})"
-        raise ShardError(name, f"{reason}; check that it is whole and can be reached") from _cause(
-            url, error
-        )
+        failure = ShardError(name, f"{reason}; check that it is whole and can be reached")
+        _raise_from(error, url, failure)
 
 
-def _cause(url: str, error: Exception) -> Exception | None:
-    return None if is_signed(url) else error
+def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
+    """Raise a failure whose chain can leave a worker, and shows nothing that is signed."""
+    cause: Exception | None = error
+    if url.lower().startswith(("http://", "https://")):
+        # the client's errors hold the request: it cannot be pickled, and has the whole URL
+        error.__cause__ = error.__context__ = None
+        cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
+    try:
+        raise failure from cause
+    finally:
+        failure.__context__ = None
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
