@@ -16,6 +16,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Alpha, Share, StoreName
 from streaming_moments.pipelines.options import (
     Session,
+    Url,
     cluster_options,
     console,
     date_options,
@@ -24,7 +25,9 @@ from streaming_moments.pipelines.options import (
     method_options,
     print_json,
     running,
+    shards_argument,
     storage_option,
+    store_argument,
     window_options,
     words_option,
 )
@@ -39,6 +42,7 @@ from streaming_moments.pipelines.report import (
     update_as_json,
 )
 from streaming_moments.pipelines.status import print_status, status_of
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
@@ -54,8 +58,8 @@ from streaming_moments.whitening import require_topics
 
 
 @click.command()
-@click.argument("store")
-@click.argument("shards", nargs=-1, required=True)
+@store_argument
+@shards_argument
 @click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
 @click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
 @click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
@@ -118,7 +122,7 @@ def create(
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     form = ShardFormat(kind, text_column, ids_column, counts_column)
-    listed = list_shards(shards, storage_options, kind)
+    listed = list_shards(shards, storage_options, kind, tell=tell)
     ids = form.holds_ids(listed[0].url)
     for shard in listed:
         if form.holds_ids(shard.url) != ids:
@@ -149,18 +153,26 @@ def create(
             progress,
             dates,
         )
-    click.echo(
+    say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
     )
 
 
 @click.command()
-@click.argument("store")
-@click.argument("shards", nargs=-1, required=True)
+@store_argument
+@shards_argument
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@click.option(
+    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+)
 @click.option("--replace", is_flag=True, help="Count shards with new content anew.")
-@click.option("--old", multiple=True, help="With --replace: copy of the old content [its segment].")
+@click.option(
+    "--old",
+    multiple=True,
+    type=Url(),
+    help="With --replace: copy of the old content [its segment].",
+)
 @click.option(
     "--compact-after",
     type=click.IntRange(0),
@@ -176,6 +188,7 @@ def update(
     store: str,
     shards: tuple[str, ...],
     skip_bad_shards: bool,
+    unique: bool,
     replace: bool,
     old: tuple[str, ...],
     compact_after: int,
@@ -188,8 +201,8 @@ def update(
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")
     opened = MomentStore.open(store, storage_options=storage_options)
-    listed = list_shards(shards, storage_options, opened.form.kind)
-    copies = list_shards(old, storage_options, opened.form.kind) if old else []
+    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
     with running(session) as (cluster, progress):
         result = update_store(
             opened,
@@ -200,24 +213,27 @@ def update(
             storage_options,
             progress,
             old=copies if replace else None,
+            unique=unique,
         )
         final = compact_when_many(result.store, compact_after, cluster, progress)
     if json_output:
         print_json(update_as_json(result, final))
     else:
-        click.echo(
+        say(
             f"version {final.version}: counted {result.counted} shards "
             f"({result.documents:,} documents, {result.tokens:,} tokens), "
             f"{result.already} were counted before"
             f"{f', {result.replaced} replaced' if result.replaced else ''}"
         )
     for error in result.bad:
-        click.echo(f"left out {error}", err=True)
+        tell(f"left out {error}")
+    for url, other in result.copies:
+        tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
     return ExitCode.BAD_SHARDS if result.bad else 0
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--topics", "n_topics", type=int, required=True, help="Number of topics.")
 @click.option(
     "--alpha0",
@@ -280,14 +296,15 @@ def refit(
         )
         return
     print_topics(console(), lines)
-    click.echo(
-        f"\nmodel {chosen} of {documents_of(model)} kept in version {kept.version}; "
-        f"captured spectrum {model.captured:.2f}"
+    say(
+        "",
+        f"model {chosen} of {documents_of(model)} kept in version {kept.version}; "
+        f"captured spectrum {model.captured:.2f}",
     )
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--version", type=int, help="Version [the latest].")
 @click.option(
     "--drift",
@@ -319,9 +336,11 @@ def status(
 
 
 @click.command()
-@click.argument("store")
-@click.argument("shards", nargs=-1, required=True)
-@click.option("--output", required=True, help="Folder for one Parquet file a shard.")
+@store_argument
+@shards_argument
+@click.option(
+    "--output", required=True, type=Url(signed=False), help="Folder for one Parquet file a shard."
+)
 @click.option("--model", "name", help="Name of the model [the latest].")
 @click.option(
     "--method",
@@ -350,7 +369,7 @@ def transform(
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
-    listed = list_shards(shards, storage_options, opened.form.kind)
+    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     with running(session) as (cluster, progress):
         result = transform_shards(
             opened,
@@ -367,4 +386,4 @@ def transform(
     if json_output:
         print_json({"documents": result.documents, "files": list(result.files)})
     else:
-        click.echo(f"{result.documents:,} documents in {len(result.files)} files in {output}")
+        say(f"{result.documents:,} documents in {len(result.files)} files in {output}")

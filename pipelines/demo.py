@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import Cluster
@@ -147,7 +148,7 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     early = [shard for shard in shards if _decade(shard) < SPLIT_YEAR]
     late = [shard for shard in shards if _decade(shard) >= SPLIT_YEAR]
     console.print(
-        f"[bold]State of the Union addresses[/bold]: {len(shards)} Parquet shards by decade, "
+        f"State of the Union addresses: {len(shards)} Parquet shards by decade, "
         f"{mebibytes(sum(shard.size for shard in shards))}, read as 200-word passages"
     )
     policy = TokenPolicy.for_languages(["english"], min_length=3, passage_words=200)
@@ -205,7 +206,7 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     for shard, weights in zip(shards, found.weights, strict=True):
         top = int(np.argmax(weights))
         cells = [
-            f"[bold]{weight:.0%}[/bold]" if topic == top else f"{weight:.0%}"
+            Text(f"{weight:.0%}", style="bold" if topic == top else "")
             for topic, weight in enumerate(weights)
         ]
         shares.add_row(f"{_decade(shard)}s", *cells)

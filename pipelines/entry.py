@@ -10,6 +10,7 @@ import click
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.terminal import say, tell
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,13 +47,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
     if "--debug" in arguments[:1]:
-        traceback.print_exc()
-    click.echo(" ".join(message.split()), err=True)
+        say(*traceback.format_exc().splitlines(), err=True)
+    tell(" ".join(message.split()))
     return code
 
 
 def _interrupted() -> int:
-    click.echo(
-        "interrupted: every commit so far is kept; run the same command again to go on", err=True
-    )
+    tell("interrupted: every commit so far is kept; run the same command again to go on")
     return ExitCode.INTERRUPTED

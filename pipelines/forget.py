@@ -95,6 +95,7 @@ def replace_changed(
     changed: Sequence[tuple[Shard, ShardRecord]],
     old: Sequence[Shard],
     storage_options: Mapping[str, object] | None = None,
+    unique: bool = False,
 ) -> MomentStore:
     """Take away what was counted of changed shards and count what they hold now, in one commit.
 
@@ -109,9 +110,13 @@ def replace_changed(
         that a segment of the store holds alone needs none: that segment is dropped.
     storage_options : mapping, optional
         Options of the shards' file systems.
+    unique : bool
+        Whether to refuse new content that is counted under other names.
 
     Raises
     ------
+    CopiesCounted
+        Such content, where it is to be unique.
     InvalidInput
         The old content of a shard is not among `old`, nor alone in a segment.
     ShardError, BoundExceeded, StoreError
@@ -147,6 +152,7 @@ def replace_changed(
         added=gather_all(newly, new),
         removed=_gather_counted(formerly, copied),
         dropped=dropped,
+        unique=unique,
     )
     return _checked(gathering, recount)
 

@@ -39,6 +39,9 @@ class Gathering:
         URL by which a shard is recorded, where it is read at another one.
     dates : mapping
         Days of the documents of a shard by its URL, where they are known; a group has one range.
+    unique : mapping, optional
+        As `Ledger.contents`: a shard of one of these contents is a bad one, and so is the second
+        of the same content; None counts it like any other.
     """
 
     store: MomentStore
@@ -49,6 +52,7 @@ class Gathering:
     keep_going: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, DateRange] = field(default_factory=dict)
+    unique: Mapping[tuple[str, int], str] | None = None
 
     @classmethod
     def begin(

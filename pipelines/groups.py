@@ -29,7 +29,7 @@ from streaming_moments.pipelines.tasks import (
     run_bounded,
 )
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.storage.ledger import ShardRecord, copy_of, tells_content
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.versions import SegmentReference
@@ -85,6 +85,7 @@ class _Group:
     unfinished: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     alone: bool = False  # it holds one shard, suspected of killing workers
     dates: DateRange | None = None
+    contents: dict[tuple[str, int], str] | None = None  # those of which no other may be
 
     def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
         shard, histogram = address.shard, summary.histogram
@@ -98,6 +99,8 @@ class _Group:
                 f"none of its {documents} documents holds a word of the vocabulary; check its "
                 "language and the column, or create a store from such shards",
             )
+        if summary.rest is None:
+            self._require_unique(shard, summary.mark)
         self.parts[part] = shard.url
         self.nbytes += summary.nbytes
         self.histogram = self.histogram + histogram
@@ -108,6 +111,12 @@ class _Group:
             self.shards.append(shard)
         else:
             self.unfinished[shard.url] = (documents, tokens, outside)
+
+    def _require_unique(self, shard: Shard, mark: str) -> None:
+        if self.contents is not None and tells_content(mark):
+            other = self.contents.setdefault((mark, shard.size), shard.url)
+            if other != shard.url:
+                raise ShardError(shard.url, copy_of(other))
 
     def drop_parts(self) -> None:
         self.parts = {}
@@ -181,7 +190,8 @@ def _gather_group(
     before: int,
     total: int,
 ) -> Gathered:
-    group = _Group(gathering.names, bad=list(late))
+    contents = None if gathering.unique is None else dict(gathering.unique)
+    group = _Group(gathering.names, bad=list(late), contents=contents)
     earlier: list[SegmentReference] = []
     while True:
         with closing(_read_until_full(group, waiting, gathering, bool(earlier))) as reading:

@@ -11,13 +11,16 @@ from streaming_moments.pipelines.growth import grow as grow_store
 from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.options import (
     Session,
+    Url,
     cluster_options,
     json_option,
     limit_options,
     print_json,
     running,
     storage_option,
+    store_argument,
 )
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
@@ -26,8 +29,8 @@ _SHOWN = 10
 
 
 @click.command()
-@click.argument("store")
-@click.argument("shards", nargs=-1)
+@store_argument
+@click.argument("shards", nargs=-1, type=Url())
 @click.option(
     "--words",
     type=COUNT,
@@ -56,7 +59,8 @@ def grow(
     those that STORE counted last and that are still there.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
-    listed = list_shards(shards, storage_options, opened.form.kind) if shards else []
+    kind = opened.form.kind
+    listed = list_shards(shards, storage_options, kind, tell=tell) if shards else []
     with running(session) as (cluster, progress):
         result = grow_store(
             opened,
@@ -82,12 +86,12 @@ def grow(
         )
     elif found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        click.echo(
+        say(
             f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
             f"{more}); documents count them from now on"
         )
     else:
-        click.echo(
+        say(
             f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
             f"of these {result.shards} shards would choose"
         )

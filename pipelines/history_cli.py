@@ -22,9 +22,12 @@ from streaming_moments.pipelines.options import (
     limit_options,
     print_json,
     running,
+    shards_argument,
     storage_option,
+    store_argument,
 )
 from streaming_moments.pipelines.report import as_json, log_lines, print_log
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.garbage import collect, find_garbage
@@ -38,7 +41,7 @@ _SHOWN = 20
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @storage_option
 @json_option
 def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
@@ -51,7 +54,7 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.argument("version", type=int, required=False)
 @click.option(
     "--model",
@@ -89,7 +92,7 @@ def rollback(
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--version", type=int, help="Version [the latest].")
 @storage_option
 @json_option
@@ -103,14 +106,14 @@ def verify(
     if json_output:
         print_json({"store": opened.url, "version": opened.version, "problems": problems})
     elif problems:
-        click.echo("\n".join(problems))
+        say(*problems)
     else:
-        click.echo(f"version {opened.version} is sound")
+        say(f"version {opened.version} is sound")
     return ExitCode.INPUT if problems else 0
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.argument("before", type=int)
 @click.argument("after", type=int)
 @click.option("--model", help="Name or tag of the models to compare [all both versions have].")
@@ -130,11 +133,11 @@ def diff(
     if json_output:
         print_json(asdict(found))
     else:
-        click.echo("\n".join(_difference_lines(found)))
+        say(*_difference_lines(found))
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.argument("name", type=StoreName())
 @click.argument("model", type=StoreName())
 @storage_option
@@ -152,7 +155,7 @@ def tag(
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option(
     "--by",
     type=click.Choice(["day", "month", "year", "all"]),
@@ -179,8 +182,8 @@ def compact(
 
 
 @click.command()
-@click.argument("store")
-@click.argument("shards", nargs=-1, required=True)
+@store_argument
+@shards_argument
 @click.option("--message", default="", help="For the log.")
 @limit_options
 @cluster_options
@@ -197,7 +200,14 @@ def forget(
 ) -> None:
     """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
     opened = MomentStore.open(store, storage_options=storage_options)
-    listed = list_shards(shards, storage_options, opened.form.kind)
+    ledger = opened.latest().ledger()
+    listed = list_shards(
+        shards,
+        storage_options,
+        opened.form.kind,
+        counted=lambda url: ledger.find(url) is not None,
+        tell=tell,
+    )
     with running(session) as (cluster, progress):
         after = forget_shards(
             opened,
@@ -212,7 +222,7 @@ def forget(
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
 @click.option(
     "--grace",
@@ -241,9 +251,9 @@ def gc(
         print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
         return
     for heap in garbage:
-        click.echo(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
+        say(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
     would = "would be freed" if dry_run else "freed"
-    click.echo(f"{mebibytes(freed)} {would} in {len(garbage)} places")
+    say(f"{mebibytes(freed)} {would} in {len(garbage)} places")
 
 
 @click.command()
@@ -257,7 +267,7 @@ def demo(folder: str | None, session: Session) -> None:
 
 def _print_version(store: MomentStore, what: str, json_output: bool) -> None:
     if not json_output:
-        click.echo(f"version {store.version}: {what}")
+        say(f"version {store.version}: {what}")
         return
     commit = store.commit
     print_json(

@@ -115,8 +115,9 @@ def _night(
 ) -> NightReport:
     with journal.step("list") as found:
         kind = _kind(config, folder)
-        listed = list_shards(config.shards, config.storage_options, kind, none_is_fine=True)
-        found["shards"] = len(listed)
+        options, told = config.storage_options, list[str]()
+        listed = list_shards(config.shards, options, kind, none_is_fine=True, tell=told.append)
+        found |= {"shards": len(listed), "told": told}
     before = _store(config, folder, listed, cluster, journal, progress)
     if before is None:
         return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
@@ -255,6 +256,7 @@ def _updated(
             section.limits,
             config.storage_options,
             progress,
+            unique=section.unique,
         )
         store = compact_when_many(
             result.store, section.compact_after, cluster, progress, section.compact_by
@@ -267,6 +269,7 @@ def _updated(
             "tokens": result.tokens,
             "outside": result.outside,
             "bad": [error.url for error in result.bad],
+            "copies": [list(pair) for pair in result.copies],
             "version": result.store.version,
         }
     return result

@@ -23,9 +23,11 @@ from streaming_moments.pipelines.options import (
     print_json,
     running,
     storage_option,
+    store_argument,
 )
 from streaming_moments.pipelines.rebase import pilot_of
 from streaming_moments.pipelines.rebase import rebase as rebase_store
+from streaming_moments.pipelines.terminal import say, shown, tell
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.store import MomentStore
 
@@ -53,14 +55,14 @@ def nightly(config: str, json_output: bool) -> int:
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
-        click.echo(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+        say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
     for url, reason in report.bad:
         log.warning("left out", shard=url, reason=reason)
     return report.exit_code
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
 @click.option("--vocabulary-size", type=COUNT, help="Terms at most [as before].")
 @click.option("--core", type=COUNT, help="Core words at most [as before].")
@@ -116,25 +118,33 @@ def rebase(
             }
         )
         return
-    click.echo(
+    say(
         f"version {result.store.version}: {result.shards} shards counted on "
         f"{result.store.basis.n_words:,} new words; fit it by `streaming-moments refit`"
     )
     for url, reason in result.left_out:
-        click.echo(f"left out {url}: {reason}", err=True)
+        tell(f"left out {url}: {reason}")
 
 
 def _logger() -> structlog.stdlib.BoundLogger:
     """A logger of one line an event on standard error, JSON where nobody looks on."""
-    shown: Any = structlog.processors.JSONRenderer(ensure_ascii=False)
+    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
     if sys.stderr.isatty():
-        shown = structlog.dev.ConsoleRenderer()
+        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
     logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
         structlog.PrintLogger(sys.stderr),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            shown,
+            *rendered,
         ],
     )
     return logger
+
+
+def _shown_values(logger: Any, method: str, event: Any) -> Any:
+    """Values as a terminal may show them; JSON escapes them itself."""
+    return {
+        name: shown(value if isinstance(value, str) else repr(value))
+        for name, value in event.items()
+    }

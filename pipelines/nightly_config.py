@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -38,6 +38,7 @@ from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.locks import LONGEST_EXPIRY
 from streaming_moments.storage.shards import Kind, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.urls import require_no_secret, require_no_user
 from streaming_moments.whitening import require_topics
 
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
@@ -66,6 +67,14 @@ def _collected(path: str) -> str:
     return path
 
 
+def _by_urls(require: Callable[[str], None]) -> AfterValidator:
+    def checked(url: str) -> str:
+        require(url)
+        return url
+
+    return AfterValidator(checked)
+
+
 def _tag(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
         raise ValueError(f"{name!r} is the name of a night's model; take another for the tag")
@@ -91,6 +100,8 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+Place = Annotated[str, _by_urls(require_no_secret)]
+ShardUrl = Annotated[str, _by_urls(require_no_user)]
 Number = Annotated[int, Field(ge=0, le=_MOST)]
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -168,6 +179,7 @@ class UpdateSection:
     """How new shards are counted."""
 
     skip_bad_shards: bool = True
+    unique: bool = False
     compact_after: Number = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20
@@ -236,7 +248,7 @@ class GatesSection:
 class ClusterSection:
     """Where it runs, as the options of every command."""
 
-    scheduler: str | None = None
+    scheduler: ShardUrl | None = None
     workers: Number = 0
     memory: Size | None = None
     worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
@@ -281,9 +293,9 @@ class NightlyConfig:
         fsspec options of cloud URLs; never stored.
     """
 
-    store: str
-    shards: Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
-    output: str
+    store: Place
+    shards: Annotated[tuple[ShardUrl, ...], Field(min_length=1), BeforeValidator(_listed)]
+    output: Place
     refit: RefitSection
     create: CreateSection | None = None
     update: UpdateSection = UpdateSection()

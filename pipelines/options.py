@@ -14,8 +14,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from streaming_moments.decompositions import METHODS
+from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.option_types import (
     NUMBER,
@@ -26,9 +28,11 @@ from streaming_moments.pipelines.option_types import (
     HalfLife,
 )
 from streaming_moments.pipelines.progress import StepProgress, step_progress
+from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.urls import require_no_secret, require_no_user
 from streaming_moments.storage.windows import Window
 
 _MOST_NUMBERS = 1000
@@ -91,6 +95,23 @@ class Day(click.ParamType[date]):
             self.fail(f"{value!r} is no day; write for example 2026-11-21", param, ctx)
 
 
+class Url(click.ParamType[str]):
+    """Local paths and URLs without credentials, which are refused before anything is read."""
+
+    name = "url"
+
+    def __init__(self, signed: bool = True) -> None:
+        self._require = require_no_user if signed else require_no_secret
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The URL as it is; one to write to may hold no signature either."""
+        try:
+            self._require(str(value))
+        except InvalidInput as error:
+            self.fail(f"{error}.", param, ctx)
+        return str(value)
+
+
 class JsonObject(click.ParamType[dict[str, Any]]):
     """A JSON object."""
 
@@ -134,10 +155,16 @@ class Session:
     performance_report: str | None = None
 
 
+store_argument = click.argument("store", type=Url(signed=False))
+shards_argument = click.argument("shards", nargs=-1, required=True, type=Url())
+
+
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where to run, given to the command as `session`."""
 
-    @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, tcp://host:8786.")
+    @click.option(
+        "--scheduler", metavar="ADDRESS", type=Url(), help="Dask scheduler, tcp://host:8786."
+    )
     @click.option("--workers", type=NUMBER, default=0, help="Local worker processes, not threads.")
     @click.option(
         "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
@@ -277,20 +304,25 @@ def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
     require_report(session.performance_report)
     timeout = session.worker_timeout.total_seconds()
     place = (session.scheduler, session.workers, session.memory)
-    with connect(*place, worker_timeout=timeout, on_wait=_tell) as cluster:
+    with connect(*place, worker_timeout=timeout, on_wait=tell) as cluster:
         if session.dashboard:
-            _tell(f"dashboard: {dashboard_link(cluster)}")
+            tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
             yield cluster, progress
 
 
-def _tell(line: str) -> None:
-    click.echo(line, err=True)
-
-
 def console() -> Console:
+    """Where tables are printed; nothing in them is markup."""
     # not a terminal: whole lines, so that what is piped is not cut at 80 columns
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    width = None if sys.stdout.isatty() else 160
+    return _PlainConsole(width=width, markup=False, emoji=False)
+
+
+class _PlainConsole(Console):
+    """Every cell and line that it prints is rendered by this one method."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str("\n".join(map(shown, text.split("\n"))), **how)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

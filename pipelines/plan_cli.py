@@ -38,8 +38,10 @@ from streaming_moments.pipelines.options import (
     console,
     json_option,
     print_json,
+    shards_argument,
     storage_option,
 )
+from streaming_moments.pipelines.terminal import tell
 from streaming_moments.pipelines.trial import Reading, try_out
 from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
@@ -85,7 +87,7 @@ class Plan:
 
 
 @click.command()
-@click.argument("shards", nargs=-1, required=True)
+@shards_argument
 @click.option(
     "--vocabulary-size", type=COUNT, default=10_000, show_default=True, help="Terms at most."
 )
@@ -149,7 +151,7 @@ def plan(
     **pilot: Any,
 ) -> None:
     """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
-    listed = list_shards(shards, storage_options, kind)
+    listed = list_shards(shards, storage_options, kind, tell=tell)
     form = ShardFormat(kind, text_column, ids_column, counts_column)
     policy = None
     if not form.holds_ids(listed[0].url):

@@ -13,6 +13,7 @@ from rich.table import Table
 from streaming_moments.pipelines.candidates import Candidate, Selection
 from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.status import Status
+from streaming_moments.pipelines.terminal import shown
 from streaming_moments.pipelines.update import UpdateResult
 from streaming_moments.quality import relevance, top_words, topic_diversity
 from streaming_moments.storage.store import MomentStore
@@ -222,9 +223,10 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
         table.add_column(name, justify="left" if name in ("time", "operation") else "right")
     table.add_column("message", overflow="fold")
     for line in lines:
-        message = line.message
+        # a name must not look like a line of its own
+        message = shown(line.message)
         for url, reason in line.skipped:
-            message += f"\nleft out {url}: {reason}"
+            message += f"\n{shown(f'left out {url}: {reason}')}"
         table.add_row(
             str(line.version),
             line.time,
@@ -251,6 +253,7 @@ def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object
         "counted": result.counted,
         "already": result.already,
         "replaced": result.replaced,
+        "copies": [{"url": url, "content_of": other} for url, other in result.copies],
         "documents": result.documents,
         "tokens": result.tokens,
         "outside": result.outside,

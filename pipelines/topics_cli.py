@@ -18,6 +18,7 @@ from streaming_moments.pipelines.options import (
     print_json,
     running,
     storage_option,
+    store_argument,
     window_options,
     words_option,
 )
@@ -36,6 +37,7 @@ from streaming_moments.pipelines.report import (
 from streaming_moments.pipelines.select import select as select_topics
 from streaming_moments.pipelines.select_plot import plot, require_plot
 from streaming_moments.pipelines.status import since_text
+from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.growth import AddedWords, added_words
 from streaming_moments.storage.lineages import store_for, vocabulary_of
 from streaming_moments.storage.models import model_called
@@ -46,7 +48,7 @@ from streaming_moments.whitening import require_topics
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option("--model", "name", help="Name of the model [the latest].")
 @words_option
 @click.option(
@@ -93,8 +95,8 @@ def topics(
     print_topics(console(), lines, f"model {chosen} of {documents_of(model)}", weight, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):
         since = [word for word, own in later.items() if own == part]
-        click.echo(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
-    click.echo(f"\n{scores_line(model)}")
+        say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
+    say("", f"{scores_line(model)}")
 
 
 def _later(store: MomentStore, name: str, model: TopicModel) -> dict[str, AddedWords]:
@@ -109,7 +111,7 @@ def _later(store: MomentStore, name: str, model: TopicModel) -> dict[str, AddedW
 
 
 @click.command()
-@click.argument("store")
+@store_argument
 @click.option(
     "--topics",
     "numbers",
@@ -180,16 +182,18 @@ def select(
         return
     print_selection(console(), selection)
     if best is None:
-        click.echo(
-            "\ncoherence is missing: the store keeps no co-document counts (create it without "
-            "--no-codocuments)"
+        say(
+            "",
+            "coherence is missing: the store keeps no co-document counts (create it without "
+            "--no-codocuments)",
         )
     else:
         options = "" if method == "joint" else f" --method {method}"
         for name, value in window_as_json(window).items():
             options += "" if value is None else f" --{name.replace('_', '-')} {value}"
-        click.echo(
-            f"\nbest by NPMI: streaming-moments refit {store} --topics {best.n_topics} "
-            f"--alpha0 {best.alpha0:g}{options}"
+        say(
+            "",
+            f"best by NPMI: streaming-moments refit {store} --topics {best.n_topics} "
+            f"--alpha0 {best.alpha0:g}{options}",
         )
-    click.echo(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")
+    say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")

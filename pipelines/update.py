@@ -16,8 +16,9 @@ from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.storage.changes import require_apart
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store import MomentStore
 
@@ -40,6 +41,8 @@ class UpdateResult:
         Shards left out because they cannot be read.
     replaced : int
         Shards counted before with other content, which was taken away.
+    copies : tuple of (str, str)
+        Shards counted now whose content is counted under another name as well, with that name.
     """
 
     store: MomentStore
@@ -50,6 +53,7 @@ class UpdateResult:
     outside: int
     bad: tuple[ShardError, ...]
     replaced: int = 0
+    copies: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def update(
     progress: StepProgress | None = None,
     plan: UpdatePlan | None = None,
     old: Sequence[Shard] | None = None,
+    unique: bool = False,
 ) -> UpdateResult:
     """Count the shards that were not counted before.
 
@@ -109,13 +114,16 @@ def update(
     old : sequence of Shard, optional
         Old content of counted shards that have new content, which replaces it in one commit;
         what a segment holds alone need not be given. With None such shards are an error.
+    unique : bool
+        Whether a shard whose content is counted under another name is a bad one.
 
     Raises
     ------
     BoundExceeded
         The memory budget cannot hold the work, or a sum its integer.
     ShardError, InvalidInput
-        Shards that cannot be read, or changed since they were counted: all of the group.
+        Shards that cannot be read, or changed since they were counted: all of the group. Or one
+        within a folder that is counted, or a folder of a counted one.
     StoreError
         The store cannot be written.
     """
@@ -129,7 +137,7 @@ def update(
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
-        store = replace_changed(strict, changed, old, storage_options)
+        store = replace_changed(strict, changed, old, storage_options, unique)
     # a group is of one day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new, storage_options)
     left_out = {error.url for error in undated}
@@ -138,6 +146,8 @@ def update(
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
     while waiting:
+        if unique:
+            gathering = replace(gathering, unique=result.store.ledger().contents())
         result = _commit_group(result, waiting, gathering, len(compared.new))
     return result
 
@@ -155,6 +165,8 @@ def compare(
     ------
     ShardError
         A counted shard cannot be read.
+    InvalidInput
+        A shard within a counted folder, or a folder of a counted shard.
     """
     ledger = store.ledger()
     known = [(shard, record) for shard in shards if (record := ledger.find(shard.url))]
@@ -173,6 +185,7 @@ def compare(
     )
     counted = {shard.url for shard, _ in known}
     new = tuple(shard for shard in shards if shard.url not in counted)
+    require_apart(ledger, [shard.url for shard in new])
     return Compared(new, len(known) - len(changed), changed)
 
 
@@ -185,13 +198,15 @@ def _commit_group(
     if gathered.segment is None and not gathered.bad:
         return result
     try:
-        return _committed(result, gathered)
-    except ShardsAlreadyCounted as conflict:
+        return _committed(result, gathered, gathering.unique is not None)
+    except (ShardsAlreadyCounted, CopiesCounted) as conflict:
         store = result.store.latest()
-        _require_same(store, gathered, conflict.urls)
-        again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
+        # copies of what another writer has counted are found again as they are read
+        counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
+        _require_same(store, gathered, counted)
+        again = [shard for shard in gathered.shards if shard.url not in counted]
         waiting.extendleft(PartAddress(shard) for shard in reversed(again))
-        result = replace(result, store=store, already=result.already + len(conflict.urls))
+        result = replace(result, store=store, already=result.already + len(counted))
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=()))
 
@@ -222,7 +237,7 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     )
 
 
-def _committed(result: UpdateResult, gathered: Gathered) -> UpdateResult:
+def _committed(result: UpdateResult, gathered: Gathered, unique: bool = False) -> UpdateResult:
     bad, segment = gathered.bad, gathered.segment
     if segment is None and not bad:
         return result
@@ -232,12 +247,14 @@ def _committed(result: UpdateResult, gathered: Gathered) -> UpdateResult:
     if bad:
         message += f", {len(bad)} bad shards left out"
     skipped = [(error.url, error.reason) for error in bad]
+    store = result.store.append(segment, message, skipped, unique)
     return replace(
         result,
-        store=result.store.append(segment, message, skipped),
+        store=store,
         counted=result.counted + len(records),
         documents=result.documents + documents,
         tokens=result.tokens + sum(record.tokens for record in records),
         outside=result.outside + sum(record.outside for record in records),
         bad=(*result.bad, *bad),
+        copies=(*result.copies, *(store.ledger().copies(records) if records else ())),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from streaming_moments.basis import Basis
@@ -20,7 +20,12 @@ from streaming_moments.storage.format import StoreFormat, write_format
 from streaming_moments.storage.foundations import write_basis, write_vocabulary
 from streaming_moments.storage.garbage import Uncommitted
 from streaming_moments.storage.layout import require_name
-from streaming_moments.storage.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.ledger import (
+    CopiesCounted,
+    Ledger,
+    ShardRecord,
+    ShardsAlreadyCounted,
+)
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.versions import (
@@ -30,6 +35,8 @@ from streaming_moments.storage.versions import (
     SegmentReference,
 )
 from streaming_moments.vocabulary import Vocabulary
+
+_SHOWN = 5
 
 
 def create_files(
@@ -90,6 +97,8 @@ class Recount:
         Segments of the version that it shall have no longer, as `segments_of` finds them.
     skipped : tuple of (str, str)
         URLs of shards left out, each with the reason.
+    unique : bool
+        Whether to refuse shards whose content is counted under other names.
     """
 
     operation: str
@@ -98,6 +107,7 @@ class Recount:
     removed: tuple[Segment, ...] = ()
     dropped: tuple[SegmentReference, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    unique: bool = False
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -143,7 +153,10 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     ShardsAlreadyCounted
         The ledger holds shards that are added and not taken away.
     InvalidInput
-        The ledger does not hold a shard that is taken away, or holds it with other content.
+        The ledger does not hold a shard that is taken away, or holds it with other content; or
+        holds a folder of a shard that is added, or a shard within it.
+    CopiesCounted
+        The contents of added shards are counted under other names, and are to be unique.
     StoreError
         The commit has not a segment that is dropped.
     BoundExceeded
@@ -157,12 +170,17 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
         require_counted(ledger, record)
     _require_eras(head, recount.removed, ledger)
     away = {record.url for record in taken}
-    urls = [record.url for segment in recount.added for record in segment.shards]
+    added = [record for segment in recount.added for record in segment.shards]
+    urls = [record.url for record in added]
     if len(away) < len(taken) or len(set(urls)) < len(urls):
         raise InvalidInput("a shard is given twice in one commit; give each shard once")
     already = tuple(url for url in ledger.counted(urls) if url not in away)
     if already:
         raise ShardsAlreadyCounted(already)
+    require_apart(ledger, urls, away)
+    copies = ledger.copies(added, away) if recount.unique else ()
+    if copies:
+        raise CopiesCounted(copies)
     segments = (*kept, *recount.references)
     require_bound(segments)
     return head.successor(
@@ -232,6 +250,37 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
     for url in urls:
         if url not in counted:
             raise InvalidInput(_not_counted(url))
+
+
+def require_apart(ledger: Ledger, urls: Sequence[str], away: Set[str] = frozenset()) -> None:
+    """Refuse shards within a counted folder, and folders of a counted shard.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the version.
+    urls : sequence of str
+        Of shards to be counted.
+    away : set of str
+        Counted shards that are taken away in the same commit.
+
+    Raises
+    ------
+    InvalidInput
+        Names the first few.
+    """
+    found = [(url, other) for url, other in ledger.overlaps(urls) if other not in away]
+    if found:
+        lines = "; ".join(
+            f"{url} {'lies within' if other.endswith('/') and url.startswith(other) else 'holds'} "
+            f"{other}, which is counted"
+            for url, other in found[:_SHOWN]
+        )
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise InvalidInput(
+            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget` what "
+            "is counted first"
+        )
 
 
 def require_counted(ledger: Ledger, record: ShardRecord) -> None:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.documents import DEFAULT_LIMITS
-from streaming_moments.storage.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.filesystems import shard_errors
 from streaming_moments.storage.lines import read_lines
-from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
 
 _ROWS = 65_536
 _DAY_CHARACTERS = 10
@@ -58,8 +58,8 @@ def days_of(
     if source.column is None:
         return source.in_url(shard.url)
     kind = form.kind_of(shard.url)
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
         if kind == "parquet":
             found = list(_parquet_days(fs, path, shard.url, source.column))
         elif kind == "jsonl":

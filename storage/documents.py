@@ -14,10 +14,10 @@ from typing import TypeVar
 import fsspec
 import pyarrow as pa
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import InvalidInput, ShardError, printable
 from streaming_moments.storage import parquet
 from streaming_moments.storage.counting import encoded
-from streaming_moments.storage.filesystems import files_under, open_file_system, shard_errors
+from streaming_moments.storage.filesystems import files_under, shard_errors
 from streaming_moments.storage.id_chunks import (
     IdChunk,
     IdDocument,
@@ -37,7 +37,8 @@ from streaming_moments.storage.lines import (
     read_lines,
     refuse_long,
 )
-from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
+from streaming_moments.storage.urls import shard_name
 
 _Document = TypeVar("_Document")
 _Chunk = TypeVar("_Chunk")
@@ -107,8 +108,8 @@ def text_chunks(
     kind = form.kind_of(shard.url)
     if form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds token ids; give shards of texts")
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
         if kind == "parquet":
             chunks = _parquet_texts(fs, path, shard.url, form.text_column, limits, start)
         else:
@@ -150,8 +151,8 @@ def id_chunks(
     """Token ids from a position on, in chunks, each with the position after it; as `read_ids`."""
     if not form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds texts; name the column of token ids by --ids-column")
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
         if form.kind_of(shard.url) == "parquet":
             chunks = _parquet_ids(fs, path, shard.url, form, limits, start)
         else:
@@ -253,7 +254,7 @@ def _files(
 ) -> Iterator[tuple[str, int, Position]]:
     states = islice(files_under(fs, path, url), start.passed, None)
     for passed, state in enumerate(states, start=start.passed + 1):
-        name = f"file {state.path[len(path) :].lstrip('/')}"
+        name = f"file {printable(shard_name(state.path[len(path) :].lstrip('/')))}"
         content = b""
         try:
             with shard_errors(url, storage_options):

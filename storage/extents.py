@@ -7,9 +7,15 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streaming_moments.storage.filesystems import open_file_system, shard_errors
+from streaming_moments.storage.filesystems import shard_errors
 from streaming_moments.storage.lines import Position
-from streaming_moments.storage.shards import Shard, ShardFormat, compression_of, files_of
+from streaming_moments.storage.shards import (
+    Shard,
+    ShardFormat,
+    compression_of,
+    files_of,
+    open_shard,
+)
 
 _BLOCK_BYTES = 1 << 16
 
@@ -43,12 +49,12 @@ def share_before(
     >>> share_before(Shard("memory:///extents/a.txt", 8), ShardFormat(), Position(1, 4))
     0.5
     """
-    with shard_errors(shard.url, storage_options):
+    with shard_errors(shard.source, storage_options):
         kind = form.kind_of(shard.url)
         if kind == "directory":
             before = files_of(shard, storage_options)[: place.passed]
             return sum(state.size for state in before) / max(shard.size, 1)
-        fs, path = open_file_system(shard.url, storage_options)
+        fs, path = open_shard(shard, storage_options)
         with fs.open(path, "rb") as stored:
             if kind == "parquet":
                 rows = int(pq.ParquetFile(stored).metadata.num_rows)

@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import fsspec
 import pyarrow as pa
@@ -15,6 +15,12 @@ from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.urls import (
+    is_signed,
+    require_no_user,
+    shard_name,
+    without_secrets,
+)
 
 _SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message
 
@@ -26,7 +32,7 @@ class FileState:
     Parameters
     ----------
     path : str
-        Path within the file system.
+        Path within the file system; of a presigned URL all of it, so it is never shown.
     size : int
         Size as stored, in bytes.
     etag : str, optional
@@ -35,7 +41,7 @@ class FileState:
         Time of the last change as the storage writes it; empty where it has none.
     """
 
-    path: str
+    path: str = field(repr=False)
     size: int
     etag: str | None
     modified: str
@@ -77,18 +83,22 @@ def open_file_system(
     ------
     ShardError
         A protocol that is not known, or whose package is not installed.
+    InvalidInput
+        A user name or a password in the URL.
     """
+    require_no_user(url)
     if get_protocol(url) in ("file", "local"):
         return fsspec.filesystem("file"), os.path.abspath(strip_protocol(url))
     if "::" in url:
-        raise ShardError(url, "chains file systems; give the URL of the file itself")
+        raise ShardError(shard_name(url), "chains file systems; give the URL of the file itself")
     # Without listings an instance holds nothing that ages, and a new client costs 0.3 s a shard.
     options = {**(storage_options or {}), "use_listings_cache": False}
     try:
         return url_to_fs(url, **options)  # type: ignore[no-any-return]
     except (ImportError, ValueError) as error:
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
-        raise ShardError(url, f"{reason} and that its package is installed") from error
+        failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
+        _raise_from(error, url, failure)
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
@@ -97,7 +107,7 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
     Examples
     --------
     >>> state_from_info("corpus/a.txt", {"size": 4, "ETag": '"d41d"', "LastModified": 2026})
-    FileState(path='corpus/a.txt', size=4, etag='d41d', modified='2026')
+    FileState(size=4, etag='d41d', modified='2026')
     """
     etag = info.get("ETag") or info.get("md5Hash") or info.get("etag")
     times = ("mtime", "LastModified", "last_modified", "updated", "created")
@@ -110,6 +120,8 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
     """Turn what the system, Arrow and the object stores raise into a ShardError.
 
+    The error says the name of the shard; of a presigned URL it has no cause, which would show it.
+
     Examples
     --------
     >>> with shard_errors("/corpus/a.txt"):
@@ -118,15 +130,31 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
         ...
     streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the URL
     """
+    name = shard_name(url)
     try:
         yield
     except FileNotFoundError as error:
-        raise ShardError(url, "does not exist; check the URL") from error
+        _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
-        raise ShardError(url, "may not be read; check permissions and credentials") from error
+        reason = "may not be read; check permissions and credentials"
+        _raise_from(error, url, ShardError(name, reason))
     except storage_errors() as error:
         reason = f"cannot be read ({one_line(error, storage_options)})"
-        raise ShardError(url, f"{reason}; check that it is whole and can be reached") from error
+        failure = ShardError(name, f"{reason}; check that it is whole and can be reached")
+        _raise_from(error, url, failure)
+
+
+def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
+    """Raise a failure whose chain can leave a worker, and shows nothing that is signed."""
+    cause: Exception | None = error
+    if url.lower().startswith(("http://", "https://")):
+        # the client's errors hold the request: it cannot be pickled, and has the whole URL
+        error.__cause__ = error.__context__ = None
+        cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
+    try:
+        raise failure from cause
+    finally:
+        failure.__context__ = None
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
@@ -146,7 +174,7 @@ def storage_errors() -> tuple[type[Exception], ...]:
 
 
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
-    """First line of an error's text, with the values of storage options blotted out.
+    """First line of an error's text, with storage options and secrets of URLs blotted out.
 
     Examples
     --------
@@ -157,7 +185,7 @@ def one_line(error: Exception, storage_options: Mapping[str, object] | None = No
     line = lines[0] if lines else type(error).__name__
     for secret in _texts(storage_options or {}):
         line = line.replace(secret, "***")
-    return line[:200]
+    return without_secrets(line)[:200]
 
 
 def _texts(options: Mapping[str, object]) -> Iterator[str]:

@@ -12,14 +12,14 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 import fsspec
 from fsspec.implementations.memory import MemoryFile
 
-from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage import local_files
 from streaming_moments.storage.filesystems import one_line, open_file_system
+from streaming_moments.storage.urls import require_no_secret
 
 # Object stores whose fsspec clients honour mode="create" by a conditional put.
 _CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
@@ -85,10 +85,12 @@ class Folder:
         Raises
         ------
         StoreError
-            A password in the URL, or a protocol that is not known or not installed.
+            Credentials in the URL, or a protocol that is not known or not installed.
         """
-        if "://" in url and urlsplit(url).password is not None:
-            raise StoreError("the URL holds a password; give credentials in the storage options")
+        try:
+            require_no_secret(url)
+        except InvalidInput as error:
+            raise StoreError(str(error)) from error
         folder = cls(url.rstrip("/") or url, storage_options)
         return cls(folder._path, storage_options) if folder.is_local else folder
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import SHARDS, segment_folder
 from streaming_moments.storage.manifests import require_file, segment_manifests
+from streaming_moments.storage.urls import shard_name
 from streaming_moments.storage.versions import SegmentReference
 
 _SCHEMA = pa.schema(
@@ -29,6 +31,10 @@ _SCHEMA = pa.schema(
     ]
 )
 _SHOWN = 5
+_HTTP = "(?i)^https?://"
+# MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
+# servers make them of size and time, and Azure of the time.
+_OF_CONTENT = re.compile(r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-\d+)?|[A-Za-z0-9+/]{22}==)")
 
 
 class ShardsAlreadyCounted(StoreError):
@@ -51,6 +57,41 @@ class ShardsAlreadyCounted(StoreError):
             f"{len(self.urls)} shards are counted already: {shown}{more}; "
             "gather the statistics again without them"
         )
+
+
+class CopiesCounted(StoreError):
+    """Shards have the content of others that are counted under other names.
+
+    Parameters
+    ----------
+    pairs : tuple of (str, str)
+        A shard, and the counted one of the same content.
+    """
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def __str__(self) -> str:
+        shown = "; ".join(f"{url} {copy_of(other)}" for url, other in self.pairs[:_SHOWN])
+        more = f"; and {len(self.pairs) - _SHOWN} more" if len(self.pairs) > _SHOWN else ""
+        return f"{shown}{more}"
+
+
+def copy_of(other: str) -> str:
+    """Why a shard is not counted beside another of the same content, with the remedy."""
+    return f"has the content that is counted as {other}; leave it out, or count it without --unique"
+
+
+def tells_content(mark: str) -> bool:
+    """Whether two shards of one fingerprint and size have the same content, whatever their URLs.
+
+    Examples
+    --------
+    >>> tells_content("etag:d41d8cd98f00b204e9800998ecf8427e"), tells_content("etag:65f1a2b3-1f4")
+    (True, False)
+    """
+    return _OF_CONTENT.fullmatch(mark) is not None
 
 
 @dataclass(frozen=True)
@@ -108,7 +149,7 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Table of the records in a Parquet file.
+    """Table of the records in a Parquet file, under the names that `shard_name` gives today.
 
     Raises
     ------
@@ -116,9 +157,14 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
         The file is no such table.
     """
     try:
-        return pq.read_table(pa.BufferReader(content)).select(_SCHEMA.names).cast(_SCHEMA)
+        table = pq.read_table(pa.BufferReader(content)).select(_SCHEMA.names).cast(_SCHEMA)
     except (pa.ArrowException, KeyError) as error:
         raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
+    # earlier versions of the package kept signatures, and hosts as they were spelled
+    if pc.any(pc.match_substring_regex(table["url"], _HTTP)).as_py():
+        names = [shard_name(url) for url in table["url"].to_pylist()]
+        table = table.set_column(0, _SCHEMA.field("url"), pa.array(names, pa.string()))
+    return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +224,55 @@ class Ledger:
         counted = self._table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
         return tuple(url for url in urls if url in found)
+
+    def copies(
+        self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
+    ) -> tuple[tuple[str, str], ...]:
+        """Of some records those whose content is counted under another name, with that name.
+
+        Only marks of content of one kind are compared, and sizes. Of several records of the same
+        content, all but the first are copies of it. Counted shards that are `away` do not count.
+        """
+        telling = [record for record in records if tells_content(record.fingerprint)]
+        marks = pa.array([record.fingerprint for record in telling], pa.string())
+        alike = self._table.filter(pc.is_in(self._table["fingerprint"], marks))
+        first: dict[tuple[str, int], str] = {}
+        given = away | {record.url for record in telling}
+        columns = (alike[name].to_pylist() for name in ("url", "fingerprint", "size"))
+        for url, mark, size in zip(*columns, strict=True):
+            if url not in given:
+                first.setdefault((mark, size), url)
+        found = []
+        for record in telling:
+            other = first.setdefault((record.fingerprint, record.size), record.url)
+            if other != record.url:
+                found.append((record.url, other))
+        return tuple(found)
+
+    def contents(self) -> dict[tuple[str, int], str]:
+        """URL of the first shard of each content that a fingerprint tells, by that and the size."""
+        columns = (self._table[name].to_pylist() for name in ("fingerprint", "size", "url"))
+        first: dict[tuple[str, int], str] = {}
+        for mark, size, url in zip(*columns, strict=True):
+            if tells_content(mark):
+                first.setdefault((mark, size), url)
+        return first
+
+    def overlaps(self, urls: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Of some URLs those within a counted folder, or folders of a counted shard, with that."""
+        counted = self._table["url"]
+        folders = set(counted.filter(pc.ends_with(counted, "/")).to_pylist())
+        found = []
+        for url in urls:
+            above = url.rstrip("/")
+            while folders and "/" in above:
+                above = above.rpartition("/")[0]
+                if f"{above}/" in folders:
+                    found.append((url, f"{above}/"))
+            if url.endswith("/"):
+                within = counted.filter(pc.starts_with(counted, url)).to_pylist()
+                found += [(url, other) for other in within if other != url]
+        return tuple(found)
 
     def repeated(self) -> tuple[str, ...]:
         """URLs that are counted more than once; there must be none."""

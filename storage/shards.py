@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import fsspec
-from fsspec.utils import get_protocol
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.filesystems import (
@@ -21,6 +19,8 @@ from streaming_moments.storage.filesystems import (
     shard_errors,
     state_from_info,
 )
+from streaming_moments.storage.patterns import matches, url_of
+from streaming_moments.storage.urls import is_utf8, require_no_user, shard_name
 
 Kind = Literal["parquet", "text", "directory", "jsonl", "lda-c"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -149,16 +149,24 @@ class Shard:
     Parameters
     ----------
     url : str
-        Absolute path of a local file, else a URL with its protocol; a folder ends in "/".
+        Its name: absolute path of a local file, else a URL with its protocol; a folder ends in "/".
     size : int
         Size as stored, in bytes; of a folder, of all its files.
     etag : str, optional
         The storage's own mark of the content; None where it has none, and for folders.
+    read_at : str
+        Where it is read if that is not its name, such as a presigned URL; never shown or kept.
     """
 
     url: str
     size: int
     etag: str | None = None
+    read_at: str = field(default="", repr=False, compare=False)
+
+    @property
+    def source(self) -> str:
+        """Where it is read."""
+        return self.read_at or self.url
 
 
 class _NothingMatches(ShardError):
@@ -170,8 +178,12 @@ def list_shards(
     storage_options: Mapping[str, object] | None = None,
     kind: str | None = None,
     none_is_fine: bool = False,
+    counted: Callable[[str], bool] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> list[Shard]:
     """Shards that URLs and patterns name, by URL, each once.
+
+    A text that is the name of something is that name, whatever it would match as a pattern.
 
     A folder stands for the shard files in it and below; without any it is one shard of texts. A
     folder of both is refused, as it cannot be told whether the texts are documents.
@@ -188,13 +200,18 @@ def list_shards(
         other takes all the files of a folder, whatever their suffix.
     none_is_fine : bool
         Whether a pattern may match nothing.
+    counted : callable, optional
+        Whether a name is in a ledger: then it is no pattern, even if nothing lies there any more.
+    tell : callable, optional
+        Called with a line where a name would match others as a pattern.
 
     Raises
     ------
     ShardError
         One URL that names nothing, or cannot be listed.
     InvalidInput
-        Several such URLs, named together, or none at all.
+        Several such URLs, named together, or none at all; a user name or password in a URL,
+        before any is listed.
 
     Examples
     --------
@@ -207,11 +224,15 @@ def list_shards(
         raise InvalidInput("no shards to list; give a list of at least one URL or pattern")
     if kind is not None:
         _require_kind(kind)
+    for url in urls:
+        require_no_user(url)
     shards: dict[str, Shard] = {}
     problems: list[ShardError] = []
     for url in dict.fromkeys(urls):
         try:
-            shards.update({shard.url: shard for shard in _expand(url, storage_options, kind)})
+            found = _expand(url, storage_options, kind, counted, tell)
+            # a name that is not UTF-8 is written like another's, but is none
+            shards |= {s.url if is_utf8(s.source) else s.source: s for s in found}
         except _NothingMatches as error:
             problems += [] if none_is_fine else [error]
         except ShardError as error:
@@ -247,8 +268,8 @@ def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = Non
     """
     if not shard.url.endswith("/") and shard.etag is not None:
         return f"etag:{shard.etag}"
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
         if not shard.url.endswith("/"):
             return _content_mark(fs, file_state(fs, path))
         digest = hashlib.sha256()
@@ -256,6 +277,21 @@ def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = Non
             name = state.path[len(path) :].lstrip("/")
             digest.update(f"{name}\0{_content_mark(fs, state)}\n".encode(errors="surrogateescape"))
         return f"sha256:{digest.hexdigest()}"
+
+
+def open_shard(
+    shard: Shard, storage_options: Mapping[str, object] | None = None
+) -> tuple[fsspec.AbstractFileSystem, str]:
+    """File system of a shard, and the path within; other errors as `open_file_system`.
+
+    Raises
+    ------
+    ShardError
+        The name of the file, or of a folder above it, is not UTF-8: no ledger could hold it.
+    """
+    if not is_utf8(shard.source):
+        raise ShardError(shard.url, "has a name that is not UTF-8; rename it")
+    return open_file_system(shard.source, storage_options)
 
 
 def files_of(
@@ -268,8 +304,8 @@ def files_of(
     ShardError
         The shard is gone or cannot be listed.
     """
-    with shard_errors(shard.url, storage_options):
-        fs, path = open_file_system(shard.url, storage_options)
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
         if shard.url.endswith("/"):
             return tuple(files_under(fs, path, shard.url))
         return (file_state(fs, path),)
@@ -315,67 +351,58 @@ def _content_mark(fs: fsspec.AbstractFileSystem, state: FileState) -> str:
 
 
 def _expand(
-    url: str, storage_options: Mapping[str, object] | None, kind: str | None
+    url: str,
+    storage_options: Mapping[str, object] | None,
+    kind: str | None,
+    counted: Callable[[str], bool] | None,
+    tell: Callable[[str], None] | None,
 ) -> list[Shard]:
+    name = shard_name(url)
     with shard_errors(url, storage_options):
         fs, path = open_file_system(url, storage_options)
-        infos = _matches(fs, path, url)
+        infos = matches(fs, path, url, counted, tell)
         files = [info for info in infos if info["type"] == "file"]
         if files:
             return [_shard(fs, state_from_info(info["name"], info)) for info in files]
         folders = [info["name"].rstrip("/") for info in infos if info["type"] == "directory"]
         if not folders:
             if infos:
-                raise ShardError(url, "is neither a file nor a folder; check the URL")
-            raise _NothingMatches(url, "matches nothing; check the URL")
+                raise ShardError(name, "is neither a file nor a folder; check the URL")
+            raise _NothingMatches(name, "matches nothing; check the URL")
         return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
 
 
-def _matches(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[dict[str, Any]]:
-    # A question mark begins the query of an http URL, and is no pattern there.
-    magic = "*[" if get_protocol(url) in ("http", "https") else "*?["
-    if any(sign in path for sign in magic):
-        pattern = path + "/" if url.endswith("/") else path
-        dotted = pattern.rstrip("/").rsplit("/", 1)[-1].startswith(".")
-        found = [
-            fs.info(name) if info.get("islink") else info
-            for name, info in fs.glob(pattern, detail=True).items()
-            if dotted or not name.rstrip("/").rsplit("/", 1)[-1].startswith(".")
-        ]
-        if found or not fs.exists(path):
-            return found
-    return [fs.info(path)]
-
-
 def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> list[Shard]:
-    url = _url(fs, path) + "/"
-    states = files_under(fs, path, url)
+    url = url_of(fs, path) + "/"
+    name = shard_name(url)
+    states = files_under(fs, path, name)
     if not states:
-        raise ShardError(url, "holds no files; check the URL")
+        raise ShardError(name, "holds no files; check the URL")
     if kind is None:
         chosen = [s for s in states if _kind_by_suffix(s.path) not in (None, "text")]
         texts = [s.path for s in states if _kind_by_suffix(s.path) == "text"]
         if chosen and texts:
             # a README beside the shards, or documents: only the user knows
             raise ShardError(
-                url,
+                name,
                 f"holds {len(chosen)} shard files and {len(texts)} files of text, such as "
-                f"{texts[0]}; give patterns that name the shards, such as {url}*.parquet",
+                f"{shard_name(texts[0])}; give patterns that name the shards, such as "
+                f"{name}*.parquet",
             )
     else:
         chosen = [] if kind == "directory" else states
     if chosen:
         return [_shard(fs, state) for state in chosen]
-    return [Shard(url, sum(state.size for state in states))]
+    return [_named(url, sum(state.size for state in states))]
 
 
 def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
-    return Shard(_url(fs, state.path), state.size, state.etag)
+    return _named(url_of(fs, state.path), state.size, state.etag)
 
 
-def _url(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
-    return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
+def _named(url: str, size: int, etag: str | None = None) -> Shard:
+    name = shard_name(url)
+    return Shard(name, size, etag, "" if name == url else url)
 
 
 def _overlaps(listed: Sequence[Shard]) -> Iterator[ShardError]:

@@ -262,7 +262,11 @@ class MomentStore:
         return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(
-        self, segment: Segment | None, message: str = "", skipped: Sequence[tuple[str, str]] = ()
+        self,
+        segment: Segment | None,
+        message: str = "",
+        skipped: Sequence[tuple[str, str]] = (),
+        unique: bool = False,
     ) -> MomentStore:
         """Commit a sealed segment on top of the latest version.
 
@@ -274,12 +278,16 @@ class MomentStore:
             For the log.
         skipped : sequence of (str, str)
             URLs of shards left out, each with the reason.
+        unique : bool
+            Whether to refuse shards whose content is counted under other names.
 
         Raises
         ------
         ShardsAlreadyCounted
             Shards of the segment are counted already, maybe meanwhile by another writer: gather
             the statistics again without them.
+        CopiesCounted
+            The contents of shards are counted under other names, and are to be unique.
         ForeignStatistics
             A segment of another basis.
         BoundExceeded
@@ -289,14 +297,14 @@ class MomentStore:
         StoreError
             Nothing is written, and why.
         InvalidInput
-            Neither a shard nor a skipped one.
+            Neither a shard nor a skipped one; or a shard within a counted one, or around it.
         """
         left_out = tuple(skipped)
         if segment is None or not segment.shards:
             if not left_out:
                 raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
             return self.extended(lambda head: head.successor("append", message, skipped=left_out))
-        recount = Recount("append", message, added=(segment,), skipped=left_out)
+        recount = Recount("append", message, added=(segment,), skipped=left_out, unique=unique)
 
         def change(head: Commit) -> Commit:
             return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))

@@ -40,7 +40,7 @@ class ShardError(StreamingMomentsError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.url}: {self.reason}"
+        return f"{printable(self.url)}: {self.reason}"
 
 
 class StoreError(StreamingMomentsError):
@@ -50,3 +50,18 @@ class StoreError(StreamingMomentsError):
 def short(fingerprint: str) -> str:
     """The first 12 digits of a fingerprint, as messages show it."""
     return fingerprint[:12] or "(none)"
+
+
+def printable(text: str) -> str:
+    r"""A text as a terminal may show it: control characters, and what else has no shape, escaped.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mété\nERROR"))
+    \x1b[31mété\nERROR
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )

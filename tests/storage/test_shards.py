@@ -145,6 +145,98 @@ def test_a_name_with_pattern_signs_is_found_as_it_is(tmp_path: Path) -> None:
     assert urls(list_shards([str(path)])) == [str(path)]
 
 
+@pytest.fixture(params=["local", "memory", "s3"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Iterator[tuple]:
+    """A folder's URL, and storage options."""
+    if request.param != "s3":
+        yield (str(tmp_path) if request.param == "local" else memory), None
+        return
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "k", "secret": "very-secret", "endpoint_url": f"http://{host}:{port}"}
+    bucket = uuid.uuid4().hex  # all servers of a process have the same buckets
+    fsspec.filesystem("s3", **options).mkdir(bucket)
+    yield f"s3://{bucket}/g", options
+    server.stop()
+
+
+@pytest.mark.parametrize("name", ["a[1].txt", "a?.txt", "a*.txt", "[a]1.txt"])
+def test_a_name_comes_before_what_it_matches_as_a_pattern(
+    anywhere: tuple[str, dict[str, str] | None], name: str
+) -> None:
+    folder, options = anywhere
+    fs, path = fsspec.url_to_fs(folder, **(options or {}))
+    for other in (name, "a1.txt"):
+        fs.pipe(f"{path}/{other}", b"law")
+    told: list[str] = []
+    [shard] = list_shards([f"{folder}/{name}"], options, tell=told.append)
+    assert shard.url.endswith(f"/{name}")
+    assert len(told) == 1
+    assert f"{name} is taken as a name; as a pattern it would match 1 others" in told[0]
+    assert "a1.txt" in told[0]
+    both = list_shards([f"{folder}/a1.txt", f"{folder}/{name}"], options)
+    assert len(both) == 2
+    assert [state.size for state in files_of(shard, options)] == [3]
+    fs.rm_file(f"{path}/{name}")
+    [matched] = list_shards([f"{folder}/{name}"], options, tell=told.append)
+    assert matched.url.endswith("/a1.txt")
+    assert len(told) == 1
+    with pytest.raises(ShardError, match="does not exist"):
+        list_shards([f"{folder}/{name}"], options, counted=lambda url: url == shard.url)
+
+
+def test_a_folder_with_pattern_signs_is_that_folder(tmp_path: Path) -> None:
+    for name in ("t[1]/a.txt", "t1/b.txt"):
+        write(tmp_path / name)
+    assert urls(list_shards([f"{tmp_path}/t[1]"])) == [f"{tmp_path}/t[1]/"]
+    assert urls(list_shards([f"{tmp_path}/t[1]/*.txt"])) == [f"{tmp_path}/t[1]/a.txt"]
+
+
+@pytest.mark.parametrize("pattern", ["x.txt/*", "[x]" * 90, "a\0*"])
+def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
+    write(tmp_path / "x.txt")
+    assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True) == []
+    with pytest.raises(ShardError, match="is no pattern"):
+        list_shards([f"{tmp_path}/x**t"])
+
+
+def test_a_name_that_is_not_utf_8_is_a_bad_shard_among_good_ones(tmp_path: Path) -> None:
+    good = write(tmp_path / "a.txt")
+    os.link(good, os.fsencode(tmp_path) + b"/caf\xe9.txt")
+    write(tmp_path / "caf\\xe9.txt")
+    for text in (str(tmp_path / "*.txt"), str(tmp_path)):
+        listed = list_shards([text], kind="text")
+        assert urls(listed) == [str(good), *[f"{tmp_path}/caf\\xe9.txt"] * 2]
+        for shard in listed:
+            bad = not shard.source.isprintable()
+            for look in (fingerprint, files_of):
+                if bad:
+                    with pytest.raises(ShardError, match="name that is not UTF-8; rename it"):
+                        look(shard)
+                else:
+                    look(shard)
+        assert sum(not shard.source.isprintable() for shard in listed) == 1
+    [named] = list_shards([os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")])
+    assert named.url == f"{tmp_path}/caf\\xe9.txt"
+
+
+def test_a_folder_of_texts_may_have_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "a.txt")
+    os.link(tmp_path / "t" / "a.txt", os.fsencode(tmp_path) + b"/t/caf\xe9.txt")
+    [shard] = list_shards([f"{tmp_path}/t"])
+    assert shard == Shard(f"{tmp_path}/t/", 24)
+    assert fingerprint(shard).startswith("sha256:")
+
+
+@pytest.mark.parametrize("url", ["http://me:hushhush@host/a.txt", "s3://hushhush@bucket/*"])
+def test_users_in_urls_are_refused_before_any_is_listed(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidInput, match="give credentials in the storage options") as caught:
+        list_shards([f"{tmp_path}/absent.txt", url])
+    assert "hushhush" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_a_folder_of_shards_stands_for_them(tmp_path: Path, slash: str) -> None:
     for name in ("p/a.parquet", "p/q/b.jsonl.gz", "p/readme", "p/.hidden/c.parquet"):

@@ -1,0 +1,173 @@
+"""URLs: the name by which a shard is known, and the secrets that no URL may hold."""
+
+from __future__ import annotations
+
+import re
+
+from streaming_moments.errors import InvalidInput
+
+# Parameters of signed requests, by the one that is always among them.
+_SIGNATURES = {
+    # Azure's shared access signatures, of an account, a container or a user
+    "sig": re.compile(
+        "sig|se|sp|sv|sr|st|ss|srt|spr|sip|ses|sdd|si|skoid|sktid|skt|ske|sks|skv|saoid|suoid|scid"
+    ),
+    # S3 and Google in their second versions, CloudFront, Alibaba
+    "Signature": re.compile(
+        "Signature|Expires|AWSAccessKeyId|GoogleAccessId|OSSAccessKeyId|Key-Pair-Id|Policy|"
+        "Hash-Algorithm|security-token"
+    ),
+}
+_PREFIXES = ("x-amz-", "x-goog-", "x-oss-")
+# What services take as a key to a whole account or folder.
+_KEY = re.compile(
+    "(?:access_|auth_)?token|sas|pass(?:word|wd)|pwd|(?:client_)?secret(?:_key)?|"
+    "(?:access|account)_key|api[_-]?key",
+    re.I,
+)
+_USER = re.compile(r"://[^/?#]*@")
+_CONTAINER = re.compile(r"(?:abfss?|wasbs?|az|adl)://[^/?#@:]+@[^/?#@]+(?:[/?#].*)?", re.I | re.S)
+_HTTP = re.compile(r"https?://(?:\[[^\]/?#@]*\]|[^/?#:@\[\]]*)(?::\d*)?(?:[/?#].*)?", re.I | re.S)
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_HIDDEN = re.compile(
+    r"(?P<name>[?&](?:x-(?:amz|goog|oss)-[\w-]+|sig|signature|policy|security-token|"
+    rf"AWSAccessKeyId|GoogleAccessId|OSSAccessKeyId|{_KEY.pattern})=)[^&#\s'\")>\]]+",
+    re.I,
+)
+_USER_IN_TEXT = re.compile(r"://[^/?#\s]*@")
+
+
+def shard_name(url: str) -> str:
+    r"""Name by which the ledger knows what lies at a URL, whoever signed for it and whenever.
+
+    Of http URLs the host is in lower case, and the default port, the fragment and the parameters
+    of signatures are gone. Bytes of a local name that are not UTF-8 are written as `\xe9`.
+
+    Parameters
+    ----------
+    url : str
+        Absolute path of a local file, else a URL.
+
+    Examples
+    --------
+    >>> shard_name("https://Bucket.S3.amazonaws.com:443/a.txt?X-Amz-Signature=7f&versionId=3")
+    'https://bucket.s3.amazonaws.com/a.txt?versionId=3'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme.lower() not in _DEFAULT_PORTS:
+        return _NOT_UTF8.sub(_escaped, url)
+    place, mark, query = rest.partition("#")[0].partition("?")
+    host, slash, path = place.partition("/")
+    host = host.lower().removesuffix(f":{_DEFAULT_PORTS[scheme.lower()]}")
+    kept = _unsigned(query)
+    return f"{scheme.lower()}://{host}{slash}{path}{mark if kept else ''}{kept}"
+
+
+def is_utf8(url: str) -> bool:
+    r"""Whether a URL can be written as UTF-8, which names on a local disk need not be.
+
+    Examples
+    --------
+    >>> is_utf8("/corpus/\u00e9t\u00e9.txt"), is_utf8("/corpus/\udce9t\udce9.txt")
+    (True, False)
+    """
+    return not _NOT_UTF8.search(url)
+
+
+def require_no_user(url: str) -> None:
+    """Refuse a user name or a password in a URL, without repeating it.
+
+    Raises
+    ------
+    InvalidInput
+        There is one; the account of an Azure container, `abfs://container@account`, is none.
+
+    Examples
+    --------
+    >>> require_no_user("http://me:hushhush@host/a.txt")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: http://*** holds a password, a user name or a \
+port that is no number; give credentials in the storage options
+    """
+    scheme = url.partition("://")[0]
+    if scheme.lower() in _DEFAULT_PORTS and not _HTTP.fullmatch(url):
+        # what stands for the port may be half of a password
+        where = f"{scheme}://***"
+    elif _USER.search(url) and not _CONTAINER.fullmatch(url):
+        where = without_secrets(_USER.sub("://***@", url))
+    else:
+        return
+    raise InvalidInput(
+        f"{where} holds a password, a user name or a port that is no number; give credentials in "
+        "the storage options"
+    )
+
+
+def require_no_secret(url: str) -> None:
+    """Refuse a URL of a folder to write to that holds credentials in any of its parts.
+
+    Raises
+    ------
+    InvalidInput
+        A user name or password, or a signature or key in the query.
+
+    Examples
+    --------
+    >>> require_no_secret("https://host/store?sv=2024&sig=7f%3D")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: https://host/store holds a signature or a key in its \
+query; give credentials in the storage options
+    """
+    require_no_user(url)
+    query = url.partition("?")[2] if "://" in url else ""
+    names = {part.partition("=")[0] for part in query.split("&")}
+    if _unsigned(query) != query or any(map(_KEY.fullmatch, names)):
+        raise InvalidInput(
+            f"{without_secrets(url.partition('?')[0])} holds a signature or a key in its query; "
+            "give credentials in the storage options"
+        )
+
+
+def is_signed(url: str) -> bool:
+    """Whether a URL holds a signature that is no part of its name.
+
+    Examples
+    --------
+    >>> is_signed("https://host/a.txt?sig=7f"), is_signed("https://host/a.txt?page=2")
+    (True, False)
+    """
+    query = url.partition("?")[2].partition("#")[0]
+    return url.lower().startswith(("http://", "https://")) and _unsigned(query) != query
+
+
+def without_secrets(text: str) -> str:
+    """A text with the user information and the signatures of all URLs in it blotted out.
+
+    Examples
+    --------
+    >>> without_secrets("no http://me:hushhush@host/a.txt?X-Amz-Signature=7f&page=2 there")
+    'no http://***@host/a.txt?X-Amz-Signature=***&page=2 there'
+    """
+    return _HIDDEN.sub(r"\g<name>***", _USER_IN_TEXT.sub("://***@", text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A byte as Python escapes it in a name, or half of a surrogate pair."""
+    point = ord(found[0])
+    return f"\\x{point - 0xDC00:02x}" if 0xDC80 <= point <= 0xDCFF else f"\\u{point:04x}"
+
+
+def _unsigned(query: str) -> str:
+    """A query without the parameters of signatures, the others as they were."""
+    parts = query.split("&")
+    names = {part.partition("=")[0] for part in parts}
+    families = [_SIGNATURES[mark] for mark in names & _SIGNATURES.keys()]
+    return "&".join(
+        part
+        for part in parts
+        if not part.lower().startswith(_PREFIXES)
+        and not any(family.fullmatch(part.partition("=")[0]) for family in families)
+    )
