@@ -12,7 +12,7 @@ from typing import Any
 
 import dask
 from dask.system import CPU_COUNT
-from distributed import Client, LocalCluster
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
@@ -24,6 +24,20 @@ _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 _CLOSING = 30.0  # seconds, a worker's own end takes a few
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
+
+
+class _SilentScheduler(Scheduler):
+    """One without an HTTP server, which Dask starts whether pages are wanted or not."""
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Start none."""
+
+
+class _SilentWorker(Worker):
+    """One without an HTTP server."""
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Start none."""
 
 
 def budget_of(limit: int) -> int:
@@ -111,6 +125,7 @@ def connect(
     memory: int | None = None,
     worker_timeout: float = WORKER_TIMEOUT,
     on_wait: Callable[[str], None] | None = None,
+    dashboard: bool = False,
 ) -> Iterator[Cluster]:
     """Start a cluster or join one, and leave it as it was found.
 
@@ -126,6 +141,9 @@ def connect(
         Seconds to wait for the first worker of a running scheduler, and later for another one.
     on_wait : callable, optional
         Told, in a line, that there is no worker yet.
+    dashboard : bool
+        Whether a cluster that is started serves Dask's pages, on the loopback interface; else it
+        has no HTTP server at all.
 
     Raises
     ------
@@ -154,33 +172,41 @@ def connect(
         "distributed.scheduler.allowed-failures": 10,
     }
     with dask.config.set(quiet), _quiet_logs():
+        local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
         if workers:
-            local = LocalCluster(
-                n_workers=workers,
-                preload=[_UNINTERRUPTED],
-                threads_per_worker=max(1, cores // workers),
-                dashboard_address=":0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-            )
             with closed_in_time(local), Client(local) as client:
                 yield _described(client, memory, worker_timeout, False, machine_workers=workers)
             return
-        local = LocalCluster(
-            n_workers=1,
-            threads_per_worker=cores,
-            processes=False,
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        )
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
             yield _described(client, memory, worker_timeout, embedded=True, machine_workers=1)
 
 
+def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
+    """Processes that listen on the loopback interface, or threads that nobody can reach."""
+    common = {
+        "protocol": "tcp://" if workers else "inproc://",
+        "host": "127.0.0.1" if workers else None,
+    }
+    pages = {"dashboard": dashboard, "dashboard_address": "127.0.0.1:0" if dashboard else None}
+    worker = {**common, "nthreads": threads, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    one: dict[str, Any] = {"cls": _SilentWorker, "options": worker}
+    if workers:
+        ours = {"worker_class": _SilentWorker, "preload": [_UNINTERRUPTED]}
+        one = {"cls": Nanny, "options": {**worker, **ours}}
+    return SpecCluster(
+        workers=dict.fromkeys(range(max(workers, 1)), one),
+        scheduler={
+            "cls": Scheduler if dashboard else _SilentScheduler,
+            "options": {**common, **pages, "port": 0},
+        },
+        worker=one,
+        silence_logs=logging.CRITICAL,
+    )
+
+
 @contextmanager
-def closed_in_time(local: LocalCluster, seconds: float = _CLOSING) -> Iterator[None]:
+def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[None]:
     """Close the cluster at the end, though not for ever."""
     try:
         yield

@@ -304,7 +304,8 @@ def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
     require_report(session.performance_report)
     timeout = session.worker_timeout.total_seconds()
     place = (session.scheduler, session.workers, session.memory)
-    with connect(*place, worker_timeout=timeout, on_wait=tell) as cluster:
+    pages = session.dashboard
+    with connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:

@@ -11,15 +11,15 @@ from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import sum_block
+from streaming_moments.storage.contents import ShardContent, content_of
 from streaming_moments.storage.counting import WordIndex
 from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.filesystems import FileState
 from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.readers import ReadBatch, index_of, read_indexed
 from streaming_moments.storage.segments import SegmentWriter
-from streaming_moments.storage.shards import Shard, files_of, fingerprint
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import SegmentReference
 
@@ -34,10 +34,8 @@ class PartAddress:
         The shard.
     start : Position
         After the last batch that was read.
-    mark : str
-        Fingerprint of the shard as its first part found it; empty at the first.
-    files : tuple of FileState
-        State of its files then.
+    content : ShardContent, optional
+        What its first part found in it; None at the first.
     alone : bool
         Whether nothing else may run beside it: workers died that were reading it among others.
     part_bytes : int
@@ -46,8 +44,7 @@ class PartAddress:
 
     shard: Shard
     start: Position = START
-    mark: str = ""
-    files: tuple[FileState, ...] = ()
+    content: ShardContent | None = None
     alone: bool = False
     part_bytes: int = 0
 
@@ -117,10 +114,14 @@ class ReadingContext:
         """The context, made by a task so that it outlives any worker."""
         return cls(store, index_of(store.vocabulary, store.policy), limits, storage_options)
 
-    def read(self, shard: Shard, start: Position = START) -> Iterator[ReadBatch]:
-        """Batches of a shard from a position on; errors as `read_shard`."""
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadBatch]:
+        """Batches of a shard from a position on; errors as `read_indexed`."""
         options = self.storage_options
-        return read_indexed(shard, self.store.form, self.index, self.limits, options, start)
+        return read_indexed(
+            shard, self.store.form, self.index, self.limits, options, start, content
+        )
 
 
 def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
@@ -134,20 +135,17 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         The shard cannot be read, or changed between its parts.
     """
     store, shard = context.store, address.shard
-    files = files_of(shard, context.storage_options)
-    if address.begun and files != address.files:
-        raise ShardError(shard.url, "changed while it was read; list and read it again")
-    # hashing may read all of the shard: once is enough, later parts look at size and time
-    mark = address.mark or fingerprint(shard, context.storage_options)
+    # hashing may read all of the shard: once is enough, what is read later is held to it
+    content = address.content or content_of(shard, context.storage_options)
     batches: list[ProjectedBatch] = []
     histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
     rest, seen, after = None, 0, address.start
-    for read in context.read(shard, address.start):
+    for read in context.read(shard, address.start, content):
         if batches and nbytes + batches[-1].nbytes > part_bytes:
             # what cannot be read from its middle is read from its beginning each time: so ever
             # larger parts
             wanted = part_bytes if after.offset else 2 * part_bytes
-            rest = PartAddress(shard, after, mark, files, address.alone, wanted)
+            rest = PartAddress(shard, after, content, address.alone, wanted)
             break
         try:
             projected = ProjectedBatch.of(read.batch, store.basis)
@@ -158,7 +156,7 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
         nbytes += projected.nbytes
         histogram = histogram + LengthHistogram.of(read.batch.lengths)
         outside += read.outside
-    return Part(tuple(batches), PartSummary(histogram, outside, nbytes, rest, mark))
+    return Part(tuple(batches), PartSummary(histogram, outside, nbytes, rest, content.mark))
 
 
 def summary_of(part: Part) -> PartSummary:

@@ -36,11 +36,12 @@ from streaming_moments.rows import RowBlock
 from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import array_in, decode, encode_metadata
+from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.extents import share_before
 from streaming_moments.storage.samples import TermSample, sample_shard
 from streaming_moments.storage.segments import SegmentWriter
-from streaming_moments.storage.shards import Shard, ShardFormat, files_of
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.svtd import RotationEvidence, finish
@@ -180,7 +181,7 @@ def _read(
     def read(shard: Shard, limits: ReadLimits) -> _Piece:
         context = ReadingContext.of(store, limits, options)
         # hashing is timed apart
-        address = PartAddress(shard, mark="-", files=files_of(shard, options))
+        address = PartAddress(shard, content=ShardContent("-"))
         seconds, part = timed(lambda: read_part(address, context, 1))
         rest = part.summary.rest
         share = 1.0 if rest is None else share_before(shard, reading.form, rest.start, options)

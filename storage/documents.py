@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from streaming_moments.errors import InvalidInput, ShardError, printable
 from streaming_moments.storage import parquet
+from streaming_moments.storage.contents import MarkedFiles, ShardContent
 from streaming_moments.storage.counting import encoded
 from streaming_moments.storage.filesystems import files_under, shard_errors
 from streaming_moments.storage.id_chunks import (
@@ -94,6 +95,7 @@ def text_chunks(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
+    content: ShardContent | None = None,
 ) -> Iterator[tuple[pa.Array, Position]]:
     """Texts of a shard from a position on, in order, in chunks, each with the position after it.
 
@@ -109,7 +111,7 @@ def text_chunks(
     if form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds token ids; give shards of texts")
     with shard_errors(shard.source, storage_options):
-        fs, path = open_shard(shard, storage_options)
+        fs, path = _opened(shard, storage_options, content)
         if kind == "parquet":
             chunks = _parquet_texts(fs, path, shard.url, form.text_column, limits, start)
         else:
@@ -147,18 +149,26 @@ def id_chunks(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
+    content: ShardContent | None = None,
 ) -> Iterator[tuple[IdChunk, Position]]:
     """Token ids from a position on, in chunks, each with the position after it; as `read_ids`."""
     if not form.holds_ids(shard.url):
         raise ShardError(shard.url, "holds texts; name the column of token ids by --ids-column")
     with shard_errors(shard.source, storage_options):
-        fs, path = open_shard(shard, storage_options)
+        fs, path = _opened(shard, storage_options, content)
         if form.kind_of(shard.url) == "parquet":
             chunks = _parquet_ids(fs, path, shard.url, form, limits, start)
         else:
             lines = _bounded(_lda_c(fs, path, shard.url, limits, start), limits)
             chunks = ((without_zeros(join_ids(held)), after) for held, after in lines)
         yield from not_empty(chunks, shard)
+
+
+def _opened(
+    shard: Shard, storage_options: Mapping[str, object] | None, content: ShardContent | None
+) -> tuple[fsspec.AbstractFileSystem | MarkedFiles, str]:
+    fs, path = open_shard(shard, storage_options)
+    return fs if content is None else MarkedFiles(fs, content, shard.url), path
 
 
 def not_empty(chunks: Iterable[_Chunk], shard: Shard) -> Iterator[_Chunk]:

@@ -38,7 +38,8 @@ class FileState:
     etag : str, optional
         The storage's own mark of the content.
     modified : str
-        Time of the last change as the storage writes it; empty where it has none.
+        Time of the last change as the storage writes it, and on a local disk the inode, which
+        is another one after a replacement; empty where it has none.
     """
 
     path: str = field(repr=False)
@@ -113,7 +114,8 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
     times = ("mtime", "LastModified", "last_modified", "updated", "created")
     modified = next((info[name] for name in times if info.get(name) is not None), "")
     mark = str(etag).strip('"') if etag else None
-    return FileState(path, int(info.get("size") or 0), mark, str(modified))
+    seen = f"{modified} inode {info['ino']}" if "ino" in info else str(modified)
+    return FileState(path, int(info.get("size") or 0), mark, seen)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
+from streaming_moments.storage.contents import ShardContent, changed
 from streaming_moments.storage.counting import WordIndex, count_column, encoded
 from streaming_moments.storage.documents import (
     DEFAULT_LIMITS,
@@ -133,17 +134,21 @@ def read_indexed(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
+    content: ShardContent | None = None,
 ) -> Iterator[ReadBatch]:
-    """Count a shard over the vocabulary of an index: `read_shard`, and its errors."""
+    """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
+
+    With `content` nothing but that is counted; anything else is a ShardError.
+    """
     _require_fitting(shard, form, index.vocabulary)
     counted: Iterator[ReadBatch]
     if isinstance(index, IdIndex):
-        ids = id_chunks(shard, form, limits, storage_options, start)
+        ids = id_chunks(shard, form, limits, storage_options, start, content)
         counted = (ReadBatch(*count_ids(chunk, index), after) for chunk, after in ids)
     else:
-        texts = text_chunks(shard, form, limits, storage_options, start)
+        texts = text_chunks(shard, form, limits, storage_options, start, content)
         counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
-    return steadily(counted, shard, storage_options)
+    return steadily(counted, shard, storage_options, content)
 
 
 def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
@@ -186,7 +191,10 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
 
 
 def steadily(
-    chunks: Iterator[_Chunk], shard: Shard, storage_options: Mapping[str, object] | None
+    chunks: Iterator[_Chunk],
+    shard: Shard,
+    storage_options: Mapping[str, object] | None,
+    content: ShardContent | None = None,
 ) -> Iterator[_Chunk]:
     before = files_of(shard, storage_options)
     size = sum(state.size for state in before)
@@ -196,6 +204,8 @@ def steadily(
             shard.url,
             f"changed since it was listed ({shard.size} bytes then, {size} now); list it again",
         )
+    if content is not None and not content.is_of(before):
+        raise changed(shard.url)
     yield from chunks
     if files_of(shard, storage_options) != before:
-        raise ShardError(shard.url, "changed while it was read; list and read it again")
+        raise changed(shard.url)

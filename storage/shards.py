@@ -246,7 +246,29 @@ def list_shards(
     return listed
 
 
-def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str:
+def content_mark(
+    fs: fsspec.AbstractFileSystem,
+    state: FileState,
+    block_bytes: int = _BLOCK_BYTES,
+    on_block: Callable[[bytes], object] | None = None,
+) -> str:
+    """Mark of one file: the storage's own, or else of its content, which is read by the block."""
+    if state.etag is not None:
+        return f"etag:{state.etag}"
+    digest = hashlib.sha256()
+    with fs.open(state.path, "rb") as stream:
+        while block := stream.read(block_bytes):
+            digest.update(block)
+            if on_block is not None:
+                on_block(block)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def fingerprint(
+    shard: Shard,
+    storage_options: Mapping[str, object] | None = None,
+    mark_of: Callable[[fsspec.AbstractFileSystem, FileState], str] = content_mark,
+) -> str:
     """Mark of a shard's content: the storage's own ("etag:...") or else "sha256:..." of it.
 
     Parameters
@@ -255,6 +277,8 @@ def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = Non
         A shard without a mark of its own is read once, 1 MiB at a time.
     storage_options : mapping, optional
         Options of the fsspec file system.
+    mark_of : callable
+        Gives the mark of each file, unless the listing has told that of the shard.
 
     Raises
     ------
@@ -271,11 +295,11 @@ def fingerprint(shard: Shard, storage_options: Mapping[str, object] | None = Non
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         if not shard.url.endswith("/"):
-            return _content_mark(fs, file_state(fs, path))
+            return mark_of(fs, file_state(fs, path))
         digest = hashlib.sha256()
         for state in files_under(fs, path, shard.url):
             name = state.path[len(path) :].lstrip("/")
-            digest.update(f"{name}\0{_content_mark(fs, state)}\n".encode(errors="surrogateescape"))
+            digest.update(f"{name}\0{mark_of(fs, state)}\n".encode(errors="surrogateescape"))
         return f"sha256:{digest.hexdigest()}"
 
 
@@ -338,16 +362,6 @@ def _kind_by_suffix(url: str) -> str | None:
     for suffix, _ in _COMPRESSIONS:
         name = name.removesuffix(suffix)
     return next((kind for suffixes, kind in _KIND_OF_SUFFIX if name.endswith(suffixes)), None)
-
-
-def _content_mark(fs: fsspec.AbstractFileSystem, state: FileState) -> str:
-    if state.etag is not None:
-        return f"etag:{state.etag}"
-    digest = hashlib.sha256()
-    with fs.open(state.path, "rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
-    return f"sha256:{digest.hexdigest()}"
 
 
 def _expand(

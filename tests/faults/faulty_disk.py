@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
-from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.local import LocalFileOpener, LocalFileSystem
 
 from streaming_moments.storage import local_files
 
@@ -40,6 +40,7 @@ def interposed(around):
         patch.setattr(local_files, "open", system.open_file, raising=False)
         for name, kind in (("_open", "read"), ("ls", "list"), ("info", "look")):
             patch.setattr(LocalFileSystem, name, _reading(around, kind, name))
+        patch.setattr(LocalFileOpener, "read", _reading_on(around), raising=False)
         patch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
         yield around
 
@@ -54,6 +55,13 @@ def _reading(around, kind, name):
         return around(Operation(kind, str(path)), apply)
 
     return call
+
+
+def _reading_on(around):
+    def read(self, *arguments):
+        return around(Operation("block", self.path), lambda operation: self.f.read(*arguments))
+
+    return read
 
 
 class _System:

@@ -3,6 +3,7 @@ import json
 import shutil
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -65,6 +66,21 @@ def run(capsys):
             main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
         return ended.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def reading():
+    """Whether a process or a child of it has a file open."""
+
+    def call(pid, path):
+        try:
+            job = psutil.Process(pid)
+            family = [job, *job.children(recursive=True)]
+            return any(str(path) == file.path for one in family for file in one.open_files())
+        except psutil.NoSuchProcess:
+            return False
 
     return call
 

@@ -13,7 +13,6 @@ from functools import partial
 
 import cloudpickle
 import numpy as np
-import psutil
 import pytest
 from distributed import WorkerPlugin
 
@@ -42,7 +41,7 @@ class Deadly(WorkerPlugin):
         read = parts.read_indexed
 
         def deadly(shard, *arguments):
-            if "deadly" in shard.url or ("late" in shard.url and arguments[-1].passed):
+            if "deadly" in shard.url or ("late" in shard.url and arguments[4].passed):
                 os.kill(os.getpid(), signal.SIGKILL)
             return read(shard, *arguments)
 
@@ -184,18 +183,9 @@ def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
     assert store.latest().verify() == []
 
 
-def reading(job, path):
-    """Whether a process or a child of it has the file open."""
-    try:
-        family = [job, *job.children(recursive=True)]
-        return any(str(path) == file.path for process in family for file in process.open_files())
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
-    tmp_path, shards, workers
+    tmp_path, shards, workers, reading
 ):
     place, long = tmp_path / "store", tmp_path / "long.txt"
     listed = list_shards([str(shards)])
@@ -218,7 +208,7 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
         # a shell that runs the tests in the background has it ignored
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     ) as job:
-        while not reading(psutil.Process(job.pid), long):
+        while not reading(job.pid, long):
             assert job.poll() is None, "it ended too soon"
             time.sleep(0.002)
         # as a terminal does: to the children too

@@ -1,0 +1,208 @@
+"""Contents: what a shard was marked by, so that nothing else is read in its place."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import fsspec
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.filesystems import FileState
+from streaming_moments.storage.shards import Shard, content_mark, fingerprint
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_BLOCK_BYTES = 1 << 20
+_MOST_BLOCKS = 1 << 14  # of one file: what goes with each part of a shard stays small
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """One file as it was marked.
+
+    Parameters
+    ----------
+    path : str
+        Path within the file system.
+    size : int
+        In bytes.
+    etag : str, optional
+        The storage's own mark, where it has one.
+    block_bytes : int
+        Size of a block.
+    digests : bytes
+        Of each block, one after the other; none where there is an etag.
+    """
+
+    path: str
+    size: int
+    etag: str | None
+    block_bytes: int = _BLOCK_BYTES
+    digests: bytes = b""
+
+
+@dataclass(frozen=True)
+class ShardContent:
+    """What a shard was marked by.
+
+    Parameters
+    ----------
+    mark : str
+        Its fingerprint.
+    files : tuple of FileContent
+        By path; none where the mark is the storage's own mark of the shard.
+    """
+
+    mark: str
+    files: tuple[FileContent, ...] = ()
+
+    def find(self, path: str) -> FileContent | None:
+        """A file as it was marked."""
+        place = bisect_left(self.files, path, key=lambda file: file.path)
+        file = self.files[place] if place < len(self.files) else None
+        return file if file is not None and file.path == path else None
+
+    def is_of(self, states: Sequence[FileState]) -> bool:
+        """Whether files that are listed now may be those that were marked."""
+        marked = [(file.path, file.size, file.etag) for file in self.files]
+        return not marked or marked == [(s.path, s.size, s.etag) for s in states]
+
+
+def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> ShardContent:
+    """Mark a shard's content; what has no mark of the storage's own is read once.
+
+    Raises
+    ------
+    ShardError
+        The shard is gone or cannot be read.
+
+    Examples
+    --------
+    >>> fsspec.filesystem("memory").pipe("/contents/a.txt", b"law")
+    >>> content = content_of(Shard("memory:///contents/a.txt", 3))
+    >>> content.mark[:15], len(content.files)
+    ('sha256:8f1f74ad', 1)
+    """
+    files: list[FileContent] = []
+
+    def marked(fs: fsspec.AbstractFileSystem, state: FileState) -> str:
+        size, digests = 0, bytearray()
+        length = max(_BLOCK_BYTES, -(-state.size // _MOST_BLOCKS))
+
+        def noted(block: bytes) -> None:
+            nonlocal size
+            size += len(block)
+            digests.extend(_digest(block))
+
+        mark = content_mark(fs, state, length, noted)
+        if state.etag is not None:
+            size = state.size
+        files.append(FileContent(state.path, size, state.etag, length, bytes(digests)))
+        return mark
+
+    return ShardContent(fingerprint(shard, storage_options, marked), tuple(files))
+
+
+@dataclass(frozen=True)
+class MarkedFiles:
+    """A file system of which only marked content is read.
+
+    Parameters
+    ----------
+    fs : fsspec.AbstractFileSystem
+        Where the files are.
+    content : ShardContent
+        What may be read; all of it where the storage's own mark tells a change.
+    url : str
+        Of the shard.
+    """
+
+    fs: fsspec.AbstractFileSystem
+    content: ShardContent
+    url: str
+
+    def open(self, path: str, mode: str = "rb") -> IO[bytes]:
+        """A file to be read; a block with other content than marked is a ShardError."""
+        stored: IO[bytes] = self.fs.open(path, mode)
+        if not self.content.files:
+            return stored
+        file = self.content.find(path)
+        if file is None:
+            stored.close()
+            raise changed(self.url)
+        return io.BufferedReader(_MarkedFile(stored, file, self.url)) if file.digests else stored
+
+    def find(self, path: str, detail: bool) -> Any:
+        """The files below, as the file system itself."""
+        return self.fs.find(path, detail=detail)
+
+    def info(self, path: str) -> Any:
+        """What the file system says of a file."""
+        return self.fs.info(path)
+
+
+class _MarkedFile(io.RawIOBase):
+    """Bytes of a file, which are as marked."""
+
+    def __init__(self, stored: IO[bytes], file: FileContent, url: str) -> None:
+        self._stored, self._file, self._url = stored, file, url
+        self._place = 0
+        self._held: tuple[int, bytes] = (-1, b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._file.size}[whence]
+        self._place = base + offset
+        return self._place
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if self._place >= self._file.size:
+            return 0
+        view = memoryview(buffer).cast("B")
+        index, start = divmod(self._place, self._file.block_bytes)
+        taken = memoryview(self._block(index))[start : start + len(view)]
+        view[: len(taken)] = taken
+        self._place += len(taken)
+        return len(taken)
+
+    def close(self) -> None:
+        self._stored.close()
+        super().close()
+
+    def _block(self, index: int) -> bytes:
+        held, block = self._held
+        if held == index:
+            return block
+        begin = index * self._file.block_bytes
+        wanted = min(self._file.block_bytes, self._file.size - begin)
+        self._stored.seek(begin)
+        block = self._stored.read(wanted)
+        digest = self._file.digests[index * _DIGEST_BYTES : (index + 1) * _DIGEST_BYTES]
+        if _digest(block) != digest:
+            raise changed(self._url)
+        self._held = index, block
+        return block
+
+
+def changed(url: str) -> ShardError:
+    """The error of a shard that is not what it was when its reading began."""
+    return ShardError(url, "changed while it was read; list and read it again")
+
+
+def _digest(block: bytes) -> bytes:
+    return hashlib.sha256(block).digest()[:_DIGEST_BYTES]
