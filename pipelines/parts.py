@@ -9,7 +9,6 @@ from itertools import chain
 from streaming_moments.errors import BoundExceeded, ShardError
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.projection import ProjectedBatch
-from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.contents import ShardContent, content_of
 from streaming_moments.storage.counting import WordIndex
@@ -176,9 +175,7 @@ def write_block(
     """
     layout = writer.layout
     batches = chain.from_iterable(part.batches for part in parts)
-    statistics = MomentStatistics.of_projected(
-        batches, layout.basis, layout.block(index), layout.codocuments
-    )
+    statistics = layout.foundation.of(batches, layout.block(index))
     if earlier:
         statistics = statistics + sum_block(writer.folder, earlier, layout, index)
     return writer.write_block(statistics)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.row_lengths import RowLengths
+from streaming_moments.foundation import Statistics, Totals
 from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import MomentStatistics, statistic_shapes
 from streaming_moments.storage.arrays import array_in, decode
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.layout import HISTOGRAM, SegmentLayout, segment_folder
-from streaming_moments.storage.manifests import read_files, segment_manifests
+from streaming_moments.storage.layout import SegmentLayout, segment_folder
+from streaming_moments.storage.manifests import FileRecord, read_files, segment_manifests
 from streaming_moments.storage.versions import SegmentReference
 
 _GROUP = "zarr.json"
@@ -25,10 +23,10 @@ _GROUP = "zarr.json"
 
 def read_stored_block(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout, index: int
-) -> tuple[LengthHistogram, dict[str, NDArray[np.int64]]]:
-    """Histogram and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
+) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
+    """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
 
-    n is the number of words that were counted in the segment.
+    n is the number of rows that were counted in the segment.
 
     Raises
     ------
@@ -40,11 +38,12 @@ def read_stored_block(
     [manifest] = segment_manifests(folder, [reference])
     layout = layout.of_first(reference.words)
     specs = layout.specs
+    tables = _tables(manifest.files, specs)
     paths = [
         _GROUP,
         *(f"{array}/zarr.json" for array in specs),
         *layout.chunks(index),
-        *(path for path in manifest.files if path.startswith(f"{HISTOGRAM}/")),
+        *itertools.chain.from_iterable(tables.values()),
     ]
     group = decode(read_files(folder, name, manifest.files, paths), where)
     arrays: dict[str, NDArray[np.int64]] = {}
@@ -57,12 +56,11 @@ def read_stored_block(
                 "int64; restore it from a copy"
             )
         arrays[array] = _entries(stored, slice(index, index + 1), f"{where}/{array}")
-    table = array_in(group, HISTOGRAM, where)
-    return LengthHistogram.from_array(_entries(table, slice(None), f"{where}/{HISTOGRAM}")), arrays
+    return _totals(group, tables, layout, where), arrays
 
 
-def read_histogram(folder: Folder, reference: SegmentReference) -> LengthHistogram:
-    """Length histogram of one segment.
+def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:
+    """Totals of one segment.
 
     Raises
     ------
@@ -72,30 +70,30 @@ def read_histogram(folder: Folder, reference: SegmentReference) -> LengthHistogr
     name = segment_folder(reference.id)
     where = f"{folder.url}/{name}"
     [manifest] = segment_manifests(folder, [reference])
-    files = manifest.files
-    paths = [_GROUP, *(path for path in files if path.startswith(f"{HISTOGRAM}/"))]
-    group = decode(read_files(folder, name, files, paths), where)
-    table = array_in(group, HISTOGRAM, where)
-    return LengthHistogram.from_array(_entries(table, slice(None), f"{where}/{HISTOGRAM}"))
+    layout = layout.of_first(reference.words)
+    tables = _tables(manifest.files, layout.specs)
+    paths = [_GROUP, *itertools.chain.from_iterable(tables.values())]
+    group = decode(read_files(folder, name, manifest.files, paths), where)
+    return _totals(group, tables, layout, where)
 
 
-def sum_lengths(
-    folder: Folder, references: Iterable[SegmentReference]
-) -> RowLengths[LengthHistogram]:
-    """Lengths of the documents of some segments, each with its sign; errors as `sum_block`."""
-    total = RowLengths(LengthHistogram.zero())
+def sum_totals(
+    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
+) -> Any:
+    """Totals of the records of some segments, each with its sign; errors as `sum_block`."""
+    total: Any = layout.foundation.totals({})
     for reference in _added_first(references):
-        own = RowLengths.of_first(read_histogram(folder, reference), reference.words)
+        own = read_totals(folder, reference, layout)
         total = total + own if reference.sign > 0 else total - own
     return total
 
 
 def sum_block(
     folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout, index: int
-) -> MomentStatistics:
+) -> Any:
     """Statistics of a row block, summed over segments in place, each with its sign.
 
-    A segment of fewer words adds to the leading rows alone.
+    A segment of fewer rows adds to the leading rows alone.
 
     Raises
     ------
@@ -104,26 +102,24 @@ def sum_block(
     InvalidInput
         More documents of a length are taken away than were added.
     """
-    block = layout.block(index)
-    lengths = RowLengths(LengthHistogram.zero())
-    shapes = statistic_shapes(layout.basis, block, layout.codocuments)
-    totals: dict[str, NDArray[np.int64]] = {}
+    block, foundation = layout.block(index), layout.foundation
+    totals: Any = foundation.totals({})
+    shapes = foundation.shapes(block)
+    sums: dict[str, NDArray[np.int64]] = {}
     for reference in _added_first(references):
-        stored, arrays = read_stored_block(folder, reference, layout, index)
-        added, words = reference.sign > 0, layout.of_first(reference.words).words
-        own = RowLengths.of_first(stored, words)
-        lengths = lengths + own if added else lengths - own
+        own, arrays = read_stored_block(folder, reference, layout, index)
+        totals = totals + own if reference.sign > 0 else totals - own
         for name, shape in shapes.items():
             part = arrays.pop(name)[0, : shape[0]]
-            totals[name] = _accumulated(totals.get(name), part, shape, reference.sign)
-    if not totals:
-        totals = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    return _statistics(layout.basis, block, lengths, totals)
+            sums[name] = _accumulated(sums.get(name), part, shape, reference.sign)
+    if not sums:
+        sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    return foundation.statistics(block, totals, sums)
 
 
 def sum_all_rows(
     folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout
-) -> MomentStatistics:
+) -> Any:
     """Statistics of all rows, summed over segments; holds them once, and one block.
 
     Raises
@@ -131,49 +127,52 @@ def sum_all_rows(
     StoreError
         A file is missing, swapped, cut off or damaged: names it.
     """
-    shapes = statistic_shapes(layout.basis, RowBlock(), layout.codocuments)
-    totals = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    lengths = RowLengths(LengthHistogram.zero())
+    foundation = layout.foundation
+    shapes = foundation.shapes(RowBlock())
+    sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    totals: Any = foundation.totals({})
     for index in range(layout.row_blocks):
         part = sum_block(folder, references, layout, index)
-        lengths = part.row_lengths
+        totals = part.totals
         for name, array in part.arrays().items():
-            totals[name][part.block.rows] = array
-    return _statistics(layout.basis, RowBlock(), lengths, totals)
+            sums[name][part.block.rows] = array
+    return foundation.statistics(RowBlock(), totals, sums)
 
 
-def block_of(statistics: MomentStatistics, layout: SegmentLayout, index: int) -> MomentStatistics:
+def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
     """Row block of the statistics of all rows, sharing their memory.
 
     Raises
     ------
     InvalidInput
         The statistics are not of all rows.
+    ForeignStatistics
+        They are of another foundation than the layout.
     """
+    layout.foundation.require_own(statistics)
     if statistics.block.step != 1:
         raise InvalidInput(f"rows {statistics.block} are not all rows; write blocks one by one")
     block = layout.block(index)
     arrays = {name: array[block.rows] for name, array in statistics.arrays().items()}
-    return _statistics(layout.basis, block, statistics.row_lengths, arrays)
+    return layout.foundation.statistics(block, statistics.totals, arrays)
 
 
-def _statistics(
-    basis: Basis,
-    block: RowBlock,
-    lengths: RowLengths[LengthHistogram],
-    arrays: Mapping[str, NDArray[np.int64]],
-) -> MomentStatistics:
-    return MomentStatistics(
-        basis,
-        block,
-        lengths.whole,
-        arrays["word_counts"],
-        arrays["document_frequencies"],
-        arrays["pair_counts"],
-        arrays["triple_sketch"],
-        arrays.get("codocuments"),
-        lengths.later,
-    )
+def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Files of each array of a segment that is no row array, by its name."""
+    tables: dict[str, list[str]] = {}
+    for path in files:
+        name, inside, _ = path.partition("/")
+        if inside and name not in specs:
+            tables.setdefault(name, []).append(path)
+    return tables
+
+
+def _totals(group: Any, names: Iterable[str], layout: SegmentLayout, where: str) -> Any:
+    tables = {
+        name: _entries(array_in(group, name, where), slice(None), f"{where}/{name}")
+        for name in names
+    }
+    return layout.foundation.totals(tables, layout.rows)
 
 
 def _accumulated(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from streaming_moments.basis import Basis
 from streaming_moments.errors import (
     BoundExceeded,
     ForeignStatistics,
@@ -13,11 +12,12 @@ from streaming_moments.errors import (
     StoreError,
     short,
 )
+from streaming_moments.foundation import Foundation
 from streaming_moments.projection import LARGEST_TOTAL
 from streaming_moments.storage.commits import CommitConflict, CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, write_format
-from streaming_moments.storage.foundations import write_basis, write_vocabulary
+from streaming_moments.storage.foundations import write_foundation, write_vocabulary
 from streaming_moments.storage.garbage import Uncommitted
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.ledger import (
@@ -43,9 +43,8 @@ def create_files(
     folder: Folder,
     store_format: StoreFormat,
     commit: Commit,
-    vocabulary: Vocabulary,
-    policy: TokenPolicy | None,
-    basis: Basis,
+    foundation: Foundation,
+    words: tuple[Vocabulary, TokenPolicy | None] | None,
 ) -> None:
     """Write the files of an empty store, its first commit last.
 
@@ -60,8 +59,9 @@ def create_files(
     log = CommitLog(folder, store_format.single_writer)
     log.probe()
     write_format(folder, store_format)
-    write_vocabulary(folder, vocabulary, policy)
-    write_basis(folder, basis)
+    if words is not None:
+        write_vocabulary(folder, *words)
+    write_foundation(folder, foundation)
     folder.sync("")
     try:
         log.put(commit)

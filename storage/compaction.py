@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.blocks import sum_block, sum_lengths
+from streaming_moments.storage.blocks import sum_block, sum_totals
 from streaming_moments.storage.changes import placed, require_bound
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.ledger import Ledger
@@ -96,8 +96,8 @@ def seal_sum(
     days = [part.dates for part in summed]
     known = [day for day in days if day is not None]
     dates = reduce(or_, known) if known and len(known) == len(days) else None
-    histogram = sum_lengths(store.folder, summed).whole
-    return writer.seal(histogram, list(store.ledger().of_segments(summed)), files, dates)
+    totals = sum_totals(store.folder, summed, writer.layout)
+    return writer.seal(totals, list(store.ledger().of_segments(summed)), files, dates)
 
 
 def commit_compaction(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.changes import Recount, kept_segments, recounted
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.foundations import read_basis
+from streaming_moments.storage.foundations import read_foundation
 from streaming_moments.storage.layout import SegmentLayout
 from streaming_moments.storage.ledger import read_ledger
 from streaming_moments.storage.store import MomentStore
@@ -97,11 +97,9 @@ def commit_recount(
 def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
     """How the sums of a later version are cut, to which words may have been added."""
     lineage = head.lineage
-    if lineage.basis == store.basis.fingerprint:
+    if lineage.basis == store.foundation.fingerprint:
         return store.layout
-    return SegmentLayout(
-        read_basis(store.folder, lineage.basis), lineage.row_blocks, lineage.codocuments
-    )
+    return SegmentLayout(read_foundation(store.folder, lineage), lineage.row_blocks)
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:

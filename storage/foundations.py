@@ -1,13 +1,18 @@
-"""Foundations: the vocabulary and the basis of a store, immutable and named by fingerprint."""
+"""Foundations: what a store's statistics are gathered on, immutable and named by fingerprint."""
 
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import ForeignStatistics, StoreError, short
+from streaming_moments.foundation import Foundation
+from streaming_moments.kinds import KINDS
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import basis_folder, vocabulary_file
 from streaming_moments.storage.manifests import (
@@ -19,10 +24,8 @@ from streaming_moments.storage.manifests import (
 )
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.versions import Era, Lineage
 from streaming_moments.vocabulary import Vocabulary
-
-_MATRIX = "Q.npy"
-_DESCRIPTION = "basis.json"
 
 
 def require_matching(vocabulary: Vocabulary, policy: TokenPolicy | None, basis: Basis) -> None:
@@ -91,46 +94,65 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
     return vocabulary, None if described is None else TokenPolicy.from_json(described)
 
 
-def write_basis(folder: Folder, basis: Basis) -> None:
-    """Write a basis."""
-    name = basis_folder(basis.fingerprint)
-    buffer = io.BytesIO()
-    np.save(buffer, basis.matrix, allow_pickle=False)
-    matrix = buffer.getvalue()
-    content = {
-        "n_words": basis.n_words,
-        "vocabulary": basis.vocabulary,
-        "files": files_to_json([FileRecord.of(_MATRIX, matrix)]),
-    }
-    folder.write(f"{name}/{_MATRIX}", matrix)
-    folder.write(f"{name}/{_DESCRIPTION}", seal(content))
+def write_foundation(folder: Folder, foundation: Foundation) -> None:
+    """Write what statistics are gathered on, named by its fingerprint."""
+    name, description = _place(foundation.kind, foundation.fingerprint)
+    arrays, attributes = foundation.parts()
+    contents = {f"{key}.npy": _npy(array) for key, array in arrays.items()}
+    records = files_to_json(FileRecord.of(*content) for content in contents.items())
+    for path, content in contents.items():
+        folder.write(f"{name}/{path}", content)
+    folder.write(f"{name}/{description}", seal({**attributes, "files": records}))
 
 
-def read_basis(folder: Folder, fingerprint: str) -> Basis:
-    """Read a basis.
+def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) -> Any:
+    """Read the `Foundation` of a lineage, or of one of its eras.
 
     Raises
     ------
     StoreError
-        A file is missing, damaged, of another basis, or too much.
+        A file is missing, damaged, of another foundation, or too much; or a kind that this version
+        of the package does not know.
     """
-    name = basis_folder(fingerprint)
-    where = f"{folder.url}/{name}/{_DESCRIPTION}"
-    content = unseal(folder.read(f"{name}/{_DESCRIPTION}"), where)
+    kind = lineage.kind or CountsFoundation.kind
+    if kind not in KINDS:
+        raise StoreError(
+            f"{folder.url} holds statistics of kind {kind[:100]!r}, this version of "
+            f"streaming-moments knows {', '.join(KINDS)}; install a newer one"
+        )
+    fingerprint = lineage.basis if era is None else era.basis
+    name, description = _place(kind, fingerprint)
+    where = f"{folder.url}/{name}/{description}"
+    content = unseal(folder.read(f"{name}/{description}"), where)
     try:
-        files = files_from_json(content["files"], where)
+        files = files_from_json(content.pop("files"), where)
         found = folder.sizes(name)
-        found.pop(_DESCRIPTION, None)
+        found.pop(description, None)
         for problem, remedy in misfits(f"{folder.url}/{name}", found, files):
             raise StoreError(f"{problem}; {remedy}")
-        matrix = read_files(folder, name, files, [_MATRIX])[_MATRIX]
-        basis = Basis(
-            np.load(io.BytesIO(matrix), allow_pickle=False),
-            int(content["n_words"]),
-            str(content["vocabulary"]),
-        )
+        arrays = {
+            path.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
+            for path, data in read_files(folder, name, files, files).items()
+        }
+        content["codocuments"] = lineage.codocuments
+        foundation = KINDS[kind].from_parts(arrays, content)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{where} describes no basis ({error}); restore it from a copy") from error
-    if basis.fingerprint != fingerprint:
-        raise StoreError(f"{where} holds basis {short(basis.fingerprint)}; restore it from a copy")
-    return basis
+    if foundation.fingerprint != fingerprint:
+        raise StoreError(
+            f"{where} holds basis {short(foundation.fingerprint)}; restore it from a copy"
+        )
+    return foundation
+
+
+def _place(kind: str, fingerprint: str) -> tuple[str, str]:
+    """Folder of a foundation and the file in it that describes it."""
+    if kind == CountsFoundation.kind:
+        return basis_folder(fingerprint), "basis.json"
+    return f"foundations/{fingerprint}", "foundation.json"
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()

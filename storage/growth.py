@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.foundations import (
-    read_basis,
+    read_foundation,
     require_matching,
-    write_basis,
+    write_foundation,
     write_vocabulary,
 )
 from streaming_moments.storage.store import MomentStore
@@ -91,7 +91,7 @@ def grow(
     basis = store.basis.with_words(vocabulary.n_words, vocabulary.fingerprint)
     require_matching(vocabulary, store.policy, basis)
     write_vocabulary(store.folder, vocabulary, store.policy)
-    write_basis(store.folder, basis)
+    write_foundation(store.folder, replace(store.counts, basis=basis))
     store.folder.sync("")
 
     def change(head: Commit) -> Commit:
@@ -139,7 +139,7 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
     # a version that exists already: a commit on top of it would be refused as a conflict
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
-    return replace(store, commit=aside, basis=read_basis(store.folder, era.basis))
+    return replace(store, commit=aside, foundation=read_foundation(store.folder, lineage))
 
 
 def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
+from streaming_moments.foundation import Foundation
 from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import statistic_shapes
 from streaming_moments.storage.arrays import ArraySpec, chunk_path
 
 LARGEST_CHUNK = 32 << 20  # bytes before compression
 FEWEST_BLOCKS = 8  # so that several workers share a small store too
-HISTOGRAM = "length_histogram"
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
@@ -76,18 +74,20 @@ def require_name(name: str) -> str:
     return name
 
 
-def row_blocks_for(basis: Basis) -> int:
+def row_blocks_for(foundation: Foundation) -> int:
     """Number of row blocks of a new store: no chunk above 32 MiB, at least min(8, n).
 
     Examples
     --------
     >>> import numpy as np
-    >>> row_blocks_for(Basis(np.eye(400, 50, dtype=np.int8), n_words=100_000))
+    >>> from streaming_moments.basis import Basis
+    >>> from streaming_moments.counts_foundation import CountsFoundation
+    >>> basis = Basis(np.eye(400, 50, dtype=np.int8), n_words=100_000)
+    >>> row_blocks_for(CountsFoundation(basis, codocuments=True))
     31
     """
-    shapes = statistic_shapes(basis, RowBlock(), codocuments=False)
-    largest = max(8 * prod(shape) for shape in shapes.values())
-    return min(basis.n_words, max(FEWEST_BLOCKS, -(-largest // LARGEST_CHUNK)))
+    largest = max(8 * prod(shape) for shape in foundation.shapes(RowBlock()).values())
+    return min(foundation.rows, max(FEWEST_BLOCKS, -(-largest // LARGEST_CHUNK)))
 
 
 @dataclass(frozen=True)
@@ -96,40 +96,45 @@ class SegmentLayout:
 
     Parameters
     ----------
-    basis : Basis
-        Gives n, core and s.
+    foundation : Foundation
+        Says which arrays there are, and their shapes.
     row_blocks : int
-        Number of interleaved row blocks B, `1 <= B <= n`; word i lies at `[i % B, i // B]`.
-    codocuments : bool
-        Whether co-document counts are stored.
-    words : int, optional
-        Words that were counted, where they are fewer than the basis has.
+        Number of interleaved row blocks B, `1 <= B <= n`; row i lies at `[i % B, i // B]`.
+    rows : int, optional
+        Rows that were counted, where they are fewer than the foundation has.
     """
 
-    basis: Basis
+    foundation: Foundation
     row_blocks: int
-    codocuments: bool
-    words: int | None = None
+    rows: int | None = None
 
-    def of_first(self, words: int | None) -> SegmentLayout:
-        """How the statistics of the first so many words are cut; None: of all.
+    def of_first(self, rows: int | None) -> SegmentLayout:
+        """How the statistics of the first so many rows are cut; None: of all.
 
-        Interleaved blocks of fewer words are the leading rows of those of more.
+        Interleaved blocks of fewer rows are the leading rows of those of more.
         """
-        return replace(self, words=None if words == self.basis.n_words else words)
+        return replace(self, rows=None if rows == self.foundation.rows else rows)
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:
         """How each row array is stored: (B, ceil(n / B), ...), one row block a chunk."""
         # block 0 is the longest: the others end in rows of zeros
-        shapes = statistic_shapes(self.basis, self.block(0), self.codocuments, self.words)
         return {
-            # the sketch is noise to a compressor
             name: ArraySpec(
-                (self.row_blocks, *shape), (1, *shape), compressed=name != "triple_sketch"
+                (self.row_blocks, *shape), (1, *shape), compressed=self.foundation.compresses(name)
             )
-            for name, shape in shapes.items()
+            for name, shape in self.foundation.shapes(self.block(0), self.rows).items()
         }
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest row block."""
+        return 8 * sum(prod(shape) for shape in self.foundation.shapes(self.block(0)).values())
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of all rows."""
+        return 8 * sum(prod(shape) for shape in self.foundation.shapes(RowBlock()).values())
 
     def chunks(self, index: int) -> list[str]:
         """Paths of the files of row block `index`, one for each array."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
 from streaming_moments.storage.changes import require_bound
 from streaming_moments.storage.foundations import (
-    read_basis,
+    read_foundation,
     read_vocabulary,
     require_matching,
-    write_basis,
+    write_foundation,
     write_vocabulary,
 )
 from streaming_moments.storage.layout import row_blocks_for
@@ -76,7 +77,8 @@ def stage(
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
-    write_basis(store.folder, basis)
+    foundation = CountsFoundation(basis, store.codocuments)
+    write_foundation(store.folder, foundation)
     store.folder.sync("")
 
     def change(head: Commit) -> Commit:
@@ -90,7 +92,7 @@ def stage(
             head.lineage,
             vocabulary=vocabulary.fingerprint,
             basis=basis.fingerprint,
-            row_blocks=row_blocks_for(basis),
+            row_blocks=row_blocks_for(foundation),
             pilot=pilot,
             eras=(),
         )
@@ -112,7 +114,7 @@ def staged_store(store: MomentStore) -> MomentStore:
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )
-    return replace(store, commit=aside, basis=read_basis(store.folder, staged.lineage.basis))
+    return replace(store, commit=aside, foundation=read_foundation(store.folder, staged.lineage))
 
 
 def stage_segment(

@@ -59,8 +59,8 @@ class SegmentManifest:
         Record of every file by path.
     documents, tokens, shards : int
         What was counted.
-    basis, vocabulary : str
-        Fingerprints.
+    names : mapping
+        Fingerprints of what it was gathered on, as `Foundation.names` says them.
     dates : DateRange, optional
         Days of its documents.
     """
@@ -69,8 +69,7 @@ class SegmentManifest:
     documents: int
     tokens: int
     shards: int
-    basis: str
-    vocabulary: str
+    names: Mapping[str, str]
     dates: DateRange | None = None
 
 
@@ -153,8 +152,7 @@ def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest
             int(content["documents"]),
             int(content["tokens"]),
             int(content["shards"]),
-            str(content["basis"]),
-            str(content["vocabulary"]),
+            {name: str(content[name]) for name in ("basis", "vocabulary")},
             DateRange.from_json(content["dates"]) if "dates" in content else None,
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError, short
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.statistics import MomentStatistics
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
+from streaming_moments.foundation import Statistics, Totals
 from streaming_moments.storage.arrays import (
     ArraySpec,
     encode_chunks,
@@ -22,7 +21,7 @@ from streaming_moments.storage.arrays import (
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.garbage import Uncommitted
-from streaming_moments.storage.layout import HISTOGRAM, SHARDS, SegmentLayout, segment_folder
+from streaming_moments.storage.layout import SHARDS, SegmentLayout, segment_folder
 from streaming_moments.storage.ledger import (
     ShardRecord,
     table_of,
@@ -46,7 +45,7 @@ class Segment:
     reference : SegmentReference
         What a commit says of it.
     basis : str
-        Fingerprint of the basis its statistics were gathered with.
+        Fingerprint of the foundation its statistics were gathered on.
     shards : tuple of ShardRecord
         The shards counted in it.
     written : Uncommitted
@@ -82,7 +81,7 @@ class SegmentWriter:
     layout: SegmentLayout
     begun: datetime
 
-    def write_block(self, statistics: MomentStatistics) -> tuple[FileRecord, ...]:
+    def write_block(self, statistics: Statistics) -> tuple[FileRecord, ...]:
         """Write the statistics of one row block.
 
         Parameters
@@ -98,7 +97,7 @@ class SegmentWriter:
         Raises
         ------
         ForeignStatistics
-            Statistics of another basis, other rows, or with other arrays than the store's.
+            Statistics of another foundation, other rows, or with other arrays than the store's.
         StoreError
             A file cannot be written.
         """
@@ -115,7 +114,7 @@ class SegmentWriter:
 
     def seal(
         self,
-        histogram: LengthHistogram,
+        totals: Totals,
         shards: Sequence[ShardRecord],
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
@@ -124,10 +123,10 @@ class SegmentWriter:
 
         Parameters
         ----------
-        histogram : LengthHistogram
-            Of the documents of all blocks.
+        totals : Totals
+            Of the records of all blocks.
         shards : sequence of ShardRecord
-            The shards counted; their documents and tokens are those of the histogram.
+            The shards counted; their documents and tokens are those of the totals.
         files : iterable of FileRecord
             All that `write_block` returned, for each block once or more.
         dates : DateRange, optional
@@ -138,15 +137,16 @@ class SegmentWriter:
         StoreError
             A block is missing, or was written twice with different content.
         InvalidInput
-            The shards do not add up to the histogram, or one is given twice.
+            The shards do not add up to the totals, or one is given twice.
         """
         records = self._complete(files)
-        _require_adding_up(histogram, shards)
-        table = histogram.to_array()
-        specs = {**self.layout.specs, HISTOGRAM: ArraySpec.whole(table)}
+        _require_adding_up(totals, shards)
+        tables = totals.tables()
+        whole = {name: ArraySpec.whole(table) for name, table in tables.items()}
+        specs = {**self.layout.specs, **whole}
         rest = {
             **encode_metadata(specs, {}),
-            **encode_chunks(specs, {HISTOGRAM: table}),
+            **encode_chunks(specs, tables),
             SHARDS: table_to_parquet(table_of(shards)),
         }
         folder = segment_folder(self.id)
@@ -157,10 +157,9 @@ class SegmentWriter:
             {
                 "id": self.id,
                 "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "basis": self.layout.basis.fingerprint,
-                "vocabulary": self.layout.basis.vocabulary,
-                "documents": histogram.n_documents,
-                "tokens": histogram.C1,
+                **self.layout.foundation.names(),
+                "documents": totals.n_documents,
+                "tokens": totals.n_tokens,
                 "shards": len(shards),
                 "files": files_to_json(records.values()),
                 **({} if dates is None else {"dates": dates.to_json()}),
@@ -171,37 +170,23 @@ class SegmentWriter:
         reference = SegmentReference(
             self.id,
             hashlib.sha256(manifest).hexdigest(),
-            histogram.n_documents,
-            histogram.C1,
+            totals.n_documents,
+            totals.n_tokens,
             len(shards),
-            max(histogram.C2, *(record.largest for record in records.values())),
+            max(totals.bound, *(record.largest for record in records.values())),
             dates=dates,
         )
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
-        return Segment(reference, self.layout.basis.fingerprint, tuple(shards), written)
+        return Segment(reference, self.layout.foundation.fingerprint, tuple(shards), written)
 
-    def _require_fitting(self, statistics: MomentStatistics) -> None:
+    def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout
-        if statistics.basis != layout.basis:
-            raise ForeignStatistics(
-                f"the statistics are of basis {short(statistics.basis.fingerprint)}, the store "
-                f"of {short(layout.basis.fingerprint)}; gather them with the store's basis"
-            )
-        if statistics.later:
-            raise ForeignStatistics(
-                f"the statistics hold documents that count fewer than all {layout.basis.n_words} "
-                "words; write the documents of each vocabulary into a segment of their own"
-            )
+        layout.foundation.require_own(statistics)
         if statistics.block.step != layout.row_blocks:
             raise ForeignStatistics(
                 f"the statistics are of one of {statistics.block.step} row blocks, the store has "
                 f"{layout.row_blocks}; gather them by the store's row blocks"
-            )
-        if (statistics.codocuments is not None) != layout.codocuments:
-            raise ForeignStatistics(
-                f"co-document counts are {'' if layout.codocuments else 'not '}kept in the store; "
-                f"gather the statistics with codocuments={layout.codocuments}"
             )
 
     def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:
@@ -230,14 +215,14 @@ def _padded(array: NDArray[np.int64], chunk: tuple[int, ...]) -> NDArray[np.int6
     return padded
 
 
-def _require_adding_up(histogram: LengthHistogram, shards: Sequence[ShardRecord]) -> None:
+def _require_adding_up(totals: Totals, shards: Sequence[ShardRecord]) -> None:
     if len({shard.url for shard in shards}) < len(shards):
         raise InvalidInput("a shard is given twice in one segment; give each shard once")
     documents = sum(shard.documents for shard in shards)
     tokens = sum(shard.tokens for shard in shards)
-    if (documents, tokens) != (histogram.n_documents, histogram.C1):
+    if (documents, tokens) != (totals.n_documents, totals.n_tokens):
         raise InvalidInput(
             f"the shards add up to {documents} documents and {tokens} vocabulary tokens, the "
-            f"statistics hold {histogram.n_documents} and {histogram.C1}; give the shards that "
+            f"statistics hold {totals.n_documents} and {totals.n_tokens}; give the shards that "
             "were counted, with what was counted of each"
         )

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import InvalidInput
+from streaming_moments.foundation import Foundation, Statistics
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.row_lengths import RowLengths
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_lengths
+from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_totals
 from streaming_moments.storage.changes import (
     Recount,
     TagMove,
@@ -26,7 +27,7 @@ from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
-from streaming_moments.storage.foundations import read_basis, read_vocabulary, require_matching
+from streaming_moments.storage.foundations import read_foundation, read_vocabulary, require_matching
 from streaming_moments.storage.garbage import Uncommitted, require_fresh
 from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
@@ -56,8 +57,8 @@ class MomentStore:
         Which versions of the package may read and write it.
     commit : Commit
         The version.
-    basis : Basis
-        Q.
+    foundation : Foundation
+        What its statistics are gathered on.
     fence : int
         Of the lock under which it is written; 0 without one.
 
@@ -65,6 +66,7 @@ class MomentStore:
     --------
     >>> import numpy as np
     >>> from streaming_moments.counts import CountBatch
+    >>> from streaming_moments.statistics import MomentStatistics
     >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
     >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
     >>> store = MomentStore.create("memory://example", vocabulary, None, basis, ShardFormat())
@@ -78,7 +80,7 @@ class MomentStore:
     folder: Folder
     format: StoreFormat
     commit: Commit
-    basis: Basis
+    foundation: Foundation
     fence: int = 0
 
     @classmethod
@@ -96,7 +98,7 @@ class MomentStore:
         dates: DateSource = DateSource(),
         pilot: Mapping[str, Any] | None = None,
     ) -> MomentStore:
-        """Create an empty store; it exists once its first commit does.
+        """Create an empty store of documents; it exists once its first commit does.
 
         Parameters
         ----------
@@ -129,21 +131,39 @@ class MomentStore:
         ForeignStatistics
             Vocabulary, policy and basis do not belong together.
         """
-        folder = Folder.at(url, storage_options)
-        store_format = StoreFormat(single_writer=single_writer)
         require_matching(vocabulary, policy, basis)
+        foundation = CountsFoundation(basis, codocuments)
         lineage = Lineage(
             vocabulary.fingerprint,
             basis.fingerprint,
-            row_blocks_for(basis),
+            row_blocks_for(foundation),
             codocuments,
             form.to_json(),
             None if dates == DateSource() else dates.to_json(),
             pilot,
         )
-        commit = Commit.first(lineage, message)
-        create_files(folder, store_format, commit, vocabulary, policy, basis)
-        return cls(folder, store_format, commit, basis)
+        words = vocabulary, policy
+        return cls._founded(
+            url, foundation, lineage, words, message, storage_options, single_writer
+        )
+
+    @classmethod
+    def create_on(
+        cls,
+        url: str,
+        foundation: Foundation,
+        form: Mapping[str, Any],
+        message: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        single_writer: bool = False,
+    ) -> MomentStore:
+        """Create an empty store of any kind of statistics; arguments and errors as `create`.
+
+        `form` is JSON of how the shards are read.
+        """
+        blocks = row_blocks_for(foundation)
+        lineage = Lineage("", foundation.fingerprint, blocks, False, form, kind=foundation.kind)
+        return cls._founded(url, foundation, lineage, None, message, storage_options, single_writer)
 
     @classmethod
     def open(
@@ -169,7 +189,7 @@ class MomentStore:
         commit = log.latest() if version is None else log.existing(version)
         if whole:
             require_whole(folder, commit)
-        return cls(folder, form, commit, read_basis(folder, commit.lineage.basis))
+        return cls(folder, form, commit, read_foundation(folder, commit.lineage))
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}
@@ -185,20 +205,45 @@ class MomentStore:
         return self.commit.version
 
     @property
-    def row_blocks(self) -> int:
-        """Number of row blocks B."""
-        return self.layout.row_blocks
+    def kind(self) -> str:
+        """Of the statistics."""
+        return self.foundation.kind
+
+    @property
+    def counts(self) -> CountsFoundation:
+        """The foundation of a store of documents.
+
+        Raises
+        ------
+        InvalidInput
+            It is of another kind.
+        """
+        if not isinstance(self.foundation, CountsFoundation):
+            raise InvalidInput(
+                f"{self.url} holds statistics of kind {self.kind!r}, which have no vocabulary and "
+                "no basis; this asks for a store of documents"
+            )
+        return self.foundation
+
+    @property
+    def basis(self) -> Basis:
+        """Q, of a store of documents."""
+        return self.counts.basis
 
     @property
     def codocuments(self) -> bool:
         """Whether co-document counts are kept."""
-        return self.layout.codocuments
+        return self.counts.codocuments
+
+    @property
+    def row_blocks(self) -> int:
+        """Number of row blocks B."""
+        return self.commit.lineage.row_blocks
 
     @property
     def layout(self) -> SegmentLayout:
         """How the statistics are cut."""
-        lineage = self.commit.lineage
-        return SegmentLayout(self.basis, lineage.row_blocks, lineage.codocuments)
+        return SegmentLayout(self.foundation, self.row_blocks)
 
     @property
     def form(self) -> ShardFormat:
@@ -247,13 +292,18 @@ class MomentStore:
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
         """Which documents count a row: words that were added later are in fewer."""
-        return sum_lengths(self.folder, self.commit.segments)
+        lengths: RowLengths[LengthHistogram] = self.totals()
+        return lengths
 
-    def load_block(self, index: int) -> MomentStatistics:
+    def totals(self) -> Any:
+        """`Totals` of all that is counted."""
+        return sum_totals(self.folder, self.commit.segments, self.layout)
+
+    def load_block(self, index: int) -> Any:
         """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none."""
         return sum_block(self.folder, self.commit.segments, self.layout, index)
 
-    def load(self) -> MomentStatistics:
+    def load(self) -> Any:
         """Statistics of all rows; errors as `load_block`."""
         return sum_all_rows(self.folder, self.commit.segments, self.layout)
 
@@ -316,7 +366,7 @@ class MomentStore:
         return grown
 
     def append_statistics(
-        self, statistics: MomentStatistics, shards: Sequence[ShardRecord], message: str = ""
+        self, statistics: Statistics, shards: Sequence[ShardRecord], message: str = ""
     ) -> MomentStore:
         """Write the statistics of all rows of some shards, and commit them.
 
@@ -326,7 +376,7 @@ class MomentStore:
 
     def write_segment(
         self,
-        statistics: MomentStatistics,
+        statistics: Statistics,
         shards: Sequence[ShardRecord],
         dates: DateRange | None = None,
     ) -> Segment:
@@ -340,7 +390,7 @@ class MomentStore:
         writer = self.new_segment()
         blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
         files = [record for block in blocks for record in writer.write_block(block)]
-        return writer.seal(statistics.length_histogram, shards, files, dates)
+        return writer.seal(statistics.totals, shards, files, dates)
 
     def save_model(
         self, name: str, model: TopicModel, message: str = "", tag: TagMove | None = None
@@ -402,7 +452,7 @@ class MomentStore:
 
     @cached_property
     def _words(self) -> tuple[Vocabulary, TokenPolicy | None]:
-        return read_vocabulary(self.folder, self.commit.lineage.vocabulary)
+        return read_vocabulary(self.folder, self.counts.basis.vocabulary)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -411,6 +461,24 @@ class MomentStore:
     def _with(self, commit: Commit, whole: bool = False) -> MomentStore:
         if whole:
             require_whole(self.folder, commit, self.commit)
-        same = commit.lineage.basis == self.commit.lineage.basis
-        basis = self.basis if same else read_basis(self.folder, commit.lineage.basis)
-        return replace(self, commit=commit, basis=basis)
+        before = self.commit.lineage
+        same = (commit.lineage.kind, commit.lineage.basis) == (before.kind, before.basis)
+        foundation = self.foundation if same else read_foundation(self.folder, commit.lineage)
+        return replace(self, commit=commit, foundation=foundation)
+
+    @classmethod
+    def _founded(
+        cls,
+        url: str,
+        foundation: Foundation,
+        lineage: Lineage,
+        words: tuple[Vocabulary, TokenPolicy | None] | None,
+        message: str,
+        storage_options: Mapping[str, Any] | None,
+        single_writer: bool,
+    ) -> MomentStore:
+        folder = Folder.at(url, storage_options)
+        store_format = StoreFormat(single_writer=single_writer)
+        commit = Commit.first(lineage, message)
+        create_files(folder, store_format, commit, foundation, words)
+        return cls(folder, store_format, commit, foundation)

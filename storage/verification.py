@@ -5,20 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.storage.blocks import read_stored_block, sum_block
+from streaming_moments.foundation import Totals
+from streaming_moments.rows import RowBlock
+from streaming_moments.storage.blocks import read_stored_block, read_totals, sum_block
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import read_format
-from streaming_moments.storage.foundations import read_basis, read_vocabulary
+from streaming_moments.storage.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.layout import (
     MODELS,
     SEGMENTS,
@@ -41,8 +41,6 @@ from streaming_moments.storage.models import model_files
 from streaming_moments.storage.sealed import unseal
 from streaming_moments.storage.versions import Commit, Lineage, ModelReference, SegmentReference
 
-_PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
-_SEED = 2018
 _LISTINGS = 8  # at the same time
 
 
@@ -82,7 +80,8 @@ def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -
 
 
 def _vocabularies(lineage: Lineage) -> list[str]:
-    return [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
+    found = [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
+    return [fingerprint for fingerprint in found if fingerprint]
 
 
 def _manifests_of(commit: Commit) -> dict[str, str]:
@@ -140,22 +139,22 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
     StoreError
         A vocabulary or basis is missing or damaged, or one did not grow into the next.
     """
+    foundation = read_foundation(folder, lineage)
+    layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
+    if not isinstance(foundation, CountsFoundation):
+        return layouts
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
-    basis = read_basis(folder, lineage.basis)
-    bases: dict[int | None, Basis] = {None: basis}
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)
-        bases[era.words] = read_basis(folder, era.basis)
-        same = basis.with_words(era.words, era.vocabulary)
-        if bases[era.words] != same or earlier.terms != vocabulary.terms[: era.words]:
+        own = read_foundation(folder, lineage, era)
+        same = foundation.basis.with_words(era.words, era.vocabulary)
+        if own.basis != same or earlier.terms != vocabulary.terms[: era.words]:
             raise StoreError(
                 f"the vocabulary of {era.words} words that held until version {era.version} did "
                 f"not grow into that of {vocabulary.n_words}; restore the commit from a copy"
             )
-    return {
-        words: SegmentLayout(own, lineage.row_blocks, lineage.codocuments)
-        for words, own in bases.items()
-    }
+        layouts[era.words] = SegmentLayout(own, lineage.row_blocks)
+    return layouts
 
 
 def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:
@@ -216,8 +215,7 @@ def _segment_problems(
     if manifest.dates != reference.dates:
         days = f"{manifest.dates} in its manifest, {reference.dates} in the commit"
         yield f"segment {reference.id}: the days of its documents are {days}"
-    basis = layout.basis
-    if (manifest.basis, manifest.vocabulary) != (basis.fingerprint, basis.vocabulary):
+    if manifest.names != layout.foundation.names():
         yield f"segment {reference.id} is of another basis or vocabulary"
 
 
@@ -226,109 +224,28 @@ def _number_problems(
 ) -> Iterator[str]:
     """Broken identities between the arrays of a segment."""
     where = f"segment {reference.id}"
-    try:
-        histogram = LengthHistogram.zero()
-        sums = _Sums.of(layout.basis)
+
+    def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:
         for index in range(layout.row_blocks):
-            histogram, arrays = read_stored_block(folder, reference, layout, index)
-            yield from _block_problems(f"{where}, row block {index}", layout, index, arrays)
-            sums.add(layout, index, arrays)
-        yield from _sum_problems(where, sums, histogram)
-        yield from _count_problems(folder, reference, histogram)
+            _, arrays = read_stored_block(folder, reference, layout, index)
+            yield layout.block(index), {name: array[0] for name, array in arrays.items()}
+
+    try:
+        totals = read_totals(folder, reference, layout)
+        for block, problem in layout.foundation.problems(blocks(), totals):
+            yield f"{where}{'' if block is None else f', row block {block.index}'}: {problem}"
+        yield from _count_problems(folder, reference, totals)
     except (StoreError, InvalidInput) as error:
         yield str(error)
 
 
-def _block_problems(
-    where: str, layout: SegmentLayout, index: int, arrays: dict[str, NDArray[np.int64]]
-) -> Iterator[str]:
-    block, basis = layout.block(index), layout.basis
-    rows, core_rows = block.size(basis.n_words), block.size(basis.core)
-    for name, array in arrays.items():
-        used = core_rows if name == "codocuments" else rows
-        if array[0, used:].any():
-            yield f"{where}: the padding of {name} is not zero"
-        if name != "triple_sketch" and array.size and array.min() < 0:
-            yield f"{where}: {name} has counts below zero"
-    words, documents = arrays["word_counts"][0, :rows], arrays["document_frequencies"][0, :rows]
-    if (documents > words).any() or ((documents == 0) & (words > 0)).any():
-        yield f"{where}: document_frequencies do not fit word_counts"
-    absent = words == 0
-    for name in ("pair_counts", "triple_sketch"):
-        if arrays[name][0, :rows][absent].any():
-            yield f"{where}: {name} is not zero for words that never occurred"
-    if "codocuments" in arrays:
-        own = np.arange(core_rows)
-        together = arrays["codocuments"][0, :core_rows]
-        if (together[own, own * block.step + block.index] != documents[:core_rows]).any():
-            yield f"{where}: the diagonal of codocuments is not document_frequencies"
-
-
-@dataclass
-class _Sums:
-    """Sums over the row blocks of one segment from which its identities are checked.
-
-    That P = P' inside the core is checked by r' P q = q' P r for random r and q, so that no core
-    times core matrix is held; like the sketch's identity in integers modulo 2^64, hence exact.
-    """
-
-    basis: Basis
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    cubes: NDArray[np.int64]
-    words: int = 0
-    pairs: int = 0
-    skew: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, basis: Basis) -> _Sums:
-        rng = np.random.default_rng(_SEED)
-        shape, limits = (basis.core, _PROBES), np.iinfo(np.int64)
-        left = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
-        right = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
-        return cls(basis, left, right, np.zeros((basis.columns, basis.packed), dtype=np.int64))
-
-    def add(self, layout: SegmentLayout, index: int, arrays: dict[str, NDArray[np.int64]]) -> None:
-        block = layout.block(index)
-        rows = block.size(self.basis.core)
-        self.words += sum(arrays["word_counts"][0].tolist())
-        self.pairs += sum(arrays["pair_counts"][0].sum(axis=1).tolist())
-        left, right = self.left[block.rows], self.right[block.rows]
-        for name in ("pair_counts", "codocuments"):
-            if name in arrays:
-                inner = arrays[name][0, :rows]
-                skew = (left * (inner @ self.right) - right * (inner @ self.left)).sum(axis=0)
-                self.skew[name] = self.skew.get(name, 0) + skew
-        own = self.basis.matrix[block.rows].astype(np.int64)
-        self.cubes += own.T @ arrays["triple_sketch"][0, :rows]
-
-
-def _sum_problems(where: str, sums: _Sums, histogram: LengthHistogram) -> Iterator[str]:
-    basis = sums.basis
-    if sums.words != histogram.C1:
-        yield f"{where}: word_counts add up to {sums.words}, the lengths to C1 = {histogram.C1}"
-    if sums.pairs > histogram.C2 or (basis.core == basis.n_words and sums.pairs != histogram.C2):
-        yield f"{where}: pair_counts add up to {sums.pairs}, the lengths to C2 = {histogram.C2}"
-    for name, skew in sums.skew.items():
-        if skew.any():
-            yield f"{where}: {name} is not symmetric inside the core"
-    # sum_i Q_ia (T_i)_bc = sum_d y_a y_b y_c does not depend on the order of a, b and c
-    rows, columns = np.triu_indices(basis.columns)
-    cubes = np.empty((basis.columns,) * 3, dtype=np.int64)
-    cubes[:, rows, columns] = cubes[:, columns, rows] = sums.cubes
-    if (cubes != cubes.transpose(1, 0, 2)).any():
-        yield f"{where}: triple_sketch is not the sketch of a symmetric tensor"
-
-
-def _count_problems(
-    folder: Folder, reference: SegmentReference, histogram: LengthHistogram
-) -> Iterator[str]:
+def _count_problems(folder: Folder, reference: SegmentReference, totals: Totals) -> Iterator[str]:
     where = f"segment {reference.id}"
     table = read_ledger(folder, [reference], Ledger({})).tables[reference.id]
     sums = [pc.sum(table[name]).as_py() or 0 for name in ("documents", "tokens")]
     counted = (*sums, table.num_rows)
     promised = (reference.documents, reference.tokens, reference.shards)
-    held = (histogram.n_documents, histogram.C1, reference.shards)
+    held = (totals.n_documents, totals.n_tokens, reference.shards)
     if not counted == promised == held:
         yield (
             f"{where}: documents, tokens and shards are {counted} in its ledger, {promised} in "

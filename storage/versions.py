@@ -50,7 +50,7 @@ class Lineage:
     Parameters
     ----------
     vocabulary, basis : str
-        Fingerprints.
+        Fingerprints; of a kind other than counts the foundation's, and no vocabulary.
     row_blocks : int
         Number of row blocks B.
     codocuments : bool
@@ -63,6 +63,8 @@ class Lineage:
         JSON of how vocabulary and basis were made.
     eras : tuple of Era
         Earlier, smaller vocabularies of the same core and matrix, the oldest first.
+    kind : str, optional
+        Of the statistics; None, as in stores of before there were others: counts.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -75,6 +77,7 @@ class Lineage:
     dates: Mapping[str, Any] | None = None
     pilot: Mapping[str, Any] | None = None
     eras: tuple[Era, ...] = ()
+    kind: str | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
@@ -322,6 +325,8 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
         identities = [commit.transaction, *(part.id for part in named)]
         founded: list[Lineage | Era] = [*lineages, *(era for one in lineages for era in one.eras)]
         digests = [digest for part in founded for digest in (part.vocabulary, part.basis)]
+        if lineage.kind is not None:
+            digests = [digest for digest in digests if digest]
         digests += [part.manifest for part in named]
         for pattern, texts in ((_IDENTITY, identities), (_DIGEST, digests)):
             for text in texts:

@@ -11,7 +11,7 @@ from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lengths import Lengths
 from streaming_moments.row_lengths import RowLengths
-from streaming_moments.storage.blocks import sum_block, sum_lengths
+from streaming_moments.storage.blocks import sum_block, sum_totals
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.ledger import Ledger
 from streaming_moments.storage.store import MomentStore
@@ -170,7 +170,8 @@ class WindowedStore:
 
     def row_lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row; weighted where there is a half-life."""
-        sums = [(weight, sum_lengths(self.store.folder, own)) for weight, own in self.groups]
+        folder, layout = self.store.folder, self.store.layout
+        sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int) -> Statistics:

@@ -96,6 +96,20 @@ class LengthHistogram:
         return sum(self.documents.tolist())
 
     @property
+    def n_tokens(self) -> int:
+        """Tokens: C1."""
+        return self.C1
+
+    @property
+    def bound(self) -> int:
+        """No pair count of any sum is larger: C2."""
+        return self.C2
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """The array that says all of it, by name."""
+        return {"length_histogram": self.to_array()}
+
+    @property
     def weight(self) -> float:
         """Sum of the weights of all documents, which weigh 1 each."""
         return float(self.n_documents)

@@ -78,6 +78,25 @@ class RowLengths(Generic[L]):
     ) -> RowLengths[LengthHistogram]:
         return _combined(self, other, operator.sub)
 
+    @property
+    def n_documents(self) -> int:
+        """All documents."""
+        return self.whole.n_documents
+
+    @property
+    def n_tokens(self: RowLengths[LengthHistogram]) -> int:
+        """Tokens of all documents."""
+        return self.whole.n_tokens
+
+    @property
+    def bound(self: RowLengths[LengthHistogram]) -> int:
+        """No pair count of any sum is larger."""
+        return self.whole.bound
+
+    def tables(self: RowLengths[LengthHistogram]) -> dict[str, NDArray[np.int64]]:
+        """The array that says all of the whole, by name."""
+        return self.whole.tables()
+
     def at(self, row: int) -> L:
         """Documents that count a row."""
         found = self.whole

@@ -209,6 +209,11 @@ class MomentStatistics:
         return RowLengths(self.length_histogram, self.later)
 
     @property
+    def totals(self) -> RowLengths[LengthHistogram]:
+        """What all row blocks of the same documents have in common."""
+        return self.row_lengths
+
+    @property
     def n_documents(self) -> int:
         """Number of documents."""
         return self.length_histogram.n_documents

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.pipelines.cluster import limit_for
 from streaming_moments.pipelines.cost import CorpusSize, Job, comfortable_budget
 from streaming_moments.pipelines.memory import StateSize
@@ -169,7 +170,12 @@ def test_the_limits_are_those_that_the_memory_projection_asks_for(
     columns = -(-3 * topics // 2) + max(2, topics // 8)
     signs = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), (core, columns))
     basis = Basis(signs, words)
-    job = Job(CorpusSize(1, 1, 1), StateSize(basis, row_blocks_for(basis), True), topics, 1)
+    job = Job(
+        CorpusSize(1, 1, 1),
+        StateSize(basis, row_blocks_for(CountsFoundation(basis, True)), True),
+        topics,
+        1,
+    )
     text = (
         KUBERNETES / place / ("daskcluster.yaml" if place == "base" else "workers.yaml")
     ).read_text()

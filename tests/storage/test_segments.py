@@ -13,13 +13,14 @@ import zarr
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import magnitude
-from streaming_moments.storage.blocks import block_of, read_histogram, read_stored_block, sum_block
+from streaming_moments.storage.blocks import block_of, read_stored_block, read_totals, sum_block
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.foundations import read_basis, write_basis
+from streaming_moments.storage.foundations import read_foundation, write_foundation
 from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.ledger import (
     Ledger,
@@ -33,6 +34,7 @@ from streaming_moments.storage.ledger import (
 from streaming_moments.storage.manifests import FileRecord, files_from_json, files_to_json
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.segments import SegmentWriter
+from streaming_moments.storage.versions import Lineage
 
 N_WORDS, CORE, BLOCKS = 23, 17, 5
 SEGMENT = "0" * 31 + "1"
@@ -55,7 +57,8 @@ def records_of(statistics, url="a"):
 
 
 def written(folder, statistics, blocks=BLOCKS, segment=SEGMENT):
-    layout = SegmentLayout(statistics.basis, blocks, statistics.codocuments is not None)
+    foundation = CountsFoundation(statistics.basis, statistics.codocuments is not None)
+    layout = SegmentLayout(foundation, blocks)
     writer = SegmentWriter(folder, segment, layout, folder.clock())
     files = [
         record
@@ -83,7 +86,7 @@ def test_blocks_come_back_as_they_were_written(folder, sealed):
     for index in range(BLOCKS):
         expected = block_of(statistics, layout, index)
         assert sum_block(folder, [reference], layout, index) == expected
-    assert read_histogram(folder, reference) == statistics.length_histogram
+    assert read_totals(folder, reference, layout) == statistics.totals
     assert reference.largest >= max(map(magnitude, statistics.arrays().values()))
 
 
@@ -108,7 +111,7 @@ def test_blocks_share_no_file(folder):
 
 def test_writers_travel_to_workers_without_showing_options(folder):
     secret = "planted-secret-9d2e"
-    layout = SegmentLayout(basis_of(), BLOCKS, True)
+    layout = SegmentLayout(CountsFoundation(basis_of(), True), BLOCKS)
     writer = SegmentWriter(Folder.at("memory://travel", {"token": secret}), SEGMENT, layout, BEGUN)
     assert secret not in repr(writer)
     copy = pickle.loads(pickle.dumps(writer))
@@ -246,20 +249,22 @@ def test_paths_that_leave_the_store_are_refused(folder, sealed, tmp_path, path):
 
 def test_a_pickled_array_is_not_read(folder, tmp_path):
     basis = basis_of()
-    write_basis(folder, basis)
-    assert read_basis(folder, basis.fingerprint) == basis
+    foundation = CountsFoundation(basis, True)
+    write_foundation(folder, foundation)
+    lineage = Lineage("", basis.fingerprint, BLOCKS, True, {})
+    assert read_foundation(folder, lineage) == foundation
     place = tmp_path / "basis" / basis.fingerprint
     np.save(place / "Q.npy", np.array([{}], dtype=object), allow_pickle=True)
     files = files_to_json([FileRecord.of("Q.npy", (place / "Q.npy").read_bytes())])
     content = {"n_words": N_WORDS, "vocabulary": "", "files": files}
     (place / "basis.json").write_bytes(seal(content))
     with pytest.raises(StoreError, match="describes no basis"):
-        read_basis(folder, basis.fingerprint)
+        read_foundation(folder, lineage)
 
 
 def test_an_empty_histogram_and_uneven_blocks(folder):
     basis = basis_of(n_words=7, core=3, columns=2)
-    layout = SegmentLayout(basis, 5, True)
+    layout = SegmentLayout(CountsFoundation(basis, True), 5)
     writer = SegmentWriter(folder, SEGMENT, layout, BEGUN)
     zero = MomentStatistics.zero(basis)
     files = [f for i in range(5) for f in writer.write_block(block_of(zero, layout, i))]
@@ -271,8 +276,8 @@ def test_an_empty_histogram_and_uneven_blocks(folder):
 
 def test_blocks_of_a_new_store_are_of_the_stated_size():
     eye = np.eye(2000, 8, dtype=np.int8)
-    assert row_blocks_for(Basis(eye[:3, :2], 5)) == 5
-    blocks = row_blocks_for(Basis(eye, 20_000))
+    assert row_blocks_for(CountsFoundation(Basis(eye[:3, :2], 5), True)) == 5
+    blocks = row_blocks_for(CountsFoundation(Basis(eye, 20_000), True))
     assert 16 << 20 < -(-20_000 // blocks) * 2000 * 8 <= 32 << 20
 
 

@@ -20,6 +20,7 @@ from moto.server import ThreadedMotoServer
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import (
     BoundExceeded,
     ForeignStatistics,
@@ -542,7 +543,7 @@ def test_commits_that_contradict_the_rest_are_found(store):
 
 def test_segments_of_another_basis_are_found(store):
     other = Basis(np.eye(CORE, 2, dtype=np.int8), N_WORDS, VOCABULARY.fingerprint)
-    layout = replace(store.new_segment().layout, basis=other)
+    layout = replace(store.new_segment().layout, foundation=CountsFoundation(other, True))
     writer = replace(store.new_segment(), layout=layout)
     statistics = counted(basis=other)
     files = [
