@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.errors import ShardError
+from streaming_moments.moments import require_topics
 from streaming_moments.pipelines.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.create import create as create_store
@@ -54,7 +55,6 @@ from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, windowed
-from streaming_moments.whitening import require_topics
 
 
 @click.command()
@@ -265,7 +265,7 @@ def refit(
     json_output: bool,
 ) -> None:
     """Fit topics to STORE, without the documents, and keep the model in it."""
-    require_topics(n_topics, alpha0)
+    require_topics(n_topics)
     opened = MomentStore.open(store, version, storage_options)
     chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)

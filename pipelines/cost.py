@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.evidence import evidence_bytes
+from streaming_moments.fit_rows import number_of_strips
 from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PILOT_SHARDS
 from streaming_moments.pipelines.memory import (
     MEBIBYTE,
     StateSize,
     UpdatePlan,
-    evidence_bytes,
-    number_of_strips,
     plan_reading,
     plan_refit,
     plan_update,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from streaming_moments.drift import Drift, PairRows, outside_share, pair_difference
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.fit import whiten_rows
+from streaming_moments.forms import Form, form_of
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.refit import core_rows, whiten_rows
-from streaming_moments.pipelines.row_blocks import BlockAddress
-from streaming_moments.pipelines.tasks import result_of, run_bounded
+from streaming_moments.pipelines.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.whitening import Whitening
+from streaming_moments.whitening import Whitening, core_rows
 
+_READING = "reading row blocks for drift"
 _COPIES = 4  # the block, the segment that is read, and core rows of two states
 
 
@@ -60,33 +61,31 @@ def measure_drift(
     StoreError
         The store cannot be read.
     """
-    progress = progress or Silent()
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
-    sweep = _Sweep(cluster, cluster.workers * each, progress)
-    cores = sweep.cores(store)
+
+    rows = OnCluster.of(store, store.row_lengths(), cluster, each, progress or Silent())
+    # left on the workers: each block is read once
+    cores = rows.each(_READING, core_rows)
     distance = None
     if before is not None and _same_core(before, store):
-        distance = _pair_distance(sweep, sweep.cores(before), cores)
+        blocks = [([BlockAddress(before, index)],) for index in range(before.row_blocks)]
+        earlier = rows.calls(_READING, OnBlocks(core_rows), blocks, keep=True)
+        distance = _pair_distance(rows, earlier, cores)
     return Drift(
-        _captured(sweep, cores, store, n_topics, alpha0),
+        _captured(rows, cores, n_topics, form_of(alpha0)),
         _outside(store, before),
-        store.length_histogram().effective_documents,
+        rows.lengths.whole.effective_documents,
         distance,
     )
 
 
-def pair_total(core: tuple[int, NDArray[np.int64]]) -> int:
+def pair_total(core: NDArray[np.int64]) -> int:
     """Pairs of core words in the core rows of one row block."""
     return _pair_rows(core).total
 
 
-def pair_part(
-    one: tuple[int, NDArray[np.int64]],
-    other: tuple[int, NDArray[np.int64]],
-    before: int,
-    after: int,
-) -> float:
+def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, after: int) -> float:
     """What one row block of two versions adds to their distance."""
     return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
 
@@ -127,50 +126,26 @@ def drift_since(
     return DriftSince(chosen, fitted, drift)
 
 
-@dataclass(frozen=True)
-class _Sweep:
-    """How row blocks are gone through."""
-
-    cluster: Cluster
-    in_flight: int
-    progress: StepProgress
-
-    def cores(self, store: MomentStore) -> list[Future[Any]]:
-        """Core rows of each row block, left on the workers: each block is read once."""
-        calls = [(BlockAddress(store, index),) for index in range(store.row_blocks)]
-        return self.run(core_rows, calls, "reading row blocks for drift", keep=True)
-
-    def run(
-        self, function: Callable[..., Any], calls: list[tuple[Any, ...]], step: str, keep: bool
-    ) -> list[Any]:
-        return run_bounded(self.cluster, function, calls, self.in_flight, self.progress, step, keep)
-
-
 def _same_core(before: MomentStore, store: MomentStore) -> bool:
     """Whether words were at most added outside the core since."""
     lineage = store.commit.lineage
     return before.basis.fingerprint in {lineage.basis, *(era.basis for era in lineage.eras)}
 
 
-def _pair_rows(core: tuple[int, NDArray[np.int64]]) -> PairRows:
-    # states of one core alone come here, so that its name need not be told
-    index, rows = core
-    return PairRows("", index, 0, rows[:, :-1])
+def _pair_rows(core: NDArray[np.int64]) -> PairRows:
+    # states of one core, block by block, alone come here, so that no names need be told
+    return PairRows("", 0, 1, core[:, :-1])
 
 
-def _captured(
-    sweep: _Sweep, cores: list[Future[Any]], store: MomentStore, n_topics: int, alpha0: float
-) -> float | None:
-    histogram = store.length_histogram()
-    if not histogram.C3:
+def _captured(rows: OnCluster, cores: list[Future[Any]], n_topics: int, form: Form) -> float | None:
+    lengths = rows.lengths.whole
+    if not lengths.C3:
         return None
-    asked = sweep.cluster.client.submit(
-        whiten_rows, cores, histogram, store.basis, n_topics, alpha0, pure=False
-    )
     try:
-        whitening: Whitening = result_of(sweep.cluster, asked, "whitening")
+        asked = rows.once("whitening", whiten_rows, cores, lengths, rows.basis, n_topics, form)
     except NotIdentifiable:
         return None  # fewer topics than there were: the refit will say so
+    whitening: Whitening = rows.value(asked)
     return whitening.captured
 
 
@@ -187,14 +162,14 @@ def outside_of(records: Sequence[ShardRecord]) -> float | None:
 
 
 def _pair_distance(
-    sweep: _Sweep, before: list[Future[Any]], after: list[Future[Any]]
+    rows: OnCluster, before: list[Future[Any]], after: list[Future[Any]]
 ) -> float | None:
     totals = [
-        sum(sweep.run(pair_total, [(core,) for core in cores], "counting pairs", keep=False))
+        sum(rows.calls("counting pairs", pair_total, [(core,) for core in cores]))
         for cores in (before, after)
     ]
     if not all(totals):
         return None
     calls = [(*pair, *totals) for pair in zip(before, after, strict=True)]
-    parts: list[float] = sweep.run(pair_part, calls, "comparing pairs", keep=False)
+    parts: list[float] = rows.calls("comparing pairs", pair_part, calls)
     return sum(parts)

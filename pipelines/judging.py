@@ -15,7 +15,7 @@ from streaming_moments.pipelines.night_report import Gate
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
 from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.refit import coherence, refit
-from streaming_moments.pipelines.row_blocks import StatisticsSource
+from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
 from streaming_moments.pipelines.select import select
 from streaming_moments.topic_model import TopicModel
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from types import MappingProxyType
 
 from streaming_moments.basis import Basis
-from streaming_moments.decompositions import Method
 from streaming_moments.errors import BoundExceeded
+from streaming_moments.evidence import evidence_bytes
+from streaming_moments.fit_rows import number_of_strips
+from streaming_moments.methods import decomposition_called
 from streaming_moments.packing import packed_size
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import statistic_shapes
@@ -27,11 +28,8 @@ _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 _SLACK = 1.1
-# Copies of the tensor: while it is added up, and while it is decomposed, measured 2 to 5 and, of
-# the 10 restarts of least squares together, 34.
+# Copies of the tensor while it is added up; a decomposition knows its own while it solves.
 _TENSOR_COPIES = 4
-_SOLVING = MappingProxyType({"joint": 8, "feature": 8, "power": 8, "svd": 8, "eigen": 8, "als": 40})
-_MOST_EVIDENCE = 128 * MEBIBYTE
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 _LEAST_PART = 32 * MEBIBYTE  # about one batch of text
@@ -257,37 +255,13 @@ def plan_update(
     )
 
 
-def evidence_bytes(n_topics: int) -> int:
-    """Bytes of what the slices say about k topics: at most a k x k x k tensor.
-
-    Examples
-    --------
-    >>> evidence_bytes(4)
-    512
-    """
-    return 8 * n_topics**3
-
-
-def number_of_strips(blocks: int, each_bytes: int) -> int:
-    """Strips that so many row blocks make up, each of which has evidence of so many bytes.
-
-    Two at least, and otherwise as many as keep all evidence, which one worker adds up, bounded.
-
-    Examples
-    --------
-    >>> number_of_strips(31, evidence_bytes(20)), number_of_strips(31, evidence_bytes(400))
-    (31, 2)
-    """
-    return min(blocks, max(2, _MOST_EVIDENCE // each_bytes))
-
-
 def plan_refit(
     size: StateSize,
     n_topics: int,
     workers: int,
     threads: int,
     memory: int,
-    method: Method = "joint",
+    method: str = "joint",
     held: int = 2,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit.
@@ -320,6 +294,7 @@ def plan_refit(
     True
     """
     basis, pairs = size.basis, packed_size(n_topics)
+    decomposition = decomposition_called(method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
@@ -328,13 +303,12 @@ def plan_refit(
     # the sketch turned by k directions, and what each number of words at a time needs
     products = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed + 4 * pairs)
     part = part_rows * 8 * (basis.core + basis.packed + 4 * n_topics**2)
-    if method == "feature":
-        # it computes the slices themselves
+    if decomposition.needs_slices:
         products += 8 * basis.core * (pairs + n_topics**2)
         part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
     blocks = held * size.block_bytes
     slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
-    finishing = 8 * 6 * basis.n_words * n_topics + _SOLVING[method] * evidence
+    finishing = 8 * 6 * basis.n_words * n_topics + decomposition.copies * evidence
     gathered = number_of_strips(size.row_blocks, evidence) * evidence
     alone = PROCESS_BYTES + max(whitening, finishing + gathered)
     least = max(alone, PROCESS_BYTES + gathered + slicing)
@@ -348,7 +322,7 @@ def plan_refit(
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
     peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
-    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((_SOLVING[method] + 1) * evidence)))
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((decomposition.copies + 1) * evidence)))
     kept = -(-size.row_blocks // workers) * size.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))

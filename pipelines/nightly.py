@@ -32,7 +32,7 @@ from streaming_moments.pipelines.nightly_config import (
     RefitSection,
 )
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.row_blocks import StatisticsSource
+from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
 from streaming_moments.storage.changes import TagMove
@@ -152,7 +152,7 @@ def _night(
     with journal.step("refit") as found:
         source = _source(store, config.refit)
         model, tried = most_coherent(source, config.refit, cluster, progress)
-        found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.rotation}
+        found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
         found |= {"npmi": mean_npmi(model), "captured": model.captured}
     matching = None
     if published is not None:

@@ -23,10 +23,11 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from streaming_moments.decompositions import Method
 from streaming_moments.drift import DriftBounds
 from streaming_moments.errors import InvalidInput
+from streaming_moments.forms import form_of
 from streaming_moments.matching import MatchingRule
+from streaming_moments.methods import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PilotOptions
@@ -39,7 +40,6 @@ from streaming_moments.storage.locks import LONGEST_EXPIRY
 from streaming_moments.storage.shards import Kind, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.urls import require_no_secret, require_no_user
-from streaming_moments.whitening import require_topics
 
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
@@ -82,7 +82,7 @@ def _tag(name: str) -> str:
 
 
 def _alpha(alpha0: float) -> float:
-    require_topics(1, alpha0)
+    form_of(alpha0)
     return alpha0
 
 
@@ -108,6 +108,7 @@ Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
 Size = Annotated[Count, _by_click(Bytes())]
 Time = Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36525)), _by_click(Duration())]
 Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), _by_click(Duration())]
+Method = Annotated[str, _by_click(click.Choice(METHODS))]
 Share = Annotated[float, Field(ge=0, le=1)]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_listed)]
 Alpha = Annotated[float, AfterValidator(_alpha)]

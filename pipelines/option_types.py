@@ -11,8 +11,8 @@ import click
 from dask.utils import parse_bytes, parse_timedelta
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.forms import form_of
 from streaming_moments.storage.layout import require_name
-from streaming_moments.whitening import require_topics
 
 _TOO_LARGE = 1 << 63  # bytes
 _LONGEST = timedelta(days=36_525)
@@ -73,7 +73,7 @@ class Alpha(click.ParamType[float]):
         """A number that a model may have as its alpha0."""
         try:
             alpha0 = float(value)
-            require_topics(1, alpha0)
+            form_of(alpha0)
         except (InvalidInput, ValueError, OverflowError):
             self.fail(
                 f"{_shown(value)} is no alpha0, a number of 0 to 10^6; write for example 0.1",

@@ -16,8 +16,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from streaming_moments.decompositions import METHODS
 from streaming_moments.errors import InvalidInput
+from streaming_moments.methods import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
 from streaming_moments.pipelines.option_types import (
     NUMBER,

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from distributed import Future
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from streaming_moments.basis import Basis
-from streaming_moments.decompositions import Directions, Evidence, Method, require_method
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.fit import fit_rows
+from streaming_moments.forms import form_of
 from streaming_moments.lengths import Lengths, WeightedLengths
+from streaming_moments.methods import decomposition_called
+from streaming_moments.moments import require_topics
 from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import StateSize, evidence_bytes, plan_refit
+from streaming_moments.pipelines.memory import StateSize, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.row_blocks import (
-    BlockAddress,
-    StatisticsSource,
-    block_sources,
-    loaded,
-    strips,
-)
-from streaming_moments.pipelines.tasks import result_of, run_bounded
+from streaming_moments.pipelines.rows_on_cluster import OnCluster, StatisticsSource
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.row_lengths import RowLengths
-from streaming_moments.rows import RowBlock
 from streaming_moments.storage.windows import Window, WindowedStore
-from streaming_moments.svtd import finish
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.weighted import Statistics
-from streaming_moments.whitening import CoreMoments, Whitening, whiten
 
 COHERENCE_WORDS = 10
 
@@ -97,14 +86,14 @@ def refit(
     n_topics: int,
     alpha0: float,
     cluster: Cluster,
-    method: Method = "joint",
+    method: str = "joint",
     seed: int = 0,
     progress: StepProgress | None = None,
 ) -> TopicModel:
     """Fit a model to a version of a store; the documents are not needed.
 
-    Three sweeps over the row blocks: the core for whitening, the slices for the rotation or the
-    whitened tensor, and the rows of the topics. Same answer as `streaming_moments.fit_by`.
+    The three sweeps of `streaming_moments.fit_by` over the row blocks: the core for whitening, the
+    slices for the rotation or the whitened tensor, and the rows of the topics.
 
     Parameters
     ----------
@@ -131,59 +120,16 @@ def refit(
     BoundExceeded
         The memory budget cannot hold the work.
     """
-    progress = progress or Silent()
-    require_method(method, seed)
-    lengths = counted_lengths(store)
-    histogram = lengths.whole
+    decomposition_called(method, seed)
+    require_topics(n_topics)
+    form, lengths = form_of(alpha0), counted_lengths(store)
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    k_at_least_one = max(n_topics, 1)
-    plan = plan_refit(
-        size,
-        k_at_least_one,
-        cluster.workers,
-        cluster.threads,
-        cluster.memory,
-        method,
-        blocks_held(histogram),
+    shape = n_topics, cluster.workers, cluster.threads, cluster.memory
+    plan = plan_refit(size, *shape, method, blocks_held(lengths.whole))
+    rows = OnCluster.of(
+        store, lengths, cluster, plan.in_flight, progress or Silent(), plan.keep_blocks
     )
-    client, in_flight = cluster.client, cluster.workers * plan.in_flight
-    blocks = block_sources(client, store, plan.keep_blocks)
-
-    cores = run_bounded(
-        cluster, core_rows, [(b,) for b in blocks], in_flight, progress, "reading row blocks", True
-    )
-    whitening_of = (whiten_rows, cores, histogram, store.basis, n_topics, alpha0)
-    whitened = client.submit(alone, cluster.threads, *whitening_of, pure=False)
-    del cores, whitening_of
-    whitening: Whitening = result_of(cluster, whitened, "whitening")
-    evidence = run_bounded(
-        cluster,
-        slice_evidence,
-        [(strip, whitened, method) for strip in strips(blocks, evidence_bytes(n_topics))],
-        in_flight,
-        progress,
-        "whitened slices",
-        True,
-    )
-    solving = (solve_rotation, evidence, whitened, seed)
-    solved = client.submit(alone, cluster.threads, *solving, pure=False)
-    del evidence, solving
-    directions: Directions = result_of(cluster, solved, "rotation")
-    parts = run_bounded(
-        cluster,
-        topic_rows,
-        [(block, whitened, directions) for block in blocks],
-        in_flight,
-        progress,
-        "topic rows",
-    )
-    n_words = store.basis.n_words
-    rows = np.empty((n_words, n_topics))
-    word_counts = np.empty(n_words)  # sums below 2^53 are exact in it
-    for index, (part, counts) in enumerate(parts):
-        block = RowBlock(index, store.row_blocks)
-        rows[block.rows], word_counts[block.rows] = part, counts
-    model = finish(rows, directions.vectors, word_counts, lengths, store.basis, whitening, method)
+    model = fit_rows(rows, n_topics, form, method, seed)
     return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
 
 
@@ -228,102 +174,29 @@ def coherence(
     if number < 2:
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
-    sources = [BlockAddress(store, index) for index in range(store.row_blocks)]
-    in_flight = cluster.workers * cluster.threads
-    documents = store.length_histogram().weight
-    pairs = count_pairs(sources, words, documents, cluster, in_flight, progress or Silent())
+    lengths = store.row_lengths()
+    rows = OnCluster.of(store, lengths, cluster, cluster.threads, progress or Silent())
+    pairs = count_pairs(rows, words)
     return Coherence(
         pairs.umass(words, model.topics[words], number),
         pairs.npmi(words, model.topics[words], number),
     )
 
 
-def count_pairs(
-    sources: Sequence[BlockAddress | Future[Any]],
-    words: NDArray[np.int64],
-    documents: float,
-    cluster: Cluster,
-    in_flight: int,
-    progress: StepProgress,
-) -> WordPairs:
+def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
     """Document and co-document counts of some rising core words, from all row blocks."""
-    calls = [(source, words) for source in sources]
-    parts = run_bounded(cluster, word_codocuments, calls, in_flight, progress, "coherence")
     frequencies = np.zeros(words.size)
     together = np.zeros((words.size, words.size))
+    parts = rows.gathered("coherence", word_codocuments, words)
     for places, block_frequencies, block_together in parts:
         frequencies[places], together[places] = block_frequencies, block_together
-    return WordPairs(words, frequencies, together, documents)
-
-
-def core_rows(source: BlockAddress | Statistics) -> tuple[int, NDArray[Any]]:
-    """Index of the block, and (core rows, core + 1): pair counts and word counts."""
-    statistics = loaded(source)
-    core = statistics.basis.core
-    rows = statistics.block.size(core)
-    counts = statistics.word_counts[:rows, None]
-    return statistics.block.index, np.hstack([statistics.pair_counts[:rows], counts])
-
-
-def alone(threads: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with all threads of a worker: no other task runs beside it."""
-    with threadpool_limits(threads):
-        return function(*arguments)
-
-
-def whiten_rows(
-    parts: Sequence[tuple[int, NDArray[Any]]],
-    histogram: Lengths,
-    basis: Basis,
-    n_topics: int,
-    alpha0: float,
-) -> Whitening:
-    """Whitening from the core rows of all blocks."""
-    core = joined_core(parts, histogram, basis)
-    return whiten(core, basis, n_topics, alpha0)
-
-
-def joined_core(
-    parts: Sequence[tuple[int, NDArray[Any]]], histogram: Lengths, basis: Basis
-) -> CoreMoments:
-    """Core moments from the core rows of all blocks."""
-    joined = np.empty((basis.core, basis.core + 1), dtype=parts[0][1].dtype)
-    for index, rows in parts:
-        joined[RowBlock(index, len(parts)).rows] = rows
-    return CoreMoments(joined[:, :-1], joined[:, -1], histogram)
-
-
-def slice_evidence(
-    sources: Sequence[BlockAddress | Statistics], whitening: Whitening, method: Method
-) -> Evidence:
-    """What the slices of some blocks say about the topics, in the order of the blocks."""
-    evidence = Evidence.zero(whitening.n_topics, method)
-    for source in sources:
-        evidence = evidence + Evidence.of(loaded(source), whitening, method)
-    return evidence
-
-
-def solve_rotation(evidence: Sequence[Evidence], whitening: Whitening, seed: int) -> Directions:
-    """Directions of the topics from the evidence of all strips, added in their order."""
-    total = evidence[0]
-    for part in evidence[1:]:
-        total = total + part
-    return total.directions(whitening, seed)
-
-
-def topic_rows(
-    source: BlockAddress | Statistics, whitening: Whitening, directions: Directions
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """(r, k) rows of the topic matrix and (r,) word counts of a block."""
-    statistics = loaded(source)
-    return directions.rows(statistics, whitening), statistics.word_counts
+    return WordPairs(words, frequencies, together, rows.lengths.whole.weight)
 
 
 def word_codocuments(
-    source: BlockAddress | Statistics, words: NDArray[np.int64]
+    statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
     """Places of the block's words among `words`, their frequencies and co-document counts."""
-    statistics = loaded(source)
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

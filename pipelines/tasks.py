@@ -109,9 +109,9 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             wait *= 2  # a large result needs a longer turn
 
 
-def result_of(cluster: Cluster, future: Future[Any], step: str) -> Any:
-    """Result of a task that runs alone; errors as `run_bounded`."""
-    return _required(outcome_of(cluster, future), step)
+def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:
+    """Result of a task that runs alone, or with `keep` its future; errors as `run_bounded`."""
+    return _required(outcome_of(cluster, future, keep), step)
 
 
 def run_bounded(

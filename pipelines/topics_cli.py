@@ -44,7 +44,6 @@ from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.topic_model import TopicModel
-from streaming_moments.whitening import require_topics
 
 
 @click.command()
@@ -84,7 +83,7 @@ def topics(
                 "model": chosen,
                 **documents_as_json(model),
                 "alpha0": model.alpha0,
-                "method": model.rotation,
+                "method": model.method,
                 "relevance": weight,
                 **model_scores(model),
                 "topics": [as_json(line) for line in lines],
@@ -154,8 +153,6 @@ def select(
     alone: reading and slices are shared by all.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
-    for alpha0 in every:
-        require_topics(numbers[0], alpha0)
     if plot_file is not None:
         require_plot(plot_file)
     opened = MomentStore.open(store, version, storage_options)

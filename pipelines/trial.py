@@ -15,6 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.evidence import Directions
+from streaming_moments.fit import TopicRows, finish, sweep
+from streaming_moments.forms import Dirichlet
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.packing import packed_size
 from streaming_moments.pipelines.cost import (
@@ -28,12 +31,11 @@ from streaming_moments.pipelines.cost import (
 from streaming_moments.pipelines.create import Pilot, PilotOptions, choose
 from streaming_moments.pipelines.memory import BATCH_BYTES, LIMITS, StateSize
 from streaming_moments.pipelines.parts import Part, PartAddress, ReadingContext, read_part
-from streaming_moments.pipelines.refit import core_rows
 from streaming_moments.pipelines.stopwatch import timed, timed_on_all
+from streaming_moments.pipelines.timed_rows import Timed
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
-from streaming_moments.slices import rotated_diagonals
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import array_in, decode, encode_metadata
 from streaming_moments.storage.contents import ShardContent
@@ -44,13 +46,12 @@ from streaming_moments.storage.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.svtd import RotationEvidence, finish
-from streaming_moments.whitening import CoreMoments, Whitening, whiten
+from streaming_moments.whitening import Whitening
 
 # Each thread reads so many batches of a task: enough that the clock does not matter.
 _PIECES_PER_THREAD = 2
 _WARM_BYTES = 64 << 10
-_ALPHA0 = 0.1
+_ALPHA0, _METHOD = 0.1, "joint"
 _HASHED_BYTES = 8 << 20
 _REPEATS = 3
 
@@ -256,38 +257,43 @@ def _block_costs(
         return total
 
     loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
-    core = _median(lambda: timed_on_all(pool, core_rows, statistics)[0])
-    moments = _core_moments(batches, store)
-    whitening_seconds, whitening = timed(lambda: _whitened(moments, store, job.n_topics))
-
-    def evidence_of(one: MomentStatistics) -> RotationEvidence:
-        return RotationEvidence.of(one, whitening, "joint")
-
-    evidence_seconds, evidence = timed_on_all(pool, evidence_of, statistics)
-    total = evidence[0]
-    for other in evidence[1:]:
-        total = total + other
-    rotation_seconds, turn = timed(total.rotation)
-    topic_seconds, rows = timed_on_all(
-        pool, lambda one: rotated_diagonals(one, whitening, turn), statistics
+    rows, k, (whitening, directions, parts) = _swept(batches, store, statistics, pool, job.n_topics)
+    finishing, _ = timed(
+        lambda: finish(parts, directions, whitening, rows.lengths, rows.basis, _METHOD)
     )
-    counts = np.resize(statistics[0].word_counts, store.basis.n_words)
-    topics = np.resize(rows[0], (store.basis.n_words, whitening.n_topics))
-    lengths, basis = RowLengths(moments.length_histogram), store.basis
-    finishing, _ = timed(lambda: finish(topics, turn, counts, lengths, basis, whitening, "joint"))
-    fewer = packed_size(job.n_topics) / packed_size(whitening.n_topics)
+    fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / gathered,
         write=zeroing + writing,
         load=loading,
         disk_bytes=sum(len(content) for _, content in files),
-        core_rows=core,
-        evidence=evidence_seconds * fewer,
-        topic_rows=topic_seconds * fewer,
-        whitening=whitening_seconds,
-        rotation=rotation_seconds * fewer,
+        core_rows=spent["reading row blocks"],
+        evidence=spent["whitened slices"] * fewer,
+        topic_rows=spent["topic rows"] * fewer,
+        whitening=spent["whitening"],
+        rotation=spent["rotation"] * fewer,
         finish=finishing,
     )
+
+
+def _swept(
+    batches: Sequence[ProjectedBatch],
+    store: MomentStore,
+    statistics: Sequence[MomentStatistics],
+    pool: ThreadPoolExecutor,
+    n_topics: int,
+) -> tuple[Timed, int, tuple[Whitening, Directions, list[TopicRows]]]:
+    """The sweeps of a fit by as many topics as the sample holds, k at most."""
+    core, lengths = _core_moments(batches, store)
+    known = {"reading row blocks": core}
+    rows = Timed(store.basis, RowLengths(lengths), statistics, pool, known)
+    while True:
+        try:
+            return rows, n_topics, sweep(rows, n_topics, Dirichlet(_ALPHA0), _METHOD, seed=0)
+        except NotIdentifiable:
+            if n_topics <= 1:
+                raise
+            n_topics //= 2
 
 
 def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
@@ -317,24 +323,16 @@ def _drawn(counts: NDArray[np.int64], factor: float, rng: np.random.Generator) -
     return grown
 
 
-def _core_moments(batches: Sequence[ProjectedBatch], store: MomentStore) -> CoreMoments:
-    """Moments inside the core of the first batches: enough for the work of whitening."""
+def _core_moments(
+    batches: Sequence[ProjectedBatch], store: MomentStore
+) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
+    """Core rows of all blocks of the first batch: enough for the work of whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)
-    counts = projected.word_counts[: basis.core]
-    return CoreMoments(pairs, counts, LengthHistogram.of(projected.lengths))
-
-
-def _whitened(core: CoreMoments, store: MomentStore, n_topics: int) -> Whitening:
-    """Whitening by as many topics as the sample holds, k at most."""
-    while True:
-        try:
-            return whiten(core, store.basis, n_topics, _ALPHA0)
-        except NotIdentifiable:
-            if n_topics <= 1:
-                raise
-            n_topics //= 2
+    rows = np.hstack([pairs, projected.word_counts[: basis.core, None]])
+    blocks = [rows[RowBlock(index, store.row_blocks).rows] for index in range(store.row_blocks)]
+    return blocks, LengthHistogram.of(projected.lengths)
 
 
 def _path(writer: SegmentWriter, path: str) -> str:

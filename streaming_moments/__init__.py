@@ -6,13 +6,14 @@ The mathematics: numpy, scipy and numba only. `streaming_moments.storage` keeps 
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
-from streaming_moments.decompositions import METHODS, decompose, fit_by
 from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.fit import fit, fit_by
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.methods import METHODS, decompose
 from streaming_moments.moments import Moments
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics, merge_blocks
-from streaming_moments.svtd import fit, svtd
+from streaming_moments.svtd import svtd
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.whitened_tensor import Components, WhitenedMoments
+from streaming_moments.whitened import Components, WhitenedMoments
 
 # Change of the share explained in a sweep, at which the best start and all starts have arrived.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-
-# Above it all documents have all topics in the same shares.
-_LARGEST_ALPHA0 = 1e6
+from streaming_moments.forms import form_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +106,7 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     """Moments of LDA documents brought to the form of a mixture (Ruffini et al. 2018, Theorem 3).
 
-    With a0 the sum of the Dirichlet parameters and `omega = alpha / a0`,
-
-        A = M2 - a0/(a0+1) M1 M1'
-        T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
-                       + 2 a0^2/((a0+1)(a0+2)) M1 (x) M1 (x) M1 ]
-
-    are `sum_j w_j m_j m_j'` and `sum_j w_j m_j^(x)3` with `w_j = omega_j / (a0 + 1)`.
+    A and T of `forms.Dirichlet`, of all words.
 
     Parameters
     ----------
@@ -139,14 +131,20 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
     >>> np.array_equal(dirichlet_moments(same, 0.0).M3, same.M3)
     True
     """
-    if not 0 <= alpha0 <= _LARGEST_ALPHA0:
-        raise InvalidInput(f"alpha0 is {alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
-    M1, M2 = moments.M1, moments.M2
+    form, M1, M2 = form_of(alpha0), moments.M1, moments.M2
     mean = np.outer(M1, M1)
-    A = M2 - alpha0 / (alpha0 + 1) * mean
-    crossed = M2[:, :, None] * M1
-    crossed += M2[:, None, :] * M1[None, :, None]
-    crossed += M1[:, None, None] * M2
-    T = moments.M3 - alpha0 / (alpha0 + 2) * crossed
-    T += 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * mean[:, :, None] * M1
-    return Moments(M1, A, (alpha0 + 2) / 2 * T)
+
+    def crossed() -> NDArray[np.float64]:
+        total = M2[:, :, None] * M1
+        total += M2[:, None, :] * M1[None, :, None]
+        total += M1[:, None, None] * M2
+        return total
+
+    T = form.third(moments.M3.copy(), crossed, lambda times: times * mean[:, :, None] * M1)
+    return Moments(M1, M2 - form.mean_share * mean, T)
+
+
+def require_topics(n_topics: int) -> None:
+    """Refuse a number of topics below 1."""
+    if n_topics < 1:
+        raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.whitened_tensor import Components, WhitenedMoments
+from streaming_moments.whitened import Components, WhitenedMoments
 
 
 def by_power_method(

@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments import kernels
 from streaming_moments.errors import InvalidInput
-from streaming_moments.packing import unpack
+from streaming_moments.evidence import GapEvidence
 
 _TOLERANCE = 1e-10  # radians
 _MAX_SWEEPS = 200
 
 
-@dataclass(frozen=True, eq=False)
-class GapCandidate:
-    """The slice of some rows whose singular values lie farthest apart (Remark 7).
-
-    A mergeable statistic of slices: `+` keeps the wider gap, `zero` is the identity.
-
-    Parameters
-    ----------
-    gap : float
-        Smallest distance of two singular values; -1 for no slice.
-    slice : (k, k) float64
-        The slice.
-    """
-
-    gap: float
-    slice: NDArray[np.float64]
-
-    @classmethod
-    def zero(cls, n_topics: int) -> GapCandidate:
-        """No slice seen."""
-        return cls(-1.0, np.zeros((n_topics, n_topics)))
-
-    @classmethod
-    def of(cls, slices: NDArray[np.float64], n_topics: int) -> GapCandidate:
-        """Widest gap of (rows, k (k + 1) / 2) packed slices; the first of equals."""
-        if not slices.shape[0]:
-            return cls.zero(n_topics)
-        full = unpack(slices, n_topics)
-        # of a symmetric matrix the singular values are the absolute eigenvalues
-        singular = np.sort(np.abs(np.linalg.eigvalsh(full)), axis=1)
-        gaps = np.diff(singular, axis=1).min(axis=1) if n_topics > 1 else singular[:, 0]
-        best = int(gaps.argmax())
-        return cls(float(gaps[best]), full[best])
-
-    def __add__(self, other: GapCandidate) -> GapCandidate:
-        return other if other.gap > self.gap else self
-
-
-def by_feature_gap(candidates: Iterable[GapCandidate]) -> NDArray[np.float64]:
+def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
     """Rotation from one slice: its singular vectors (Ruffini et al. 2018, Remark 7).
 
     Parameters
     ----------
-    candidates : iterable of GapCandidate
-        Of each row block, at least one.
+    evidence : GapEvidence
+        Of all row blocks.
 
     Returns
     -------
@@ -75,16 +34,13 @@ def by_feature_gap(candidates: Iterable[GapCandidate]) -> NDArray[np.float64]:
     Examples
     --------
     >>> slices = np.array([[2.0, 0.0, 1.0]])
-    >>> np.abs(by_feature_gap([GapCandidate.of(slices, 2)]))
+    >>> np.abs(by_feature_gap(GapEvidence.of("feature", 2, [slices])))
     array([[0., 1.],
            [1., 0.]])
     """
-    best: GapCandidate | None = None
-    for candidate in candidates:
-        best = candidate if best is None else best + candidate
-    if best is None or best.gap < 0:
+    if evidence.gap < 0:
         raise InvalidInput("no slice to take the rotation from; give the slices of all row blocks")
-    return np.linalg.eigh(best.slice)[1]
+    return np.linalg.eigh(evidence.slice)[1]
 
 
 def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]:

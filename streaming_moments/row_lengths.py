@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.forms import Form, Mixture
 from streaming_moments.lengths import LengthHistogram, Lengths, WeightedLengths
 
 L = TypeVar("L", bound=Lengths, covariant=True)
@@ -105,9 +106,9 @@ class RowLengths(Generic[L]):
         return found
 
     def constants(
-        self, rows: NDArray[np.int64]
+        self, rows: NDArray[np.int64], form: Form = Mixture()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """C1, C2 and C3 of each row: `sum c(c-1)...` over the documents that count it.
+        """Totals of the form for each row, over the documents that count it.
 
         Examples
         --------
@@ -116,10 +117,8 @@ class RowLengths(Generic[L]):
         """
         places = np.searchsorted([first for first, _ in self.later], rows, side="right")
         steps = (self.whole, *(lengths for _, lengths in self.later))
-        C1 = np.array([float(lengths.C1) for lengths in steps])[places]
-        C2 = np.array([float(lengths.C2) for lengths in steps])[places]
-        C3 = np.array([float(lengths.C3) for lengths in steps])[places]
-        return C1, C2, C3
+        C1, C2, C3 = np.array([form.totals(lengths) for lengths in steps], dtype=np.float64).T
+        return C1[places], C2[places], C3[places]
 
 
 def quotients(values: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 
@@ -40,3 +45,19 @@ class RowBlock:
     def size(self, n_words: int) -> int:
         """Rows of the block among the first `n_words`."""
         return max(0, -(-(n_words - self.index) // self.step))
+
+
+def interleaved(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """(n, ...) rows of all blocks, given in their order, in the order of the words.
+
+    Examples
+    --------
+    >>> interleaved([np.array([0, 2, 4]), np.array([1, 3])])
+    array([0, 1, 2, 3, 4])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    joined = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), dtype=parts[0].dtype)
+    for index, part in enumerate(parts):
+        joined[RowBlock(index, len(parts)).rows] = part
+    return joined

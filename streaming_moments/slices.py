@@ -24,9 +24,8 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 word_counts_i w_i w_i'
 
-    counts triples of distinct positions only (Theorem 1). For `alpha0 > 0` the Dirichlet
-    corrections of Theorem 3 follow, scaled so that `H_i = O diag(m_i) O'` with m_i the row of
-    the topic matrix.
+    counts triples of distinct positions only (Theorem 1). What the form of the model corrects
+    follows, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
 
     The constants of row i are those of the documents that count word i: a word that came later is
     estimated from the documents since, by Theorem 1 on that part of the corpus. Core words are
@@ -46,13 +45,14 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
     Examples
     --------
-    See `streaming_moments.svtd.fit`, which runs it over all rows.
+    See `streaming_moments.fit_by`, which runs it over all rows.
     """
-    k = whitening.n_topics
+    form, k, u = whitening.form, whitening.n_topics, whitening.first
     W, B = whitening.vectors, whitening.coefficients
-    every = row_constants(statistics)
+    every = row_constants(statistics, form)
     both = np.hstack([W, pack(W[:, :, None] * W[:, None, :])])
-    for rows in _parts(statistics):
+
+    def slices_of(rows: slice) -> NDArray[np.float64]:
         counts, w = _row_terms(statistics, whitening, rows)
         products = statistics.pair_counts[rows].astype(np.float64) @ both
         v = products[:, :k] + counts[:, None] * w
@@ -64,11 +64,18 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         # G adds word_counts to the diagonal of P: one of the two own products is spent there
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         C1, C2, C3 = (constant[rows] for constant in every)
-        slices = quotients(slices, C3)
-        if whitening.alpha0:
-            M1, z = quotients(counts, C1), quotients(products[:, :k], C2)
-            slices = _dirichlet(slices, M1, z, whitening)
-        yield slices.reshape(-1, packed_size(k))
+
+        def crossed() -> NDArray[np.float64]:
+            z = quotients(products[:, :k], C2)[:, :, None] * u
+            mean = quotients(counts, C1)[:, None]
+            return mean * pack(whitening.second) + pack(z + z.transpose(0, 2, 1))
+
+        def cubes(times: float) -> NDArray[np.float64]:
+            return times * (quotients(counts, C1)[:, None] * pack(np.outer(u, u)))
+
+        return form.third(quotients(slices, C3), crossed, cubes).reshape(-1, packed_size(k))
+
+    yield from map(slices_of, _parts(statistics))
 
 
 def rotated_diagonals(
@@ -91,7 +98,7 @@ def rotated_diagonals(
         Estimates, not yet distributions. Only the diagonals are computed, in the rotated frame,
         which costs a k-th of the slices.
     """
-    a0, every = whitening.alpha0, row_constants(statistics)
+    form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(
         whitening,
         coefficients=whitening.coefficients @ rotation,
@@ -104,21 +111,24 @@ def rotated_diagonals(
     sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
     k, squares = whitening.n_topics, turned.vectors**2
     both = np.hstack([turned.vectors, squares])
-    diagonals = np.empty((statistics.word_counts.size, k))
-    for rows in _parts(statistics):
+
+    def diagonals_of(rows: slice) -> NDArray[np.float64]:
         counts, w = _row_terms(statistics, turned, rows)
         products = statistics.pair_counts[rows].astype(np.float64) @ both
         v = products[:, :k] + counts[:, None] * w
         part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - products[:, k:]
         C1, C2, C3 = (constant[rows] for constant in every)
         part = quotients(part - 2 * v * w + counts[:, None] * w**2, C3)
-        if a0:
-            M1 = quotients(counts[:, None], C1)
-            z = quotients(products[:, :k], C2)
-            part -= a0 / (a0 + 2) * (M1 * second + 2 * z * u)
-            part += 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * M1 * u**2
-            part *= (a0 + 2) / 2
-        diagonals[rows] = part
+        M1 = quotients(counts[:, None], C1)
+        return form.third(
+            part,
+            lambda: M1 * second + 2 * quotients(products[:, :k], C2) * u,
+            lambda times: times * M1 * u**2,
+        )
+
+    diagonals = np.empty((statistics.word_counts.size, k))
+    for rows in _parts(statistics):
+        diagonals[rows] = diagonals_of(rows)
     return diagonals
 
 
@@ -139,20 +149,3 @@ def _row_terms(
     inside = words < W.shape[0]
     w[inside] = W[words[inside]]
     return counts, w
-
-
-def _dirichlet(
-    slices: NDArray[np.float64],
-    M1: NDArray[np.float64],
-    z: NDArray[np.float64],
-    whitening: Whitening,
-) -> NDArray[np.float64]:
-    """Theorem 3 on packed slices: the single-topic third moment becomes that of LDA."""
-    a0, u = whitening.alpha0, whitening.first
-    crossed = z[:, :, None] * u[None, None, :]
-    mixed = M1[:, None] * pack(whitening.second) + pack(crossed + crossed.transpose(0, 2, 1))
-    mean = M1[:, None] * pack(np.outer(u, u))
-    corrected: NDArray[np.float64] = (
-        (a0 + 2) / 2 * (slices - a0 / (a0 + 2) * mixed + 2 * a0**2 / ((a0 + 1) * (a0 + 2)) * mean)
-    )
-    return corrected

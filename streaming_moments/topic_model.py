@@ -22,6 +22,7 @@ _ARRAYS = (
     "umass",
     "npmi",
 )
+_STORED_METHOD = "rotation"  # what stores have called it from the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,8 @@ class TopicModel:
         Eigenvalues of the second moment through the basis, and its own, falling.
     umass, npmi : (k,) float64
         Coherence of each topic; NaN where it was not computed.
-    rotation : str
-        Method of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
+    method : str
+        Name of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
         for topics given as arrays.
     documents : int
         Documents it was fitted on.
@@ -76,7 +77,7 @@ class TopicModel:
     exact_spectrum: NDArray[np.float64]
     umass: NDArray[np.float64]
     npmi: NDArray[np.float64]
-    rotation: str
+    method: str
     documents: int
     vocabulary: str = ""
     basis: str = ""
@@ -134,10 +135,13 @@ class TopicModel:
 
     def attributes(self) -> dict[str, object]:
         """The scalars by name, as a store keeps them."""
-        names = ("alpha0", "rotation", "documents", "vocabulary", "basis")
+        names = ("alpha0", "method", "documents", "vocabulary", "basis")
         window = ("since", "until", "half_life")
         given = [name for name in window if getattr(self, name) is not None]
-        return {name: getattr(self, name) for name in (*names, *given)}
+        return {
+            _STORED_METHOD if name == "method" else name: getattr(self, name)
+            for name in (*names, *given)
+        }
 
     @classmethod
     def from_parts(
@@ -151,7 +155,9 @@ class TopicModel:
             A part is missing: names it.
         """
         missing = [name for name in _ARRAYS if name not in arrays]
-        missing += [name for name in ("alpha0", "rotation", "documents") if name not in attributes]
+        missing += [
+            name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes
+        ]
         if missing:
             raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
         days = {name: attributes.get(name) for name in ("since", "until")}
@@ -168,7 +174,7 @@ class TopicModel:
             exact_spectrum=arrays["exact_spectrum"],
             umass=arrays["umass"],
             npmi=arrays["npmi"],
-            rotation=str(attributes["rotation"]),
+            method=str(attributes[_STORED_METHOD]),
             documents=int(str(attributes["documents"])),
             vocabulary=str(attributes.get("vocabulary", "")),
             basis=str(attributes.get("basis", "")),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import InvalidInput
+from streaming_moments.forms import Form
 from streaming_moments.lengths import LengthHistogram, WeightedLengths
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import RowBlock
@@ -100,11 +101,11 @@ Statistics = MomentStatistics | WeightedStatistics
 
 
 def row_constants(
-    statistics: Statistics,
+    statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(r,) float64 each: C1, C2 and C3 of each row of the block, as of `RowLengths.constants`."""
+    """(r,) float64 each: what sums, pairs and triples of each row of the block are divided by."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
-    return statistics.row_lengths.constants(words)
+    return statistics.row_lengths.constants(words, form)
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,13 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from streaming_moments.basis import Basis
-from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.forms import Form, Mixture
 from streaming_moments.krylov import leading_eigenpairs
 from streaming_moments.lengths import Lengths
+from streaming_moments.moments import require_topics
+from streaming_moments.rows import interleaved
 from streaming_moments.weighted import Statistics
-
-# Beyond it every document has all topics in the same shares, and nothing tells them apart.
-_LARGEST_ALPHA0 = 1e6
 
 _TOLERANCE = 1e-7  # relative growth of the eigenvalues by another block
 _MOST_BLOCKS = 24
@@ -33,7 +34,7 @@ class CoreMoments:
     word_counts : (core,) int64
         Counts of the core words, in tokens; float64 as well.
     length_histogram : LengthHistogram or WeightedLengths
-        For C1 and C2.
+        For the totals that the form asks for.
     """
 
     pair_counts: NDArray[Any]
@@ -41,25 +42,17 @@ class CoreMoments:
     length_histogram: Lengths
 
     @classmethod
-    def of(cls, statistics: Statistics) -> CoreMoments:
-        """The moments inside the core of statistics of all rows.
+    def joined(cls, parts: Sequence[NDArray[Any]], lengths: Lengths) -> CoreMoments:
+        """From the `core_rows` of all row blocks, in their order."""
+        joined = interleaved(parts)
+        return cls(joined[:, :-1], joined[:, -1], lengths)
 
-        Raises
-        ------
-        InvalidInput
-            Statistics of a part of the rows.
-        """
-        block, core = statistics.block, statistics.basis.core
-        if block.step != 1:
-            raise InvalidInput(
-                f"the statistics hold row block {block.index} of {block.step}; merge all blocks "
-                "first"
-            )
-        return cls(
-            statistics.pair_counts[:core],
-            statistics.word_counts[:core],
-            statistics.length_histogram,
-        )
+
+def core_rows(statistics: Statistics) -> NDArray[Any]:
+    """(core rows, core + 1) of a row block: pair counts and word counts, copied."""
+    rows = statistics.block.size(statistics.basis.core)
+    counts = statistics.word_counts[:rows, None]
+    return np.hstack([statistics.pair_counts[:rows], counts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +73,8 @@ class Whitening:
         `u = W' M1`.
     second : (k, k) float64
         `S = W' M2 W`.
-    alpha0 : float
-        Sum of the Dirichlet parameters; 0 is the single-topic model.
+    form : Form
+        Of the model.
     """
 
     coefficients: NDArray[np.float64]
@@ -90,7 +83,7 @@ class Whitening:
     exact_spectrum: NDArray[np.float64]
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    alpha0: float
+    form: Form
 
     @property
     def n_topics(self) -> int:
@@ -112,12 +105,12 @@ class Whitening:
             self.exact_spectrum[:k],
             self.first[:k],
             self.second[:k, :k],
-            self.alpha0,
+            self.form,
         )
 
 
-def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) -> Whitening:
-    """Whiten the second moment `A = P / C2 - a0 / (a0 + 1) M1 M1'` on the basis.
+def whiten(core: CoreMoments, basis: Basis, n_topics: int, form: Form = Mixture()) -> Whitening:
+    """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
     With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
     Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
@@ -130,8 +123,8 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
         Q, (core, s).
     n_topics : int
         k, at most s.
-    alpha0 : float
-        Sum of the Dirichlet parameters, >= 0.
+    form : Form
+        Of the model.
 
     Raises
     ------
@@ -139,7 +132,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
         More topics than columns of the basis, or than positive eigenvalues: says how many
         there are.
     InvalidInput
-        alpha0 outside 0 to 1e6, or fewer than one topic.
+        Fewer than one topic.
 
     Examples
     --------
@@ -150,10 +143,10 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
     >>> np.allclose(whitening.vectors.T @ (P / 60) @ whitening.vectors, np.eye(2))
     True
     """
-    require_topics(n_topics, alpha0)
+    require_topics(n_topics)
     require_columns(n_topics, basis)
-    seen = _seen(core, basis, alpha0)
-    require_eigenvalues(n_topics, seen.positive, alpha0)
+    seen = _seen(core, basis, form)
+    require_eigenvalues(n_topics, seen.positive, form)
     spectrum, vectors = seen.values[:n_topics], seen.vectors[:, :n_topics]
     scaled = vectors / np.sqrt(spectrum)
     coefficients = scipy.linalg.solve_triangular(seen.triangle, scaled)
@@ -163,14 +156,14 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, alpha0: float = 0.0) 
         coefficients,
         W,
         spectrum,
-        _leading_eigenvalues(seen.M2, seen.M1, alpha0 / (alpha0 + 1), n_topics, guess),
+        _leading_eigenvalues(seen.M2, seen.M1, form.mean_share, n_topics, guess),
         scaled.T @ seen.mean,
         scaled.T @ seen.pairs @ scaled,
-        float(alpha0),
+        form,
     )
 
 
-def positive_eigenvalues(core: CoreMoments, basis: Basis, alpha0: float = 0.0) -> int:
+def positive_eigenvalues(core: CoreMoments, basis: Basis, form: Form = Mixture()) -> int:
     """How many topics `whiten` can find: positive eigenvalues of A seen through the basis.
 
     Examples
@@ -180,7 +173,7 @@ def positive_eigenvalues(core: CoreMoments, basis: Basis, alpha0: float = 0.0) -
     >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
     2
     """
-    return _seen(core, basis, alpha0).positive
+    return _seen(core, basis, form).positive
 
 
 def require_columns(n_topics: int, basis: Basis) -> None:
@@ -192,22 +185,14 @@ def require_columns(n_topics: int, basis: Basis) -> None:
         )
 
 
-def require_eigenvalues(n_topics: int, positive: int, alpha0: float) -> None:
+def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
     """Refuse more topics than positive eigenvalues."""
     if positive < n_topics:
         raise NotIdentifiable(
             f"{n_topics} topics asked for but the second moment has {positive} positive "
-            f"eigenvalues (alpha0 {alpha0:g}); ask for at most {positive} topics, "
+            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive} topics, "
             "lower alpha0, or add documents"
         )
-
-
-def require_topics(n_topics: int, alpha0: float) -> None:
-    """Refuse a number of topics below 1 or an alpha0 out of range."""
-    if n_topics < 1:
-        raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")
-    if not 0 <= alpha0 <= _LARGEST_ALPHA0:
-        raise InvalidInput(f"alpha0 is {alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,9 +215,9 @@ class _SeenMoments:
         return int((self.values > max(rounding, 0.0)).sum())
 
 
-def _seen(core: CoreMoments, basis: Basis, alpha0: float) -> _SeenMoments:
-    C1, C2 = core.length_histogram.C1, core.length_histogram.C2
-    if not C2 or not core.length_histogram.C3:
+def _seen(core: CoreMoments, basis: Basis, form: Form) -> _SeenMoments:
+    C1, C2, C3 = form.totals(core.length_histogram)
+    if not C2 or not C3:
         raise NotIdentifiable(
             f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
             "together; add documents"
@@ -242,7 +227,7 @@ def _seen(core: CoreMoments, basis: Basis, alpha0: float) -> _SeenMoments:
     orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
     mean = orthonormal.T @ M1
     pairs = orthonormal.T @ (M2 @ orthonormal)
-    projected = pairs - alpha0 / (alpha0 + 1) * np.outer(mean, mean)
+    projected = pairs - form.mean_share * np.outer(mean, mean)
     values, vectors = np.linalg.eigh((projected + projected.T) / 2)
     order = np.argsort(-values)
     return _SeenMoments(

@@ -14,10 +14,12 @@ from methods import Fitted, Prior
 from ours import gather
 
 from streaming_moments import CountBatch, fit_by
+from streaming_moments.evidence import Directions
+from streaming_moments.fit import finish
+from streaming_moments.forms import form_of
 from streaming_moments.moments import symmetrized
-from streaming_moments.svtd import finish
+from streaming_moments.tensor import unwhitened_rows, whitened_tensor
 from streaming_moments.topic_model import TopicModel
-from streaming_moments.whitened_tensor import unwhitened_rows, whitened_tensor
 from streaming_moments.whitening import CoreMoments, whiten
 
 
@@ -42,7 +44,10 @@ class Parafac:
         basis, lengths = statistics.basis, statistics.row_lengths
         pairs, counts = statistics.pair_counts[: basis.core], statistics.word_counts[: basis.core]
         whitening = whiten(
-            CoreMoments(pairs, counts, statistics.length_histogram), basis, k, prior.alpha0
+            CoreMoments(pairs, counts, statistics.length_histogram),
+            basis,
+            k,
+            form_of(prior.alpha0),
         )
         tensor = symmetrized(whitened_tensor(statistics, whitening))
         _, factors = parafac(
@@ -54,7 +59,8 @@ class Parafac:
             total += factor * np.where((factor * first).sum(axis=0) < 0, -1.0, 1.0)
         vectors = total / np.linalg.norm(total, axis=0)
         rows = unwhitened_rows(statistics, whitening) @ vectors
-        return finish(rows, vectors, statistics.word_counts, lengths, basis, whitening, "parafac")
+        found, parts = Directions(vectors, None), [(rows, statistics.word_counts)]
+        return finish(parts, found, whitening, lengths, basis, "parafac")
 
     def result(self, fitted: TopicModel, n_words: int) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)

@@ -132,7 +132,7 @@ def test_models_and_tags_of_format_1_are_read(capsys):
     model = store.load_model("live")
     assert model.topics.tolist() == [[0.5, 0.125], [0.25, 0.375], [0.25, 0.5]]
     assert model.weights.tolist() == [0.75, 0.25]
-    assert (model.alpha0, model.rotation, model.documents) == (0.5, "given", 0)
+    assert (model.alpha0, model.method, model.documents) == (0.5, "given", 0)
     batch = CountBatch.from_csr(np.array([[5, 0, 0], [0, 2, 3]]))
     assert model.assign(batch).tolist() == [0, 1]
     with pytest.raises(SystemExit):

@@ -13,6 +13,7 @@ from rivals import ALL_METHODS, COLOURS, LABELS, MARKERS, by_statistics, core_mo
 
 from streaming_moments import Basis, MomentStatistics
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.forms import form_of
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
 from streaming_moments.whitening import whiten
 
@@ -82,7 +83,7 @@ def _measured(setting: Setting, turns: int) -> list[dict[str, Any]]:
     for turn in range(turns):
         # all methods in each turn: a busy minute of the machine meets them all
         with clock.running():
-            whiten(core_moments(statistics), basis, k, setting.alpha0)
+            whiten(core_moments(statistics), basis, k, form_of(setting.alpha0))
         seconds["whitening"].append(clock.seconds)
         for method in ALL_METHODS:
             try:

@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments import MomentStatistics
-from streaming_moments.decompositions import METHODS, decompose, fit_by
+from streaming_moments.fit import fit_by
+from streaming_moments.forms import form_of
+from streaming_moments.methods import METHODS, decompose
 from streaming_moments.moments import Moments
 from streaming_moments.svtd import Recovered, recover
-from streaming_moments.whitened_tensor import unwhitened_rows, whiten_moments, whitened_tensor
+from streaming_moments.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.whitened import whiten_moments
 from streaming_moments.whitening import CoreMoments, whiten
 
 PARAFAC = "parafac"
@@ -32,7 +35,7 @@ _SWEEPS, _TOLERANCE = 500, 1e-9
 def by_moments(moments: Moments, k: int, method: str, seed: int) -> Recovered:
     """Topics and weights from given moments."""
     if method != PARAFAC:
-        return decompose(moments, k, method, seed)  # type: ignore[arg-type]
+        return decompose(moments, k, method, seed)
     whitened, W = whiten_moments(moments, k)
     values, vectors = _parafac(whitened.symmetrized().tensor, seed)
     rows = (W * whitened.spectrum) @ vectors * values
@@ -44,8 +47,8 @@ def by_statistics(
 ) -> NDArray[np.float64]:
     """(n, k) topics from statistics."""
     if method != PARAFAC:
-        return fit_by(statistics, k, alpha0, method, seed).topics  # type: ignore[arg-type]
-    whitening = whiten(core_moments(statistics), statistics.basis, k, alpha0)
+        return fit_by(statistics, k, alpha0, method, seed).topics
+    whitening = whiten(core_moments(statistics), statistics.basis, k, form_of(alpha0))
     values, vectors = _parafac(whitened_tensor(statistics, whitening), seed)
     rows = unwhitened_rows(statistics, whitening) @ vectors * values
     return recover(rows, (vectors.T @ whitening.first) ** 2).topics

@@ -6,11 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
+from widening import widened
 
 from streaming_moments import MomentStatistics
 from streaming_moments.counts import concatenate
-from streaming_moments.decompositions import fit_by
 from streaming_moments.errors import InvalidInput
+from streaming_moments.fit import fit_by
 from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.drift import measure_drift
@@ -25,7 +26,6 @@ from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.widening import widened
 
 OPTIONS = PilotOptions(vocabulary_size=300, core=100, max_topics=4, min_documents=5)
 NEW = ("mars", "rover", "crater")

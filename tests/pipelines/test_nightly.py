@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from streaming_moments import fit
-from streaming_moments.decompositions import fit_by
 from streaming_moments.drift import Drift
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.fit import fit_by
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.drift import measure_drift
 from streaming_moments.pipelines.entry import main
@@ -81,7 +81,7 @@ def test_the_method_of_the_configuration_is_taken(counted, embedded, alphas):
     section = RefitSection(topics=(3,), alpha0=alphas, method="power", seed=5)
     model, _ = most_coherent(counted, section, embedded)
     expected = fit_by(counted.load(), 3, model.alpha0, "power", 5)
-    assert model.rotation == "power"
+    assert model.method == "power"
     assert np.allclose(model.topics, expected.topics)
 
 

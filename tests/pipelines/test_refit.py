@@ -49,7 +49,7 @@ def test_refit_is_the_serial_fit(store, statistics, embedded, method, alpha0):
     np.testing.assert_allclose(found.weights, expected.weights, atol=1e-9)
     np.testing.assert_allclose(found.spectrum, expected.spectrum)
     assert found.attributes() == expected.attributes()
-    assert found.rotation == method
+    assert found.method == method
 
 
 def test_the_seed_reaches_the_workers(store, embedded):
@@ -119,7 +119,7 @@ def test_models_of_every_method_come_back_from_the_store(store, statistics):
         model = fit_by(statistics, 3, 0.5, method)
         kept = kept.save_model(f"k3-a0.5-{method}-v{store.version}", model)
     opened = MomentStore.open(kept.url)
-    assert [opened.load_model(name).rotation for name in opened.models] == list(METHODS)
+    assert [opened.load_model(name).method for name in opened.models] == list(METHODS)
     again = opened.load_model()
     assert np.array_equal(again.topics, model.topics)
     assert np.array_equal(again.raw_topics, model.raw_topics)

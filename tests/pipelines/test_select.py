@@ -104,13 +104,13 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
 def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embedded, monkeypatch):
     both, met, count = threading.Barrier(2), [], module.positive_eigenvalues
 
-    def watched(core, basis, alpha0):
+    def watched(core, basis, form):
         try:
             both.wait(timeout=0.5)
-            met.append(alpha0)
+            met.append(form)
         except threading.BrokenBarrierError:
             both.reset()
-        return count(core, basis, alpha0)
+        return count(core, basis, form)
 
     monkeypatch.setattr(module, "positive_eigenvalues", watched)
     select(store, [2], [0.0, 1.0], embedded)

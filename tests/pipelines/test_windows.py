@@ -122,7 +122,7 @@ def test_every_method_fits_weighted_days_on_the_cluster_as_in_one_process(
     whole = WeightedStatistics.of((weight, merged(part)) for weight, part in parts)
     expected = fit_by(whole, 4, 1.0, method, seed=3)
     np.testing.assert_allclose(found.topics, expected.topics, atol=1e-8)
-    assert (found.rotation, found.half_life) == (method, 1)
+    assert (found.method, found.half_life) == (method, 1)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from small_store import BASIS, VOCABULARY, create
+from widening import widened
 
 from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
@@ -30,7 +31,6 @@ from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, WindowedStore
 from streaming_moments.vocabulary import Vocabulary
-from streaming_moments.widening import widened
 
 HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6")) // 3
 TERMS = (*VOCABULARY.terms, "steam", "rail", "wire", "radio", "rocket", "chip")

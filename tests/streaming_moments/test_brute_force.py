@@ -7,6 +7,7 @@ import pytest
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
+from streaming_moments.forms import form_of
 from streaming_moments.packing import unpack
 from streaming_moments.rows import RowBlock
 from streaming_moments.slices import rotated_diagonals, whitened_slices
@@ -104,7 +105,7 @@ def test_whitened_slices_are_the_whitened_third_moment(documents, statistics, al
         statistics.pair_counts[:CORE], statistics.word_counts[:CORE], statistics.length_histogram
     )
     # as many topics as this tiny corpus has positive eigenvalues
-    whitening = whiten(core, statistics.basis, 2, alpha0)
+    whitening = whiten(core, statistics.basis, 2, form_of(alpha0))
     M1, M2, M3 = (
         counts / counts.sum()
         for counts in (distinct_position_counts(documents, o) for o in (1, 2, 3))

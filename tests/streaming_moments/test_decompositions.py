@@ -3,25 +3,26 @@
 import numpy as np
 import pytest
 
-from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
-from streaming_moments.decompositions import METHODS, Evidence, by_eigenvectors, decompose, fit_by
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit, fit_by
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.estimators import pooled_moments, three_word_moments
+from streaming_moments.evidence import GapEvidence, TensorEvidence
+from streaming_moments.fit import slice_evidence, solve, topic_rows, whiten_rows
+from streaming_moments.fit_rows import added
+from streaming_moments.forms import Mixture, form_of
 from streaming_moments.least_squares import by_alternating_least_squares
+from streaming_moments.methods import METHODS, decompose
 from streaming_moments.moments import Moments, dirichlet_moments
+from streaming_moments.one_direction import by_eigenvectors
 from streaming_moments.packing import unpack
 from streaming_moments.power_method import by_power_method
 from streaming_moments.rotation import by_joint_diagonalization
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.svtd import recover
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
-from streaming_moments.whitened_tensor import (
-    WhitenedMoments,
-    unwhitened_rows,
-    whiten_moments,
-    whitened_tensor,
-)
-from streaming_moments.whitening import CoreMoments, whiten
+from streaming_moments.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.whitened import WhitenedMoments, whiten_moments
+from streaming_moments.whitening import CoreMoments, core_rows, whiten
 
 # k = 3 topics over 5 words with common denominator 6; the last word lies outside the core
 NUMERATORS = np.array([[3, 0, 1], [2, 1, 0], [1, 3, 0], [0, 2, 2], [0, 0, 3]])
@@ -107,7 +108,7 @@ def test_statistics_of_all_documents_give_the_exact_model(method, alpha):
     assert sorted(order.tolist()) == [0, 1, 2]
     np.testing.assert_allclose(model.topics, TOPICS[:, order], atol=1e-8)
     np.testing.assert_allclose(model.weights, weights[order], atol=1e-8)
-    assert model.rotation == method
+    assert model.method == method
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +124,7 @@ def test_the_stored_sketch_holds_the_whitened_tensor(counted, alpha0):
     core = CoreMoments(
         statistics.pair_counts[:10], statistics.word_counts[:10], statistics.length_histogram
     )
-    whitening = whiten(core, statistics.basis, 3, alpha0)
+    whitening = whiten(core, statistics.basis, 3, form_of(alpha0))
     moments = dirichlet_moments(pooled_moments(batch), alpha0)
     W = np.zeros((14, 3))
     W[:10] = whitening.vectors
@@ -161,7 +162,7 @@ def test_k_sums_of_the_slices_turn_like_all_of_them():
     basis = Basis.from_pilot(corpus.batch, max_topics=10)
     statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
     core = CoreMoments(statistics.pair_counts, statistics.word_counts, statistics.length_histogram)
-    whitening = whiten(core, basis, 10, 1.0)
+    whitening = whiten(core, basis, 10, form_of(1.0))
     slices = unpack(np.concatenate(list(whitened_slices(statistics, whitening))), 10)
     rows = rotated_diagonals(statistics, whitening, by_joint_diagonalization(slices))
     by_all = recover(rows, np.ones(10)).topics
@@ -290,7 +291,7 @@ def test_least_squares_explain_as_much_as_tensorly():
     basis = Basis.from_pilot(corpus.batch, max_topics=6)
     statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
     core = CoreMoments(statistics.pair_counts, statistics.word_counts, statistics.length_histogram)
-    tensor = whitened_tensor(statistics, whiten(core, basis, 6, 1.0))
+    tensor = whitened_tensor(statistics, whiten(core, basis, 6, form_of(1.0)))
     whitened = WhitenedMoments(tensor, np.eye(6), np.ones(6)).symmetrized()
     found = by_alternating_least_squares(whitened, np.random.default_rng(0))
     theirs = decomposition.parafac(
@@ -328,20 +329,25 @@ def test_by_name_or_by_rotation_svtd_gives_the_same_bits(counted, method):
     assert np.array_equal(one.weights, two.weights)
 
 
+def whiten_all(statistics, k, form=Mixture()):
+    """As the fit whitens."""
+    lengths = statistics.length_histogram
+    return whiten_rows([core_rows(statistics)], lengths, statistics.basis, k, form)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_evidence_of_blocks_adds_up_to_that_of_all_rows(counted, method):
     batch, statistics = counted
-    whitening = whiten(CoreMoments.of(statistics), statistics.basis, 3)
-    expected = Evidence.of(statistics, whitening, method).directions(whitening, seed=1)
+    whitening = whiten_all(statistics, 3)
+    expected = solve(slice_evidence(statistics, whitening, method), whitening, seed=1)
     blocks = [RowBlock(index, 3) for index in range(3)]
     parts = [MomentStatistics.of(batch, statistics.basis, block) for block in blocks]
-    total = sum(
-        (Evidence.of(part, whitening, method) for part in parts), start=Evidence.zero(3, method)
-    )
-    found = total.directions(whitening, seed=1)
-    whole = expected.rows(statistics, whitening)
+    total = added(slice_evidence(part, whitening, method) for part in parts)
+    found = solve(total, whitening, seed=1)
+    whole, _ = topic_rows(statistics, whitening, expected)
     for block, part in zip(blocks, parts, strict=True):
-        rows = found.rows(part, whitening)
+        rows, counts = topic_rows(part, whitening, found)
+        assert np.array_equal(counts, statistics.word_counts[block.rows])
         np.testing.assert_allclose(np.abs(rows), np.abs(whole[block.rows]), atol=1e-9)
 
 
@@ -349,27 +355,27 @@ def test_evidence_of_blocks_adds_up_to_that_of_all_rows(counted, method):
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "feature"])
 def test_evidence_for_fewer_topics_is_a_part_of_that_for_more(counted, method, alpha0):
     _, statistics = counted
-    core = CoreMoments.of(statistics)
-    more, fewer = (whiten(core, statistics.basis, k, alpha0) for k in (3, 2))
+    more, fewer = (whiten_all(statistics, k, form_of(alpha0)) for k in (3, 2))
     np.testing.assert_allclose(more.leading(2).vectors, fewer.vectors)
     np.testing.assert_allclose(more.leading(2).second, fewer.second, atol=1e-12)
     assert more.leading(2).captured == pytest.approx(fewer.captured)
-    part = Evidence.of(statistics, more, method).leading(2)
-    expected = Evidence.of(statistics, fewer, method)
-    found, wanted = (
-        evidence.directions(fewer, seed=1).rows(statistics, fewer) for evidence in (part, expected)
+    part = slice_evidence(statistics, more, method).leading(2)
+    expected = slice_evidence(statistics, fewer, method)
+    (found, _), (wanted, _) = (
+        topic_rows(statistics, fewer, solve(evidence, fewer, seed=1))
+        for evidence in (part, expected)
     )
     np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-9)
 
 
 def test_the_feature_rule_chooses_its_slice_for_one_number_of_topics():
     with pytest.raises(InvalidInput, match="chosen for 3 topics; gather the evidence for 2"):
-        Evidence.zero(3, "feature").leading(2)
+        GapEvidence.of("feature", 3, []).leading(2)
 
 
 def test_evidence_of_two_methods_does_not_add_up():
     with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
-        Evidence.zero(2, "joint") + Evidence.zero(2, "power")
+        TensorEvidence("joint", np.zeros((2, 2, 2))) + TensorEvidence("power", np.zeros((2, 2, 2)))
 
 
 def test_a_part_of_the_rows_is_refused(counted):

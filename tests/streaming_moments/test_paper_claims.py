@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch
-from streaming_moments.decompositions import METHODS, decompose
 from streaming_moments.estimators import pooled_moments
+from streaming_moments.methods import METHODS, decompose
 from streaming_moments.synthetic import single_topic_corpus
 
 DOCUMENTS, N_WORDS, N_TOPICS, REPETITIONS = 400, 100, 5, 10

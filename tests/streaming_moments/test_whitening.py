@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from streaming_moments import Basis, LengthHistogram, MomentStatistics
+from streaming_moments.forms import form_of
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.whitening import CoreMoments, whiten
 
@@ -32,7 +33,7 @@ def batch():
 def test_the_leading_eigenvalues_are_those_of_the_whole_moment(batch, k, alpha0):
     basis = Basis.from_pilot(batch.select(0, 1000), max_topics=12, core=CORE)
     core = core_moments(MomentStatistics.of(batch, basis))
-    found = whiten(core, basis, k, alpha0)
+    found = whiten(core, basis, k, form_of(alpha0))
     np.testing.assert_allclose(found.exact_spectrum, dense_spectrum(core, alpha0, k), rtol=1e-6)
     assert found.captured <= 1 + 1e-9
 
@@ -42,7 +43,7 @@ def test_a_basis_that_sees_next_to_nothing_does_not_hide_the_spectrum(batch, see
     matrix = np.random.default_rng(seed).integers(-127, 128, (CORE, 9)).astype(np.int8)
     basis = Basis(matrix, batch.n_words, batch.vocabulary)
     core = core_moments(MomentStatistics.of(batch, basis))
-    found = whiten(core, basis, 6, 1.0)
+    found = whiten(core, basis, 6, form_of(1.0))
     np.testing.assert_allclose(found.exact_spectrum, dense_spectrum(core, 1.0, 6), rtol=1e-6)
     assert found.captured < 0.5
 
@@ -53,6 +54,6 @@ def test_a_basis_of_eigenvectors_leaves_nothing_to_find():
     basis = Basis(groups.astype(np.int8), 300)
     pairs = groups @ np.diag([9, 5, 2]) @ groups.T
     core = CoreMoments(pairs, np.full(300, 7), LengthHistogram.of([30] * 100))
-    found = whiten(core, basis, 3, 0.0)
+    found = whiten(core, basis, 3)
     np.testing.assert_allclose(found.exact_spectrum, found.spectrum, rtol=1e-12)
     np.testing.assert_allclose(found.exact_spectrum, dense_spectrum(core, 0.0, 3), rtol=1e-12)

@@ -7,18 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_suite import check_laws
+from widening import widened
 
-from streaming_moments import Basis, CountBatch, LengthHistogram, MomentStatistics, RowBlock, fit
-from streaming_moments.decompositions import fit_by
+from streaming_moments import (
+    Basis,
+    CountBatch,
+    LengthHistogram,
+    MomentStatistics,
+    RowBlock,
+    fit,
+    fit_by,
+)
 from streaming_moments.errors import ForeignStatistics
+from streaming_moments.fit import slice_evidence, solve, whiten_rows
+from streaming_moments.forms import Dirichlet
 from streaming_moments.matching import match_topics
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics import merge_blocks
-from streaming_moments.svtd import RotationEvidence
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.weighted import WeightedStatistics
-from streaming_moments.whitening import CoreMoments, whiten
-from streaming_moments.widening import widened
+from streaming_moments.whitening import core_rows
 
 ERAS = (4, 5, 7)  # words
 MATRIX = np.array([[3, 1], [-2, 5], [4, 0]], dtype=np.int8)
@@ -132,8 +140,9 @@ def test_the_topics_of_grown_words_are_those_of_the_model(grown, method):
 
 def test_rows_of_new_words_are_those_of_the_documents_since(grown):
     _, after, both, _ = grown
-    whitening = whiten(CoreMoments.of(both), both.basis, TOPICS, alpha0=1.0)
-    O = RotationEvidence.of(both, whitening, "joint").rotation()
+    lengths = both.length_histogram
+    whitening = whiten_rows([core_rows(both)], lengths, both.basis, TOPICS, Dirichlet(1.0))
+    O = solve(slice_evidence(both, whitening, "joint"), whitening, seed=0).vectors
     rows = rotated_diagonals(both, whitening, O)
     assert (rows[OLD:] == rotated_diagonals(after, whitening, O)[OLD:]).all()
     alike = replace(both, later=())

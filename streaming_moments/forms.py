@@ -1,0 +1,132 @@
+"""Forms: how the raw moments of a model become those of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+
+# Beyond it every document has all topics in the same shares, and nothing tells them apart.
+_LARGEST_ALPHA0 = 1e6
+
+Seen = NDArray[np.float64]
+
+
+class DocumentLengths(Protocol):
+    """Documents by length, as far as moments are divided by them."""
+
+    @property
+    def weight(self) -> float: ...
+    @property
+    def C1(self) -> float: ...
+    @property
+    def C2(self) -> float: ...
+    @property
+    def C3(self) -> float: ...
+
+
+class Form:
+    """From raw moments M1, M2, M3 to `sum_j w_j m_j (x) m_j` and `sum_j w_j m_j (x) m_j (x) m_j`.
+
+    The second is `A = M2 - a M1 M1'`. All is linear in what is corrected, so a form serves whole
+    tensors, whitened slices and their diagonals alike. Unless a form says otherwise the moments
+    are of words, of documents of one topic, and need no correction.
+    """
+
+    alpha0: float = 0.0
+
+    @property
+    def mean_share(self) -> float:
+        """The a of A."""
+        return 0.0
+
+    def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
+        """What sums of words, pairs and triples are divided by (Ruffini et al. 2018, Theorem 1)."""
+        return lengths.C1, lengths.C2, lengths.C3
+
+    def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
+        """The third moment, or what is linear in it; `raw` is overwritten.
+
+        Parameters
+        ----------
+        raw : float64 array
+            M3, seen in some way.
+        crossed : callable
+            Gives `M2 (x) M1`, summed over its three places, seen in the same way.
+        cubes : callable
+            Gives as many times `M1 (x) M1 (x) M1` as it is asked for, seen in the same way.
+        """
+        return raw
+
+
+@dataclass(frozen=True)
+class Mixture(Form):
+    """All words of a document are of one topic."""
+
+
+@dataclass(frozen=True)
+class PerDocument(Form):
+    """A mixture of independent Poisson counts: the columns are rates, not distributions."""
+
+    def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
+        """Documents, of any length: `E[x_i x_l | topic] = m_ij m_lj` of distinct positions."""
+        return lengths.weight, lengths.weight, lengths.weight
+
+
+@dataclass(frozen=True)
+class Dirichlet(Form):
+    """Latent Dirichlet allocation (Ruffini et al. 2018, Theorem 3).
+
+    With a0 the sum of the Dirichlet parameters and `omega = alpha / a0`,
+
+        A = M2 - a0/(a0+1) M1 M1'
+        T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
+                       + 2 a0^2/((a0+1)(a0+2)) M1 (x) M1 (x) M1 ]
+
+    have the form, with `w_j = omega_j / (a0 + 1)`.
+
+    Parameters
+    ----------
+    alpha0 : float
+        a0.
+
+    Raises
+    ------
+    InvalidInput
+        alpha0 outside 0 to 1e6.
+    """
+
+    alpha0: float = field()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha0 <= _LARGEST_ALPHA0:
+            raise InvalidInput(f"alpha0 is {self.alpha0}; it must be 0 to {_LARGEST_ALPHA0:g}")
+
+    @property
+    def mean_share(self) -> float:
+        """`a0 / (a0 + 1)`."""
+        return self.alpha0 / (self.alpha0 + 1)
+
+    def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
+        """T."""
+        a0 = self.alpha0
+        raw -= a0 / (a0 + 2) * crossed()
+        raw += cubes(2 * a0**2 / ((a0 + 1) * (a0 + 2)))
+        raw *= (a0 + 2) / 2
+        return raw
+
+
+def form_of(alpha0: float) -> Form:
+    """The form of the model of that alpha0: a mixture at 0, else LDA; errors as `Dirichlet`.
+
+    Examples
+    --------
+    >>> form_of(0.0), form_of(0.5)
+    (Mixture(), Dirichlet(alpha0=0.5))
+    """
+    return Dirichlet(float(alpha0)) if alpha0 else Mixture()
