@@ -1,0 +1,65 @@
+"""A small corpus that comes shard by shard, nights over it, and real processes of the commands."""
+
+import multiprocessing
+import os
+import sys
+
+import numpy as np
+
+from streaming_moments import MomentStatistics
+from streaming_moments.counts import concatenate
+from streaming_moments.pipelines.entry import main
+from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.shards import list_shards
+
+DOCUMENTS = 30
+SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")
+NEWS = "moon rover crater"
+CREATE = {"min_documents": 2, "vocabulary_size": 40, "max_topics": 3}
+REFIT = {"topics": 2, "alpha0": 0}
+
+
+def shard(number):
+    """Content of a shard; all but the first have words that it has not."""
+    rng = np.random.default_rng([8, number])
+    lines = [
+        " ".join([*rng.choice(SUBJECTS[rng.integers(3)].split(), 8), NEWS * bool(number)])
+        for _ in range(DOCUMENTS)
+    ]
+    # a word that all documents have would be left out
+    lines[::2] = [line.removesuffix(NEWS) for line in lines[::2]]
+    return "\n".join(lines).encode()
+
+
+def require_counted_once(store, options=None, eras=False):
+    """Each shard of the ledger is in the statistics, once; gives how many there are."""
+    assert store.verify() == []
+    listed = list_shards([record.url for record in store.ledger()], options)
+    assert len(listed) == len(list(store.ledger()))
+    assert store.length_histogram().n_documents == DOCUMENTS * len(listed)
+    if not eras:  # what was counted before a growth has fewer words; `verify` compares its sums
+        read = [
+            part.batch
+            for one in listed
+            for part in read_shard(
+                one, store.form, store.vocabulary, store.policy, storage_options=options
+            )
+        ]
+        assert store.load() == MomentStatistics.of(concatenate(read), store.basis)
+    return len(listed)
+
+
+def command(*arguments):
+    """A process that runs a command; forked from one that has imported everything."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.entry", "s3fs"])
+    process = context.Process(target=_run, args=([str(part) for part in arguments],))
+    process.start()
+    return process
+
+
+def _run(arguments):
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, sys.stdout.fileno())
+    os.dup2(silent, sys.stderr.fileno())
+    main(arguments)

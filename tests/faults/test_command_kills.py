@@ -1,0 +1,132 @@
+"""Processes of commands that are killed, or stopped, and run again: nothing is lost or doubled."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from killable_cluster import PATIENCE, wait_for
+from night_corpus import CREATE, REFIT, command, require_counted_once, shard
+
+from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.nightly import nightly
+from streaming_moments.pipelines.nightly_config import read_config
+from streaming_moments.pipelines.update import update
+from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.locks import Lock, LockHeld
+from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.store import MomentStore
+
+SHARDS = 4
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Shards and two stores: of a night that has counted the first, and with all counted."""
+    place = tmp_path_factory.mktemp("commands")
+    (place / "0.txt").write_bytes(shard(0))
+    with connect() as cluster:
+        nightly(read_config(configured(place, place / "night")), cluster, lambda step: None)
+        shutil.copytree(place / "night", place / "counted")
+        for number in range(1, SHARDS):
+            (place / f"{number}.txt").write_bytes(shard(number))
+        listed = list_shards([str(place / "*.txt")])
+        update(MomentStore.open(str(place / "counted")), listed, cluster)
+    return place
+
+
+def configured(corpus, store):
+    path = store.with_suffix(".toml")
+    sections = "".join(
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+        for name, keys in (("create", CREATE), ("refit", REFIT))
+    )
+    path.write_text(
+        f'store = "{store}"\nshards = "{corpus}/*.txt"\noutput = "{store}-reports"\n'
+        f'lock_expiry = "1s"\n{sections}'
+    )
+    return str(path)
+
+
+def begun(name, corpus, store):
+    """A process of a command, as soon as the lock of a night that was killed has expired."""
+
+    def is_free():
+        try:
+            Lock.acquire(Folder.at(str(store)), timedelta(seconds=1)).release()
+        except LockHeld:
+            return False
+        return True
+
+    wait_for(is_free)
+    given = ("nightly", configured(corpus, store)) if name == "nightly" else (name, store)
+    return command(*given)
+
+
+def finished(name, corpus, store):
+    """Run a command to its end, and see what the store is then; gives seconds."""
+    start, process = time.monotonic(), begun(name, corpus, store)
+    process.join(PATIENCE)
+    assert process.exitcode in ((0, 10) if name == "nightly" else (0,))
+    done = MomentStore.open(str(store))
+    assert require_counted_once(done, eras=name == "grow") == SHARDS
+    if name == "nightly":
+        fitted = done.at(done.models[done.commit.tags["published"]].version)
+        assert len(fitted.ledger()) == SHARDS
+    else:
+        assert {"moon", "rover"} <= set(done.vocabulary.terms)
+    return time.monotonic() - start
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["rebase", "grow", "nightly"])
+def test_commands_that_are_killed(campaigns, corpus, tmp_path, name):
+    rng = random.Random(campaigns.seed)
+    most, base = campaigns.size(2, 100), corpus / ("night" if name == "nightly" else "counted")
+    shutil.copytree(base, tmp_path / "undisturbed")
+    seconds = finished(name, corpus, tmp_path / "undisturbed")
+    kills, held, trials = 0, 0, 0
+    while kills < most:
+        store = tmp_path / str(trials)
+        shutil.copytree(base, store)
+        for _ in range(min(2, most - kills)):
+            process = begun(name, corpus, store)
+            process.join(rng.uniform(0, seconds))
+            process.kill()
+            process.join()
+            require_counted_once(MomentStore.open(str(store)), eras=name == "grow")
+            # it may have ended before
+            kills += process.exitcode == -signal.SIGKILL
+            held += process.exitcode == -signal.SIGKILL
+        finished(name, corpus, store)
+        trials += 1
+    campaigns.record(f"{name} killed", kills, held, f"{trials} stores")
+
+
+def test_nights_that_are_stopped_until_another_has_ended(campaigns, corpus, tmp_path):
+    rng = random.Random(campaigns.seed)
+    nights, held, codes = campaigns.size(1, 50), 0, []
+    shutil.copytree(corpus / "night", tmp_path / "undisturbed")
+    seconds = finished("nightly", corpus, tmp_path / "undisturbed")
+    for number in range(nights):
+        store = tmp_path / str(number)
+        shutil.copytree(corpus / "night", store)
+        asleep = begun("nightly", corpus, store)
+        asleep.join(rng.uniform(0, seconds))
+        if asleep.exitcode is None:
+            os.kill(asleep.pid, signal.SIGSTOP)
+        finished("nightly", corpus, store)
+        before = MomentStore.open(str(store))
+        if asleep.exitcode is None:
+            os.kill(asleep.pid, signal.SIGCONT)
+        asleep.join(PATIENCE)
+        codes.append(int(asleep.exitcode))
+        # what it has still done is nothing, or a night of its own
+        after = MomentStore.open(str(store))
+        require_counted_once(after)
+        held += asleep.exitcode in (0, 2, 10) and after.commit == before.commit
+    campaigns.record("nights stopped", nights, held, f"exit codes {codes}")
