@@ -24,6 +24,8 @@ _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 # What is left of a machine for the operating system, the page cache and the scheduler.
 _SHARE_OF_MEMORY = 0.6
 
+_PACKAGE = "streaming-moments"
+
 _CLOSING = 30.0  # seconds, a worker's own end takes a few
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
@@ -129,8 +131,8 @@ def connect(
     Raises
     ------
     InvalidInput
-        Both a scheduler and workers, a negative number, an address nobody answers, or no worker
-        in time.
+        Both a scheduler and workers, a negative number, an address nobody answers, no worker in
+        time, or workers of another version of this package.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -142,6 +144,7 @@ def connect(
     if scheduler:
         with _joined(scheduler) as client:
             _wait_for_worker(client, scheduler, worker_timeout, on_wait)
+            _require_same_version(client, scheduler)
             yield _described(client, memory, worker_timeout, embedded=False)
         return
     cores = CPU_COUNT
@@ -251,6 +254,23 @@ def _wait_for_worker(
         f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
         "with `dask worker` (--worker-timeout waits longer)"
     )
+
+
+def _require_same_version(client: Client, address: str) -> None:
+    """Refuse workers that would count by other rules than this process knows of."""
+    versions: Any = client.get_versions(packages=[_PACKAGE])
+    ours = versions["client"]["packages"].get(_PACKAGE)
+    theirs = {
+        worker: found["packages"].get(_PACKAGE) for worker, found in versions["workers"].items()
+    }
+    others = {worker: version for worker, version in theirs.items() if version != ours}
+    if others:
+        worker, version = next(iter(others.items()))
+        raise InvalidInput(
+            f"{len(others)} of {len(theirs)} workers of the cluster at {address} have another "
+            f"version of {_PACKAGE}: {worker} has {version or 'none'}, this command is {ours}; "
+            "install the same version everywhere"
+        )
 
 
 def _described(

@@ -115,7 +115,8 @@ def update(
     BoundExceeded
         The memory budget cannot hold the work, or a sum its integer.
     ShardError, InvalidInput
-        Shards that cannot be read, or changed since they were counted: all of the group.
+        Shards that cannot be read, or changed since they were counted: all of the group. Groups
+        before it are committed, and the error says how many shards these were.
     StoreError
         The store cannot be written.
     """
@@ -138,7 +139,12 @@ def update(
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
     while waiting:
-        result = _commit_group(result, waiting, gathering, len(compared.new))
+        try:
+            result = _commit_group(result, waiting, gathering, len(compared.new))
+        except (ShardError, InvalidInput) as error:
+            if not result.counted:
+                raise
+            raise _stopped(error, result.counted) from error
     return result
 
 
@@ -194,6 +200,14 @@ def _commit_group(
         result = replace(result, store=store, already=result.already + len(conflict.urls))
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=()))
+
+
+def _stopped(error: ShardError | InvalidInput, counted: int) -> ShardError | InvalidInput:
+    """The error, with what was done before it."""
+    done = f"{counted} shards were counted before it and are kept; the same command goes on there"
+    if isinstance(error, ShardError):
+        return ShardError(error.url, f"{error.reason}; {done}")
+    return InvalidInput(f"{error}; {done}")
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
