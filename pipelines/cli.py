@@ -6,6 +6,8 @@ from importlib import import_module
 
 import click
 
+from streaming_moments.starting import begun
+
 _MODULES = {
     "core_cli": ("create", "update", "refit", "status", "transform"),
     "history_cli": ("log", "rollback", "verify", "diff", "tag", "compact", "forget", "gc", "demo"),
@@ -27,6 +29,7 @@ class _LateGroup(click.Group):
         if cmd_name not in _PLACES:
             return None
         module = import_module(f"streaming_moments.pipelines.{_PLACES[cmd_name]}")
+        begun()
         command: click.Command = getattr(module, cmd_name)
         return command
 

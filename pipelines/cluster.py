@@ -21,6 +21,8 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
 _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
+_PACKAGE = "streaming-moments"
+
 _CLOSING = 30.0  # seconds, a worker's own end takes a few
 
 WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
@@ -149,7 +151,8 @@ def connect(
     ------
     InvalidInput
         Both a scheduler and workers, a negative number, an address nobody answers, no worker in
-        time, or a budget above the memory limit of a worker.
+        time or workers of another version of this package, or a budget above the memory limit of a
+        worker.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -161,6 +164,7 @@ def connect(
     if scheduler:
         with _joined(scheduler) as client:
             _wait_for_worker(client, scheduler, worker_timeout, on_wait)
+            _require_same_version(client, scheduler)
             yield _described(client, memory, worker_timeout, embedded=False)
         return
     cores = CPU_COUNT
@@ -270,6 +274,23 @@ def _wait_for_worker(
         f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
         "with `dask worker` (--worker-timeout waits longer)"
     )
+
+
+def _require_same_version(client: Client, address: str) -> None:
+    """Refuse workers that would count by other rules than this process knows of."""
+    versions: Any = client.get_versions(packages=[_PACKAGE])
+    ours = versions["client"]["packages"].get(_PACKAGE)
+    theirs = {
+        worker: found["packages"].get(_PACKAGE) for worker, found in versions["workers"].items()
+    }
+    others = {worker: version for worker, version in theirs.items() if version != ours}
+    if others:
+        worker, version = next(iter(others.items()))
+        raise InvalidInput(
+            f"{len(others)} of {len(theirs)} workers of the cluster at {address} have another "
+            f"version of {_PACKAGE}: {worker} has {version or 'none'}, this command is {ours}; "
+            "install the same version everywhere"
+        )
 
 
 def _described(

@@ -122,8 +122,9 @@ def update(
     BoundExceeded
         The memory budget cannot hold the work, or a sum its integer.
     ShardError, InvalidInput
-        Shards that cannot be read, or changed since they were counted: all of the group. Or one
-        within a folder that is counted, or a folder of a counted one.
+        Shards that cannot be read, or changed since they were counted: all of the group. Groups
+        before it are committed, and the error says how many shards these were. Or one within a
+        folder that is counted, or a folder of a counted one.
     StoreError
         The store cannot be written.
     """
@@ -148,7 +149,12 @@ def update(
     while waiting:
         if unique:
             gathering = replace(gathering, unique=result.store.ledger().contents())
-        result = _commit_group(result, waiting, gathering, len(compared.new))
+        try:
+            result = _commit_group(result, waiting, gathering, len(compared.new))
+        except (ShardError, InvalidInput) as error:
+            if not result.counted:
+                raise
+            raise _stopped(error, result.counted) from error
     return result
 
 
@@ -209,6 +215,14 @@ def _commit_group(
         result = replace(result, store=store, already=result.already + len(counted))
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=()))
+
+
+def _stopped(error: ShardError | InvalidInput, counted: int) -> ShardError | InvalidInput:
+    """The error, with what was done before it."""
+    done = f"{counted} shards were counted before it and are kept; the same command goes on there"
+    if isinstance(error, ShardError):
+        return ShardError(error.url, f"{error.reason}; {done}")
+    return InvalidInput(f"{error}; {done}")
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:

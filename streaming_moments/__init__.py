@@ -4,6 +4,10 @@ The mathematics: numpy, scipy and numba only. `streaming_moments.storage` keeps 
 `streaming_moments.pipelines` gathers them with Dask.
 """
 
+from streaming_moments.starting import guard
+
+guard()
+
 from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import StreamingMomentsError

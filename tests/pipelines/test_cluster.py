@@ -2,8 +2,12 @@
 
 import asyncio
 import logging
+import os
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
+from importlib.metadata import version
 
 import pytest
 from distributed import LocalCluster
@@ -79,3 +83,51 @@ def test_a_cluster_without_workers_is_refused_in_the_end():
         connect(local.scheduler_address, worker_timeout=0.1),
     ):
         pass
+
+
+def test_an_error_of_a_job_is_no_lost_scheduler():
+    with (
+        LocalCluster(
+            n_workers=1,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        pytest.raises(ZeroDivisionError),
+        connect(local.scheduler_address),
+    ):
+        _ = 1 / 0
+
+
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+
+async def serve():
+    async with Worker(sys.argv[1], nthreads=1) as worker:
+        await worker.finished()
+
+asyncio.run(serve())
+"""
+
+
+def test_a_worker_of_another_version_is_refused_with_both_named(tmp_path):
+    # as an older installation would lie there
+    metadata = tmp_path / "streaming_moments-0.0.9.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: streaming-moments\nVersion: 0.0.9\n")
+    with empty() as local:
+        command = [sys.executable, "-c", WORKER, local.scheduler_address]
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as worker:
+            try:
+                local.wait_for_workers(1, timeout=100)
+                with (
+                    pytest.raises(InvalidInput, match=r"1 of 1 workers .* has 0\.0\.9, this") as no,
+                    connect(local.scheduler_address),
+                ):
+                    pass
+            finally:
+                worker.kill()
+    assert f"this command is {version('streaming-moments')}; install the same" in str(no.value)

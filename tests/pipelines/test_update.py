@@ -16,6 +16,7 @@ import pytest
 from streaming_moments import MomentStatistics
 from streaming_moments.counts import concatenate
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines import update as update_module
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.gathering import plan_of
@@ -146,6 +147,53 @@ def test_a_shard_that_turns_out_bad_late_is_left_out_whole(tmp_path, embedded, s
     assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
     skipped = [url for commit in result.store.log() for url, _ in commit.skipped]
     assert [os.path.basename(url) for url in skipped] == ["late.txt"]
+
+
+def test_an_update_that_a_bad_shard_stops_says_what_is_committed(tmp_path, embedded, shards):
+    store = new_store(tmp_path / "store", shards, embedded)
+    folder = tmp_path / "shards"
+    shutil.copytree(shards, folder)
+    (folder / "z-bad.jsonl").write_text("no JSON")
+    listed = list_shards([str(folder)])
+    # a group for each shard
+    plan = dataclasses.replace(plan_of(store, embedded), counts_bytes=1, part_bytes=1 << 30)
+    with pytest.raises(ShardError, match=r"z-bad.jsonl: line 1 is not JSON") as stopped:
+        update(store, listed, embedded, plan=plan)
+    counted = len(store.latest().ledger())
+    assert counted == 6
+    said = "6 shards were counted before it and are kept; the same command goes on there"
+    assert str(stopped.value).endswith(said)
+    (folder / "z-bad.jsonl").unlink()
+    assert update(store, list_shards([str(folder)]), embedded).already == 6
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["the same", "other content"])
+def test_what_another_writer_counts_of_a_shard_meanwhile_must_be_the_same(
+    tmp_path, shards, embedded, planted, monkeypatch, other
+):
+    store = new_store(tmp_path / "store", shards, embedded)
+    shard = tmp_path / "a.txt"
+    shard.write_text("\n".join(planted[:50]))
+    listed = list_shards([str(shard)])
+    gather = update_module.gather_group
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(update_module, "gather_group", gather)
+        gathered = gather(*arguments)
+        if other:
+            shard.write_text("\n".join(planted[50:100]))
+        update(store, list_shards([str(shard)]), embedded)
+        return gathered
+
+    monkeypatch.setattr(update_module, "gather_group", overtaken)
+    if other:
+        with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha"):
+            update(store, listed, embedded)
+    else:
+        result = update(store, listed, embedded)
+        assert (result.counted, result.already) == (0, 1)
+    assert store.latest().version == 1
+    assert store.latest().load() == serial_statistics(store, list_shards([str(shard)]))
 
 
 def test_one_bad_shard_is_named(tmp_path, embedded, shards):

@@ -1,0 +1,32 @@
+"""Starting: Ctrl-C while a command is still being loaded ends it, with a line and no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+
+def guard() -> None:
+    """From here to `begun` Ctrl-C ends the process, if it is the command that is being loaded.
+
+    An exception would not do: whatever is being imported may catch it, or be between the lines of
+    anybody's code.
+    """
+    named = "".join(sys.argv[:1]).endswith("/streaming-moments")
+    called = sys.argv[:1] == ["-m"] and "streaming_moments" in sys.orig_argv
+    # where it is ignored, as in the background, it stays so
+    if (named or called) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def begun() -> None:
+    """Ctrl-C is an exception again: there is something to clean up."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"interrupted: nothing was begun\n")
+    os._exit(130)
