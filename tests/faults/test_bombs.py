@@ -18,7 +18,7 @@ BATCHES = 5  # of a shard; what is bounded for so many stays so
 READ = """
 import json, resource, sys
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
@@ -33,7 +33,7 @@ ids = Vocabulary(("one", "two"), 1, token_ids=(1, 2))
 def read(place):
     [shard] = list_shards([place])
     form = ShardFormat(ids_column="ids" if place.endswith("ids.parquet") else None)
-    one, two = (ids, None) if form.holds_ids(shard.url) else (words, policy)
+    one, two = (ids, None) if form.holds(shard.url) == "ids" else (words, policy)
     try:
         for number, _ in enumerate(read_shard(shard, form, one, two, limits), start=1):
             if number == int(batches):

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streaming_moments.counts import CountBatch, concatenate
-from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, text_chunks
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import DEFAULT_LIMITS, IdChunk, ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
@@ -59,8 +60,15 @@ def read_texts(
     shard: Shard, form: ShardFormat, limits: ReadLimits = DEFAULT_LIMITS
 ) -> Iterator[list[str]]:
     """Texts of each chunk of a shard."""
-    for chunk, _ in text_chunks(shard, form, limits):
+    for chunk, _ in read_chunks(shard, form, limits):
         yield chunk.cast(pa.large_string()).to_pylist()
+
+
+def read_ids(
+    shard: Shard, form: ShardFormat, limits: ReadLimits = DEFAULT_LIMITS
+) -> Iterator[IdChunk]:
+    """Chunks of a shard of ids."""
+    return (chunk for chunk, _ in read_chunks(shard, form, limits))
 
 
 def flat(chunks: Iterator[list[str]]) -> list[str]:

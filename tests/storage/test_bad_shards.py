@@ -12,10 +12,10 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pytest
-from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local, read_texts
+from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local, read_ids, read_texts
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.documents import ReadLimits, read_ids
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
@@ -144,7 +144,7 @@ def test_a_bad_shard_is_refused(
 ) -> None:
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
-    holds_ids = form.holds_ids(shard.url)
+    holds_ids = form.holds(shard.url) == "ids"
     vocabulary = ID_VOCABULARY if holds_ids else VOCABULARY
     policy = None if holds_ids else POLICY
     with pytest.raises(ShardError, match=message) as caught:
@@ -182,7 +182,7 @@ def test_a_document_above_the_limit(
 ) -> None:
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
-    read: Callable[..., Iterator[Any]] = read_ids if form.holds_ids(shard.url) else read_texts
+    read: Callable[..., Iterator[Any]] = read_ids if form.holds(shard.url) == "ids" else read_texts
     expected = f"{where} is above 100 bytes; split the document, or raise --max-document-bytes"
     with pytest.raises(ShardError, match=expected):
         list(read(shard, form, ReadLimits(document_bytes=100)))

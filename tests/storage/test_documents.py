@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_shards import flat, jsonl, lda_c, parquet, put, put_local, read_texts
+from small_shards import flat, jsonl, lda_c, parquet, put, put_local, read_ids, read_texts
 
-from streaming_moments.storage.documents import ReadLimits, read_ids
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import ShardFormat, list_shards
 
 TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
