@@ -17,6 +17,7 @@ from streaming_moments.storage.formats.base import (
     Source,
 )
 from streaming_moments.storage.formats.compressions import COMPRESSIONS, uncompressed_name
+from streaming_moments.storage.formats.csv import Csv
 from streaming_moments.storage.formats.directory import Directory
 from streaming_moments.storage.formats.id_chunks import IdChunk, join_ids
 from streaming_moments.storage.formats.jsonl import JsonLines
@@ -49,6 +50,8 @@ _ALL: tuple[Format, ...] = (
     Directory(),
     JsonLines(),
     LdaC(),
+    Csv("csv", (".csv",), ","),
+    Csv("tsv", (".tsv", ".tab"), "\t"),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _ALL})
 
