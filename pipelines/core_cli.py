@@ -48,10 +48,10 @@ from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
 from streaming_moments.storage.changes import require_free
 from streaming_moments.storage.dates import DateSource
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.lineages import store_for
 from streaming_moments.storage.models import model_called
-from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, windowed
@@ -60,10 +60,10 @@ from streaming_moments.storage.windows import Window, windowed
 @click.command()
 @store_argument
 @shards_argument
-@click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
+@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
 @click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
-@click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
-@click.option("--counts-column", help="Parquet column of the counts of the token ids.")
+@click.option("--ids-column", help="Column of token id lists, instead of text.")
+@click.option("--counts-column", help="Column of the counts of the token ids.")
 @click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
 @click.option("--stop-word", "stop_words", multiple=True, help="One more stop word; repeatable.")
 @click.option(
@@ -123,16 +123,15 @@ def create(
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     form = ShardFormat(kind, text_column, ids_column, counts_column)
     listed = list_shards(shards, storage_options, kind, tell=tell)
-    ids = form.holds_ids(listed[0].url)
+    holds = form.holds(listed[0].url)
     for shard in listed:
-        if form.holds_ids(shard.url) != ids:
+        if (other := form.holds(shard.url)) != holds:
             raise ShardError(
                 shard.url,
-                f"holds {'texts' if ids else 'token ids'} and {listed[0].url} "
-                f"{'token ids' if ids else 'texts'}; a store is of one of them",
+                f"holds {other} and {listed[0].url} {holds}; a store is of one of them",
             )
     policy = None
-    if not ids:
+    if holds == "texts":
         policy = TokenPolicy.for_languages(languages, min_length, passage_words, stop_words)
     elif passage_words or languages or stop_words:
         raise click.UsageError(

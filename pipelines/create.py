@@ -15,8 +15,8 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import require_absent
 from streaming_moments.storage.dates import DateSource
-from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore

@@ -8,8 +8,8 @@ from dataclasses import replace
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.tasks import completed
-from streaming_moments.storage.date_columns import days_of
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.documents import days_of
 from streaming_moments.storage.shards import Shard
 
 

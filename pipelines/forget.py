@@ -23,8 +23,8 @@ from streaming_moments.storage.changes import (
     require_known,
     segments_of,
 )
-from streaming_moments.storage.documents import ReadLimits
 from streaming_moments.storage.forgetting import commit_recount, require_non_negative
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.shards import Shard, fingerprint

@@ -13,7 +13,7 @@ from streaming_moments.pipelines.memory import LIMITS, StateSize, UpdatePlan, pl
 from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store import MomentStore
 
 

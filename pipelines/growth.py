@@ -11,7 +11,7 @@ from streaming_moments.pipelines.create import PILOT_SHARDS, frequencies_of, sam
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.rebase import counted_shard, pilot_of
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.growth import grow as grow_store
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.samples import merge_samples

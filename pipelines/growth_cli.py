@@ -21,7 +21,7 @@ from streaming_moments.pipelines.options import (
     store_argument,
 )
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 

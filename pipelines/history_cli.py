@@ -29,7 +29,7 @@ from streaming_moments.pipelines.options import (
 from streaming_moments.pipelines.report import as_json, log_lines, print_log
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.garbage import collect, find_garbage
 from streaming_moments.storage.history import Difference, difference, last_published
 from streaming_moments.storage.history import rollback as rollback_store

@@ -13,7 +13,7 @@ from streaming_moments.methods import decomposition_called
 from streaming_moments.packing import packed_size
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import statistic_shapes
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 
 MEBIBYTE = 1 << 20
 # Resident size of a worker process with everything imported and compiled, measured: 330 MiB.

@@ -220,7 +220,7 @@ def _store(
     with journal.step("create") as found:
         section = config.create
         form = section.form
-        policy = None if form.holds_ids(listed[0].url) else section.policy
+        policy = section.policy if form.holds(listed[0].url) == "texts" else None
         made = create(
             config.store,
             listed,

@@ -28,7 +28,7 @@ from streaming_moments.pipelines.options import (
 from streaming_moments.pipelines.rebase import pilot_of
 from streaming_moments.pipelines.rebase import rebase as rebase_store
 from streaming_moments.pipelines.terminal import say, shown, tell
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store import MomentStore
 
 

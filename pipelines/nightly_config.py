@@ -34,10 +34,10 @@ from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.growth import WORDS
 from streaming_moments.pipelines.option_types import Bytes, Duration
 from streaming_moments.storage.dates import NO_PATTERN, Bucket, DateSource
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.locks import LONGEST_EXPIRY
-from streaming_moments.storage.shards import Kind, ShardFormat
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.urls import require_no_secret, require_no_user
 
@@ -106,6 +106,7 @@ Number = Annotated[int, Field(ge=0, le=_MOST)]
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
 Size = Annotated[Count, _by_click(Bytes())]
+Kind = Annotated[str, _by_click(click.Choice(tuple(FORMATS)))]
 Time = Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36525)), _by_click(Duration())]
 Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), _by_click(Duration())]
 Method = Annotated[str, _by_click(click.Choice(METHODS))]

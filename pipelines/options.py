@@ -31,7 +31,7 @@ from streaming_moments.pipelines.progress import StepProgress, step_progress
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.urls import require_no_secret, require_no_user
 from streaming_moments.storage.windows import Window
 
@@ -223,7 +223,7 @@ def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def date_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where dates are, given to the command as `dates`."""
 
-    @click.option("--date-column", metavar="NAME", help="Parquet column or JSON field of dates.")
+    @click.option("--date-column", metavar="NAME", help="Column or JSON field of dates.")
     @click.option(
         "--date-pattern",
         metavar="PATTERN",

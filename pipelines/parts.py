@@ -12,9 +12,8 @@ from streaming_moments.projection import ProjectedBatch
 from streaming_moments.storage.blocks import sum_block
 from streaming_moments.storage.contents import ShardContent, content_of
 from streaming_moments.storage.counting import WordIndex
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import START, Position, ReadLimits
 from streaming_moments.storage.id_counting import IdIndex
-from streaming_moments.storage.lines import START, Position
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.readers import ReadBatch, index_of, read_indexed
 from streaming_moments.storage.segments import SegmentWriter

@@ -43,7 +43,8 @@ from streaming_moments.pipelines.options import (
 )
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.pipelines.trial import Reading, try_out
-from streaming_moments.storage.shards import KINDS, ShardFormat, list_shards
+from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
@@ -96,10 +97,10 @@ class Plan:
     "--max-topics", type=COUNT, default=32, show_default=True, help="Topics the sketch serves."
 )
 @click.option("--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics].")
-@click.option("--format", "kind", type=click.Choice(KINDS), help="Format [by suffix].")
+@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
 @click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
-@click.option("--ids-column", help="Parquet column of token id lists, instead of text.")
-@click.option("--counts-column", help="Parquet column of the counts of the token ids.")
+@click.option("--ids-column", help="Column of token id lists, instead of text.")
+@click.option("--counts-column", help="Column of the counts of the token ids.")
 @click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
 @click.option(
     "--min-length", type=COUNT, default=2, show_default=True, help="Shortest term, in characters."
@@ -154,7 +155,7 @@ def plan(
     listed = list_shards(shards, storage_options, kind, tell=tell)
     form = ShardFormat(kind, text_column, ids_column, counts_column)
     policy = None
-    if not form.holds_ids(listed[0].url):
+    if form.holds(listed[0].url) == "texts":
         policy = TokenPolicy.for_languages(languages, min_length, passage_words)
     options = PilotOptions(**pilot)
     job, costs = try_out(

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.groups import gather_group
 from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.ledger import (
     Ledger,
     ShardRecord,

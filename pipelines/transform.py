@@ -14,7 +14,7 @@ from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore

@@ -39,8 +39,8 @@ from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.arrays import array_in, decode, encode_metadata
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.extents import share_before
+from streaming_moments.storage.documents import share_before
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.samples import TermSample, sample_shard
 from streaming_moments.storage.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat

@@ -17,7 +17,7 @@ from streaming_moments.pipelines.parts import PartAddress
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.storage.changes import require_apart
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store import MomentStore

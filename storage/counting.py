@@ -9,16 +9,17 @@ from __future__ import annotations
 import functools
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.formats import Holds, buffers, encoded
 from streaming_moments.storage.token_kernels import (
     BEGINS,
     CLASS_AT,
@@ -58,11 +59,17 @@ class WordIndex:
         Where the lanes of each begin.
     """
 
+    holds: ClassVar[Holds] = "texts"
+
     vocabulary: Vocabulary
     policy: TokenPolicy
     slots: NDArray[np.uint64]
     pool: NDArray[np.uint64]
     starts: NDArray[np.int64]
+
+    def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
+        """As `count_column`."""
+        return count_column(texts, self)
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
@@ -108,11 +115,6 @@ class SpelledTexts:
         folded, folded_begins, _ = spell(*buffers(encoded(wholes)), plain)
         places = np.where(hard, np.cumsum(hard) - 1, -1)
         return cls(spelled, begins, folded, folded_begins, places)
-
-
-def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
-    """Texts as UTF-8; half a surrogate pair, which is no part of a word, becomes a `?`."""
-    return pa.array([text.encode(errors="replace") for text in texts], pa.large_binary())
 
 
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
@@ -163,21 +165,6 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     )
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
     return batch, int(outside)
-
-
-def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Bytes of all texts, uint8, and (documents + 1,) int64 offsets into them; a null is empty."""
-    column = texts.cast(pa.large_binary())
-    if column.null_count:
-        column = pc.fill_null(column, b"")
-    _, offsets, data = column.buffers()
-    if offsets is None or len(column) == 0:
-        offsets = bytes(8)
-    content = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
-    places = np.frombuffer(offsets, dtype=np.int64)[column.offset :][: len(column) + 1]
-    # Some of Arrow's buffers can be written to: kernels are compiled once, for those that cannot.
-    content.flags.writeable = places.flags.writeable = False
-    return content, places
 
 
 def _folded(text: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import InvalidInput
-from streaming_moments.storage.id_chunks import IdChunk
+from streaming_moments.storage.formats import Holds, IdChunk
 from streaming_moments.storage.id_kernels import NONE, index_ids, places_of
 from streaming_moments.vocabulary import Vocabulary
 
@@ -28,8 +29,14 @@ class IdIndex:
         Hash table, see `id_kernels.index_ids`.
     """
 
+    holds: ClassVar[Holds] = "ids"
+
     vocabulary: Vocabulary
     slots: NDArray[np.int64]
+
+    def count(self, chunk: IdChunk) -> tuple[CountBatch, int]:
+        """As `count_ids`."""
+        return count_ids(chunk, self)
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> IdIndex:

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.storage.contents import ShardContent, changed
-from streaming_moments.storage.counting import WordIndex, count_column, encoded
-from streaming_moments.storage.documents import (
+from streaming_moments.storage.counting import WordIndex, count_column
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import (
     DEFAULT_LIMITS,
+    START,
+    Holds,
+    Position,
     ReadLimits,
-    id_chunks,
-    text_chunks,
+    encoded,
 )
-from streaming_moments.storage.id_counting import IdIndex, count_ids
-from streaming_moments.storage.lines import START, Position
+from streaming_moments.storage.id_counting import IdIndex
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 _Chunk = TypeVar("_Chunk")
+
+_UNFITTING: Mapping[Holds, str] = MappingProxyType(
+    {
+        "texts": "holds token ids but the vocabulary is of terms; give shards of texts, or create "
+        "a store from shards of ids",
+        "ids": "holds texts but the vocabulary is of token ids; give shards of ids (LDA-C, or "
+        "Parquet with --ids-column), or create a store from texts",
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,29 +153,15 @@ def read_indexed(
     With `content` nothing but that is counted; anything else is a ShardError.
     """
     _require_fitting(shard, form, index.vocabulary)
-    counted: Iterator[ReadBatch]
-    if isinstance(index, IdIndex):
-        ids = id_chunks(shard, form, limits, storage_options, start, content)
-        counted = (ReadBatch(*count_ids(chunk, index), after) for chunk, after in ids)
-    else:
-        texts = text_chunks(shard, form, limits, storage_options, start, content)
-        counted = (ReadBatch(*count_column(chunk, index), after) for chunk, after in texts)
+    chunks = read_chunks(shard, form, limits, storage_options, start, content)
+    counted = (ReadBatch(*index.count(chunk), after) for chunk, after in chunks)
     return steadily(counted, shard, storage_options, content)
 
 
 def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
-    if form.holds_ids(shard.url) and vocabulary.token_ids is None:
-        raise ShardError(
-            shard.url,
-            "holds token ids but the vocabulary is of terms; give shards of texts, "
-            "or create a store from shards of ids",
-        )
-    if not form.holds_ids(shard.url) and vocabulary.token_ids is not None:
-        raise ShardError(
-            shard.url,
-            "holds texts but the vocabulary is of token ids; give shards of ids "
-            "(LDA-C, or Parquet with --ids-column), or create a store from texts",
-        )
+    index = WordIndex if vocabulary.token_ids is None else IdIndex
+    if form.holds(shard.url) != index.holds:
+        raise ShardError(shard.url, _UNFITTING[index.holds])
 
 
 def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy) -> ReadBatch:

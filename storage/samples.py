@@ -13,8 +13,8 @@ import pyarrow as pa
 from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.storage.counting import SpelledTexts
-from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, read_ids, text_chunks
-from streaming_moments.storage.id_chunks import IdChunk, join_ids
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import DEFAULT_LIMITS, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.passages import Passages
 from streaming_moments.storage.readers import (
     refuse_policy,
@@ -93,14 +93,10 @@ def sample_shard(
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
-    if form.holds_ids(shard.url):
-        refuse_policy(policy)
-        ids = islice(read_ids(shard, form, limits, storage_options), chunks)
-        return _sample_ids(steadily(ids, shard, storage_options), quota, seed)
-    made = required_policy(policy)
-    texts = islice(text_chunks(shard, form, limits, storage_options), chunks)
-    steady = steadily((chunk for chunk, _ in texts), shard, storage_options)
-    return _sample_texts(steady, made, quota, seed)
+    read = islice(read_chunks(shard, form, limits, storage_options), chunks)
+    steady = steadily((chunk for chunk, _ in read), shard, storage_options)
+    sampled = _sample_texts if form.holds(shard.url) == "texts" else _sample_ids
+    return sampled(steady, policy, quota, seed)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -180,8 +176,9 @@ def _keys(sample: TermSample) -> Sequence[Any]:
 
 
 def _sample_texts(
-    columns: Iterable[pa.Array], policy: TokenPolicy, quota: int, seed: int
+    columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int
 ) -> TermSample:
+    policy = required_policy(given)
     passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
     drawn, seen = draw(passages, quota, seed, str)
     tokens = [policy.filtered(passage.split()) for passage in drawn]
@@ -193,7 +190,10 @@ def _sample_texts(
     return TermSample(terms, batch, seen, policy=policy.fingerprint)
 
 
-def _sample_ids(chunks: Iterable[IdChunk], quota: int, seed: int) -> TermSample:
+def _sample_ids(
+    chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int
+) -> TermSample:
+    refuse_policy(policy)
     # Copies, or each document would keep its whole chunk in memory.
     drawn, seen = draw(
         chunks,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
+from typing import Any
 
 import fsspec
 
@@ -19,18 +18,10 @@ from streaming_moments.storage.filesystems import (
     shard_errors,
     state_from_info,
 )
+from streaming_moments.storage.formats import FORMATS, Holds, format_of
 from streaming_moments.storage.patterns import matches, url_of
 from streaming_moments.storage.urls import is_utf8, require_no_user, shard_name
 
-Kind = Literal["parquet", "text", "directory", "jsonl", "lda-c"]
-KINDS: tuple[str, ...] = get_args(Kind)
-_KIND_OF_SUFFIX = (
-    ((".parquet", ".pq"), "parquet"),
-    ((".txt",), "text"),
-    ((".jsonl", ".ndjson"), "jsonl"),
-    ((".ldac", ".lda-c", ".dat"), "lda-c"),
-)
-_COMPRESSIONS = ((".gz", "gzip"), (".zst", "zstd"), (".bz2", "bz2"))
 _BLOCK_BYTES = 1 << 20
 
 
@@ -40,19 +31,19 @@ class ShardFormat:
 
     Parameters
     ----------
-    kind : {"parquet", "text", "directory", "jsonl", "lda-c"}, optional
-        None decides shard by shard from the URL.
+    kind : str, optional
+        A name of `FORMATS`; None decides shard by shard from the URL.
     text_column : str
-        Parquet column, or JSON field, of the texts.
+        Column, or JSON field, of the texts.
     ids_column : str, optional
-        Parquet column of lists of token ids; the shards then hold ids and no texts.
+        Column of lists of token ids; the shards then hold ids and no texts.
     counts_column : str, optional
-        Parquet column of lists of counts, one for each id; None counts each id once.
+        Column of lists of counts, one for each id; None counts each id once.
 
     Raises
     ------
     InvalidInput
-        A kind that does not exist, ids in a kind other than Parquet, or counts without ids.
+        A kind that does not exist, ids in a kind without columns of ids, or counts without ids.
 
     Examples
     --------
@@ -68,11 +59,12 @@ class ShardFormat:
     def __post_init__(self) -> None:
         if self.kind is not None:
             _require_kind(self.kind)
-        if self.ids_column is not None and self.kind not in (None, "parquet"):
-            raise InvalidInput(
-                f"a column of token ids needs Parquet, the format is {self.kind}; "
-                "leave out the ids column or the format"
-            )
+            takers = [form.name for form in FORMATS.values() if "ids_column" in form.options]
+            if self.ids_column is not None and self.kind not in takers:
+                raise InvalidInput(
+                    f"a column of token ids needs {' or '.join(takers)}, the format is "
+                    f"{self.kind}; leave out the ids column or the format"
+                )
         if self.counts_column is not None and self.ids_column is None:
             raise InvalidInput(f"counts column {self.counts_column!r} needs an ids column as well")
 
@@ -116,30 +108,29 @@ class ShardFormat:
             A suffix that is not known, or a folder where the kind asks for files.
         """
         folder = url.endswith("/")
-        if self.kind is not None and folder != (self.kind == "directory"):
+        if self.kind is not None and folder != FORMATS[self.kind].of_folder:
             raise ShardError(
                 url,
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
                 "give another --format or none",
             )
-        kind = self.kind or ("directory" if folder else _kind_by_suffix(url))
+        kind = self.kind or _kind_by_suffix(url)
         if kind is None:
             raise ShardError(
                 url,
-                f"has no suffix of a known format; choose one of {', '.join(KINDS)} by --format",
+                f"has no suffix of a known format; choose one of {', '.join(FORMATS)} by --format",
             )
         return kind
 
-    def holds_ids(self, url: str) -> bool:
-        """Whether the shard at a URL holds token ids rather than texts.
+    def holds(self, url: str) -> Holds:
+        """What the shard at a URL holds: "texts", or "ids" of tokens.
 
         Examples
         --------
-        >>> ShardFormat().holds_ids("/corpus/ap.dat"), ShardFormat().holds_ids("/corpus/ap.txt")
-        (True, False)
+        >>> ShardFormat().holds("/corpus/ap.dat"), ShardFormat().holds("/corpus/ap.txt")
+        ('ids', 'texts')
         """
-        kind = self.kind_of(url)
-        return kind == "lda-c" or (kind == "parquet" and self.ids_column is not None)
+        return FORMATS[self.kind_of(url)].holds(self)
 
 
 @dataclass(frozen=True)
@@ -335,33 +326,14 @@ def files_of(
         return (file_state(fs, path),)
 
 
-def compression_of(url: str) -> str | None:
-    """Compression that a suffix tells, as Arrow names it.
-
-    Examples
-    --------
-    >>> compression_of("/corpus/a.txt.zst"), compression_of("/corpus/a.txt")
-    ('zstd', None)
-    """
-    name = _name_of(url)
-    return next((codec for suffix, codec in _COMPRESSIONS if name.endswith(suffix)), None)
-
-
 def _require_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(KINDS)}")
-
-
-def _name_of(url: str) -> str:
-    path = urlsplit(url).path if url.startswith(("http://", "https://")) else url
-    return path.rsplit("/", 1)[-1].lower()
+    if kind not in FORMATS:
+        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(FORMATS)}")
 
 
 def _kind_by_suffix(url: str) -> str | None:
-    name = _name_of(url)
-    for suffix, _ in _COMPRESSIONS:
-        name = name.removesuffix(suffix)
-    return next((kind for suffixes, kind in _KIND_OF_SUFFIX if name.endswith(suffixes)), None)
+    form = format_of(url)
+    return None if form is None else form.name
 
 
 def _expand(
@@ -404,7 +376,7 @@ def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -
                 f"{name}*.parquet",
             )
     else:
-        chosen = [] if kind == "directory" else states
+        chosen = [] if FORMATS[kind].of_folder else states
     if chosen:
         return [_shard(fs, state) for state in chosen]
     return [_named(url, sum(state.size for state in states))]

@@ -225,7 +225,7 @@ def count_tokens(shard: Shard, context: ReadingContext) -> int:
 def load_kernels() -> None:
     """Run every kernel of an update once, on almost nothing."""
     from streaming_moments import MomentStatistics, Vocabulary
-    from streaming_moments.storage.id_chunks import join_ids
+    from streaming_moments.storage.formats import join_ids
     from streaming_moments.storage.id_counting import IdIndex, count_ids
     from streaming_moments.storage.readers import count_texts
 

@@ -3,8 +3,10 @@
 import bz2
 import gzip
 import json
+import lzma
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,7 @@ BATCHES = 5  # of a shard; what is bounded for so many stays so
 READ = """
 import json, resource, sys
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
@@ -33,7 +35,7 @@ ids = Vocabulary(("one", "two"), 1, token_ids=(1, 2))
 def read(place):
     [shard] = list_shards([place])
     form = ShardFormat(ids_column="ids" if place.endswith("ids.parquet") else None)
-    one, two = (ids, None) if form.holds_ids(shard.url) else (words, policy)
+    one, two = (ids, None) if form.holds(shard.url) == "ids" else (words, policy)
     try:
         for number, _ in enumerate(read_shard(shard, form, one, two, limits), start=1):
             if number == int(batches):
@@ -43,7 +45,8 @@ def read(place):
     return "read"
 
 # kernels are compiled and libraries loaded before the limit is set
-read(warm)
+for place in warm.split(","):
+    read(place)
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + int(budget),) * 2)
 print(json.dumps([read(url) for url in urls]))
@@ -71,6 +74,17 @@ def zstd(content):
     return bytes(pa.compress(content, codec="zstd", asbytes=True))
 
 
+def greedy_xz(content):
+    """An xz stream whose dictionary is said to take 4 GiB."""
+    made = bytearray(lzma.compress(content))
+    header = made[12 : 12 + 4 * (made[12] + 1)]
+    dictionary = header.index(b"\x21\x01") + 2  # of LZMA2, with one byte of properties
+    header[dictionary] = 40
+    header[-4:] = zlib.crc32(header[:-4]).to_bytes(4, "little")
+    made[12 : 12 + len(header)] = header
+    return bytes(made)
+
+
 LONG_TEXT = "a" * (4 * MEBIBYTE)
 TOO_LONG = "is above 8388608 bytes; split the document, or raise --max-document-bytes"
 TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
@@ -79,6 +93,20 @@ REFUSED = {
     "a.txt.zst": (lambda p: text_bomb(p, zstd, b"\0" * MEBIBYTE, 256), TOO_LONG),
     "a.jsonl.zst": (lambda p: text_bomb(p, zstd), TOO_LONG),
     "a.ldac.bz2": (lambda p: text_bomb(p, bz2.compress, b"1" * MEBIBYTE, 16), TOO_LONG),
+    "a.txt.xz": (lambda p: text_bomb(p, lzma.compress, times=16), TOO_LONG),
+    "greedy.txt.xz": (
+        lambda p: text_bomb(p, greedy_xz, b"law\n", 9),
+        "dictionary may be of 64 MiB",
+    ),
+    "quoted.csv.gz": (
+        lambda p: text_bomb(p, gzip.compress, b'text\n"' + b"\n" * 64 * MEBIBYTE, 1),
+        TOO_LONG,
+    ),
+    "header.csv.gz": (lambda p: text_bomb(p, gzip.compress, b"," * MEBIBYTE), TOO_LONG),
+    "columns.csv.xz": (
+        lambda p: text_bomb(p, lzma.compress, b"," * MEBIBYTE + b"\n", 1),
+        "a header 4096 and 65536 at most; write the names",
+    ),
     "folder/a.gz": (lambda p: text_bomb(p, gzip.compress).parent, TOO_LONG),
     "column.parquet": (
         lambda p: written(p, pa.array([LONG_TEXT] * 64), use_dictionary=False),
@@ -96,6 +124,13 @@ REFUSED = {
 }
 READ_WHOLE = {
     "newlines.txt.zst": lambda p: text_bomb(p, zstd, b"\n" * MEBIBYTE, 256),
+    "newlines.txt.xz": lambda p: text_bomb(p, lzma.compress, b"\n" * MEBIBYTE, 48),
+    "streams.txt.xz": lambda p: text_bomb(
+        p, lambda c: lzma.compress(c, preset=9) * 9, b"law sea\n"
+    ),
+    "records.csv.zst": lambda p: text_bomb(p, zstd, b"text\n" + b'""\n' * MEBIBYTE, 64),
+    "long.csv.zst": lambda p: text_bomb(p, zstd, b'text\n"' + b"a\n" * MEBIBYTE + b'"\n', 64),
+    "wide.csv.zst": lambda p: text_bomb(p, zstd, b"text" + 16_000 * (b"," * 4_000 + b"\n"), 1),
     "dictionary.parquet": lambda p: written(p, repeated(LONG_TEXT, 1000)),
     "prefixes.parquet": lambda p: written(
         p,
@@ -118,7 +153,8 @@ def outcomes(tmp_path_factory):
         urls.append(make(place))
         assert place.stat().st_size < MEBIBYTE
     warm = written(folder / "warm.parquet", pa.array(["law and sea"]))
-    arguments = [sys.executable, "-c", READ, BUDGET, BATCHES, warm, *urls]
+    warm_csv = text_bomb(folder / "warm.csv.xz", lzma.compress, b"text\nlaw\n", 1)
+    arguments = [sys.executable, "-c", READ, BUDGET, BATCHES, f"{warm},{warm_csv}", *urls]
     done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return dict(zip(makers, json.loads(done.stdout), strict=True))

@@ -15,7 +15,7 @@ from streaming_moments import MomentStatistics
 from streaming_moments.basis import Basis
 from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy

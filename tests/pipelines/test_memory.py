@@ -16,7 +16,7 @@ from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_ref
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.layout import row_blocks_for
 
 SIZES = st.integers(300, 4000).map(lambda number: f"{number}MB") | st.integers(300, 4000).map(

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from streaming_moments.pipelines.cli import cli
-from streaming_moments.storage.extents import share_before
-from streaming_moments.storage.lines import START, Position
+from streaming_moments.storage.documents import share_before
+from streaming_moments.storage.formats import START, Position
 from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.synthetic import lda_corpus
 

@@ -1,10 +1,14 @@
 """Shards written for the tests of readers, and what must be read from them."""
 
+import bz2
+import csv
+import gzip
 import io
 import itertools
 import json
+import lzma
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streaming_moments.counts import CountBatch, concatenate
-from streaming_moments.storage.documents import DEFAULT_LIMITS, ReadLimits, text_chunks
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import DEFAULT_LIMITS, FORMATS, IdChunk, ReadLimits
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 TERMS = ("sea", "law", "ship", "été", "हिन्दी")
+TERM_IDS = (9, 3, 7, 10**9, 0)
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda content: content,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
+    ".xz": lzma.compress,
+}
 ID_VOCABULARY = Vocabulary(("nine", "three", "seven"), core=2, token_ids=(9, 3, 7))
 
 
@@ -45,6 +58,61 @@ def jsonl(texts: list[str]) -> bytes:
     return "".join(json.dumps({"n": 1, "text": text}) + "\n" for text in texts).encode()
 
 
+def separated(texts: list[str], delimiter: str = ",") -> bytes:
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=delimiter)
+    writer.writerows([("n", "text"), *enumerate(texts)])
+    return stream.getvalue().encode()
+
+
+def lines(texts: list[str]) -> bytes:
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+# Documents of texts, by the format that holds them; of a folder, each of its files.
+TEXTS_AS: dict[str, Callable[[list[str]], bytes]] = {
+    "parquet": lambda texts: parquet(3, text=texts),
+    "text": lines,
+    "directory": lambda texts: texts[0].encode(),
+    "jsonl": jsonl,
+    "csv": separated,
+    "tsv": lambda texts: separated(texts, "\t"),
+}
+# Documents of ids and their counts.
+IDS_AS: dict[str, Callable[[list[tuple[list[int], list[int]]]], bytes]] = {
+    "lda-c": lda_c,
+    "parquet": lambda lists: parquet(
+        3,
+        ids=pa.array([ids for ids, _ in lists], pa.list_(pa.int64())),
+        counts=pa.array([counts for _, counts in lists], pa.list_(pa.int64())),
+    ),
+}
+# What can be compressed as a whole: Parquet has compressions of its own.
+WRITTEN = [
+    (kind, held, suffix)
+    for kind, held in [*((kind, "texts") for kind in TEXTS_AS), *((kind, "ids") for kind in IDS_AS)]
+    for suffix in (COMPRESS if kind != "parquet" else [""])
+]
+
+
+def put_as(kind: str, held: str, suffix: str, place: str, texts: list[str]) -> Shard:
+    """Texts of single words of `TERMS` in a shard of a format, or their ids."""
+    form = FORMATS[kind]
+    if form.of_folder:
+        for number, text in enumerate(texts):
+            content = COMPRESS[suffix](TEXTS_AS[kind]([text])) if text else b""
+            put(place, f"folder/{number:03}{suffix}", content)
+        [shard] = list_shards([f"{place}/folder"], kind=kind)
+        return shard
+    if held == "texts":
+        content = TEXTS_AS[kind](texts)
+    else:
+        counted = [Counter(text.split()) for text in texts]
+        ids = dict(zip(TERMS, TERM_IDS, strict=True))
+        content = IDS_AS[kind]([([ids[w] for w in c], list(c.values())) for c in counted])
+    return put(place, f"{held}{form.suffixes[0]}{suffix}", COMPRESS[suffix](content))
+
+
 def put(place: str, name: str, content: bytes) -> Shard:
     with fsspec.open(f"{place}/{name}", "wb", auto_mkdir=True) as stream:
         stream.write(content)
@@ -59,8 +127,15 @@ def read_texts(
     shard: Shard, form: ShardFormat, limits: ReadLimits = DEFAULT_LIMITS
 ) -> Iterator[list[str]]:
     """Texts of each chunk of a shard."""
-    for chunk, _ in text_chunks(shard, form, limits):
+    for chunk, _ in read_chunks(shard, form, limits):
         yield chunk.cast(pa.large_string()).to_pylist()
+
+
+def read_ids(
+    shard: Shard, form: ShardFormat, limits: ReadLimits = DEFAULT_LIMITS
+) -> Iterator[IdChunk]:
+    """Chunks of a shard of ids."""
+    return (chunk for chunk, _ in read_chunks(shard, form, limits))
 
 
 def flat(chunks: Iterator[list[str]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import lzma
 import os
 import pickle
 import tracemalloc
@@ -12,10 +13,19 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 import pytest
-from small_shards import ID_VOCABULARY, flat, jsonl, parquet, put_local, read_texts
+from small_shards import (
+    COMPRESS,
+    ID_VOCABULARY,
+    flat,
+    jsonl,
+    parquet,
+    put_local,
+    read_ids,
+    read_texts,
+)
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.documents import ReadLimits, read_ids
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
@@ -23,12 +33,6 @@ from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 
 POLICY = TokenPolicy(stop_words=("and", "the"))
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda content: content,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
-}
 VOCABULARY = Vocabulary(("law", "sea"), core=1, policy=POLICY.fingerprint)
 
 
@@ -120,6 +124,36 @@ BAD = [
     ("a.jsonl", b'{"text": 5}', {}, "line 1: field 'text' is int, expected a string"),
     ("a.jsonl", b'{"text": null}', {}, "field 'text' is NoneType, expected a string"),
     ("a.jsonl", b'{"text": "a\\ud800"}', {}, "line 1 holds half of a surrogate pair"),
+    ("a.csv", b"\n\r\n", {}, "is empty; leave it out"),
+    ("a.csv", b"n,text", {}, "is empty; leave it out"),
+    ("a.csv", b"n,text\r\n\r\n", {}, "is empty; leave it out"),
+    (
+        "a.csv",
+        b"n,body\n1,sea\n",
+        {},
+        r"has no column 'text', or several; it has \['n', 'body'\]: choose one by --text-column",
+    ),
+    ("a.csv", b"text,text\nlaw,sea\n", {}, "has no column 'text', or several"),
+    ("a.tsv", b"text,n\nsea,1\n", {}, r"it has \['text,n'\]: choose"),
+    (
+        "a.csv",
+        b'text,n\n"two\nlines",1\n\nsea,law,2\n',
+        {},
+        "line 5 has 3 fields, the header has 2; put quotes around a field that holds a delimiter",
+    ),
+    ("a.tsv", b"text\tn\nsea\t1\nlaw\n", {}, "line 3 has 1 fields, the header has 2"),
+    ("a.csv", b'text,n\nsea,1\n"law,2\n', {}, "line 3 has a quote that is not closed; close or"),
+    ("a.csv", b"text\nsea\n\nl\0w\n", {}, "line 4 holds a zero byte, which is no text; write"),
+    ("a.csv", "text\nsea\n".encode("utf-16"), {}, "line 1 holds a zero byte.*again as UTF-8"),
+    ("a.csv", b"text\xe9,n\nsea,1\n", {}, "line 1 is not UTF-8: byte 4 of it is 0xe9"),
+    ("a.csv", b'n,text\n1,"\n"\n2,\xe9t\xe9\n', {}, "line 4 is not UTF-8: byte 0 of it is 0xe9"),
+    ("a.csv", b"," * 4096 + b"\n", {}, "line 1 has 4097 fields .*; write the names of the columns"),
+    (
+        "a.csv",
+        b"law " * 20_000 + b"\n",
+        {},
+        "line 1 has 1 fields and 80001 bytes, a header",
+    ),
     ("a.dat", b"1 1:2\n1 1:-2\n", {}, "line 2 counts id 1 '-2' times; counts must be whole"),
     ("a.dat", b"1 1:2.5\n", {}, "line 1 counts id 1 '2.5' times; counts must be whole"),
     ("a.dat", b"1 1\n", {}, "line 1 counts id 1 '' times; counts must be whole"),
@@ -133,6 +167,15 @@ BAD = [
     ("a.txt.gz", gzip.compress(os.urandom(999))[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.bz2", bz2.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.zst", COMPRESS[".zst"](b"a\n" * 9)[:-4], {}, r"cannot be read \(Truncated"),
+    ("a.txt.xz", lzma.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
+    (
+        "a.txt.xz",
+        b"law and sea " * 9,
+        {},
+        r"cannot be read \(xz: .*format.*\); check that it is whole",
+    ),
+    ("a.txt.xz", lzma.compress(b"law\n") + b"more " * 9, {}, r"cannot be read \(xz: .*format"),
+    ("a.csv.xz", lzma.compress(b"text\nlaw\n")[:20], {}, r"cannot be read \(Truncated"),
 ]
 
 
@@ -144,7 +187,7 @@ def test_a_bad_shard_is_refused(
 ) -> None:
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
-    holds_ids = form.holds_ids(shard.url)
+    holds_ids = form.holds(shard.url) == "ids"
     vocabulary = ID_VOCABULARY if holds_ids else VOCABULARY
     policy = None if holds_ids else POLICY
     with pytest.raises(ShardError, match=message) as caught:
@@ -170,6 +213,10 @@ OVERLONG = [
     ("a.txt.gz", gzip.compress(b"0" * 10_000_000), {}, "line 1"),
     ("a.txt.bz2", bz2.compress(b"law\n" + b"0" * 10_000_000), {}, "line 2"),
     ("a.jsonl", jsonl(["x" * 100]), {}, "line 1"),
+    ("a.txt.xz", lzma.compress(b"law\n" + b"0" * 10_000_000), {}, "line 2"),
+    ("a.csv", b"text,n\nlaw,1\nlaw," + b"x" * 101 + b"\nlaw,3\n", {}, "line 3"),
+    ("a.csv", b"text,n\nlaw,1\n\n" + b"x" * 101, {}, "line 4"),
+    ("a.csv.gz", gzip.compress(b'text\n"' + b"\n" * 9_000_000), {}, "line 2, up to where its .*,"),
     ("a.parquet", parquet(text=["a", "é" * 51]), {}, "row 2"),
     ("a.parquet", parquet(ids=[[1] * 12, [1] * 13]), {"ids_column": "ids"}, "row 2"),
     ("a.dat", b"0\n20 " + b"100:1 " * 20, {}, "line 2"),
@@ -182,7 +229,7 @@ def test_a_document_above_the_limit(
 ) -> None:
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
-    read: Callable[..., Iterator[Any]] = read_ids if form.holds_ids(shard.url) else read_texts
+    read: Callable[..., Iterator[Any]] = read_ids if form.holds(shard.url) == "ids" else read_texts
     expected = f"{where} is above 100 bytes; split the document, or raise --max-document-bytes"
     with pytest.raises(ShardError, match=expected):
         list(read(shard, form, ReadLimits(document_bytes=100)))
@@ -198,6 +245,14 @@ def test_a_gzip_bomb_is_refused_long_before_it_is_unpacked(tmp_path: Path) -> No
     finally:
         tracemalloc.stop()
     assert peak < 16 << 20
+
+
+def test_a_damaged_xz_is_refused(tmp_path: Path) -> None:
+    content = bytearray(lzma.compress(b"law\n" * 100))
+    content[30] ^= 1
+    shard = put_local(tmp_path, "a.txt.xz", bytes(content))
+    with pytest.raises(ShardError, match=r"cannot be read \(xz: Corrupt"):
+        list(read_texts(shard, ShardFormat()))
 
 
 def test_rows_are_numbered_through_batches_and_row_groups(tmp_path: Path) -> None:

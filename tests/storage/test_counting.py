@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ShardError
 from streaming_moments.storage import counting, token_kernels
-from streaming_moments.storage.counting import SpelledTexts, WordIndex, count_column, encoded
-from streaming_moments.storage.documents import ReadLimits
-from streaming_moments.storage.parquet import in_chunks
+from streaming_moments.storage.counting import SpelledTexts, WordIndex, count_column
+from streaming_moments.storage.formats import Position, ReadLimits
+from streaming_moments.storage.formats.text_chunks import TextPiece, buffers, encoded, in_chunks
 from streaming_moments.storage.passages import Passages
 from streaming_moments.storage.readers import count_texts, read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -205,7 +205,7 @@ SPELLED = {
 
 
 def test_spell_is_the_words_with_a_zero_after_each() -> None:
-    data, offsets = counting.buffers(encoded(list(SPELLED)))
+    data, offsets = buffers(encoded(list(SPELLED)))
     lanes, begins, hard = token_kernels.spell(data, offsets, counting.symbols()[0])
     assert hard.tolist() == list(SPELLED.values())
     content = lanes.astype("<u8").tobytes()
@@ -216,9 +216,7 @@ def test_spell_is_the_words_with_a_zero_after_each() -> None:
 
 def test_spelling_at_its_longest_stays_within_its_buffer() -> None:
     texts = ["\u0587"] * 10_000
-    lanes, begins, hard = token_kernels.spell(
-        *counting.buffers(encoded(texts)), counting.symbols()[0]
-    )
+    lanes, begins, hard = token_kernels.spell(*buffers(encoded(texts)), counting.symbols()[0])
     assert not hard.any()
     assert begins[-1] == 5 * len(texts) <= lanes.nbytes - 16
 
@@ -227,7 +225,7 @@ def test_spelling_at_its_longest_stays_within_its_buffer() -> None:
 @example([b"", b"\x00", b"a\x00", b"a", b"a", b"aaaaaaaa", b"aaaaaaaaa"], 0)
 def test_index_keys_is_a_dictionary(keys: list[bytes], more: int) -> None:
     slots = np.zeros((1 << (len(keys).bit_length() + more), 2), dtype=np.uint64)
-    data, offsets = counting.buffers(pa.array(keys, pa.large_binary()))
+    data, offsets = buffers(pa.array(keys, pa.large_binary()))
     pool, starts = token_kernels.index_keys(data, offsets, slots)
     expected = {key: last for last, key in enumerate(keys) if key and b"\x00" not in key}
     found = {}
@@ -273,9 +271,17 @@ def sizes(texts: list[str], chunk_bytes: int, chunk_rows: int) -> list[list[str]
 def test_chunks_are_those_of_a_greedy_reader(
     arrays: list[list[str]], chunk_bytes: int, chunk_rows: int
 ) -> None:
-    columns = [pa.array(texts, pa.large_string()) for texts in arrays]
-    chunks = [chunk.to_pylist() for chunk in in_chunks(columns, chunk_bytes, chunk_rows)]
-    assert chunks == sizes([text for texts in arrays for text in texts], chunk_bytes, chunk_rows)
+    before = accumulate(map(len, arrays), initial=1)
+    pieces = [
+        TextPiece(pa.array(texts, pa.large_string()), str, lambda n, b=b: Position(b + n), "")
+        for texts, b in zip(arrays, before, strict=False)
+    ]
+    limits = ReadLimits(batch_bytes=chunk_bytes, batch_documents=chunk_rows)
+    found = [(chunk.to_pylist(), after) for chunk, after in in_chunks(pieces, limits)]
+    expected = sizes([text for texts in arrays for text in texts], chunk_bytes, chunk_rows)
+    assert [chunk for chunk, _ in found] == expected
+    passed = list(accumulate(map(len, expected)))
+    assert [after.passed for _, after in found] == passed
 
 
 def put_parquet(column: pa.Array, rows: int) -> Shard:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from small_shards import parquet, put
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.date_columns import days_of
 from streaming_moments.storage.dates import DateRange, DateSource
+from streaming_moments.storage.documents import days_of
 from streaming_moments.storage.shards import ShardFormat
 
 FORM, COLUMN = ShardFormat(), DateSource(column="day")
@@ -74,7 +74,7 @@ def test_columns_of_every_kind_give_first_and_last_day(found):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.parquet", parquet(text=["x"]), r"no column 'day' of dates, or several; it has \['text"),
+        ("a.parquet", parquet(text=["x"]), r"no column 'day', or several; it has \['text"),
         ("a.parquet", parquet(day=[1.5]), "'day' is double, expected dates"),
         ("a.parquet", parquet(day=["soon"]), "does not begin with a date everywhere"),
         ("a.parquet", parquet(day=pa.array([None], pa.date32())), "holds no date at all"),

@@ -1,10 +1,9 @@
 """Every format read into documents, plain and compressed, within its limits."""
 
-import bz2
-import gzip
 import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_shards import flat, jsonl, lda_c, parquet, put, put_local, read_texts
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import csv
+from small_shards import (
+    COMPRESS,
+    flat,
+    jsonl,
+    lda_c,
+    parquet,
+    put,
+    put_local,
+    read_ids,
+    read_texts,
+    separated,
+)
 
-from streaming_moments.storage.documents import ReadLimits, read_ids
+from streaming_moments.errors import ShardError
+from streaming_moments.storage import formats
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import ShardFormat, list_shards
 
 TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
 IDS: list[tuple[list[int], list[int]]] = [([7, 3], [2, 1]), ([], []), ([9, 1000000007], [5, 1])]
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda content: content,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
-}
 
 
 def entries(chunks: Iterator[Any]) -> list[tuple[list[int], list[int]]]:
@@ -50,6 +60,20 @@ def test_json_lines(place: str, suffix: str) -> None:
     content = b"\xef\xbb\xbf" + jsonl(TEXTS).replace(b"\n", b"\n\n \r\n")
     shard = put(place, f"a.jsonl{suffix}", COMPRESS[suffix](content))
     assert flat(read_texts(shard, ShardFormat())) == TEXTS
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_csv(place: str, suffix: str) -> None:
+    texts = [*TEXTS, 'a "ship"', "two\r\nlines\n", "'", ",", '"']
+    for name, delimiter in (("a.csv", ","), ("a.tsv", "\t"), ("a.tab", "\t")):
+        content = b"\xef\xbb\xbf" + separated(texts, delimiter).replace(b"3", b"3x", 1)
+        shard = put(place, f"{name}{suffix}", COMPRESS[suffix](content))
+        assert flat(read_texts(shard, ShardFormat())) == texts
+    bare = b'\n\ntext,"n ""of"" it"\rsea,\n\r\n5" ship,1\r\n"",2\n"law" and,3'
+    shard = put(place, f"b.csv{suffix}", COMPRESS[suffix](bare))
+    assert flat(read_texts(shard, ShardFormat())) == ["sea", '5" ship', "", "law and"]
+    shard = put(place, f"b.csv{suffix}", COMPRESS[suffix](b'"text"\nsea\n\n""\n'))
+    assert flat(read_texts(shard, ShardFormat())) == ["sea", ""]
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -134,6 +158,51 @@ def test_lines_across_blocks(tmp_path: Path) -> None:
     texts = ["a" * 1_048_575, "é" * 1_000_000, "", "b" * 3_000_000, "\r"]
     shard = put_local(tmp_path, "a.txt", "\n".join(texts).encode() + b"\r\n")
     assert flat(read_texts(shard, ShardFormat())) == texts
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 1 << 20])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.sampled_from(["a", "été", ",", '"', '""', '"a', 'a"', "\n", "\r", "\r\n"])),
+    st.sampled_from(["text\n", "text,n\n", '"n\n",text\r\n']),
+)
+def test_records_of_csv_are_those_of_arrow(
+    monkeypatch: pytest.MonkeyPatch, block: int, signs: list[str], header: str
+) -> None:
+    monkeypatch.setattr(formats.csv, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(formats.csv, "_RECORDS", block)
+    content = (header + "".join(signs)).encode()
+    shard = put("memory://arrow", "a.csv", content)
+    limits = ReadLimits(batch_documents=1)
+    try:
+        chunks = list(read_chunks(shard, ShardFormat(), limits))
+    except ShardError as error:
+        refused = str(error)
+        if "not closed" in refused:
+            return
+        with pytest.raises(pa.ArrowInvalid) if "fields" in refused else nullcontext():
+            assert not arrow_texts(content)
+        return
+    assert [text for chunk, _ in chunks for text in chunk.cast(pa.string()).to_pylist()] == (
+        arrow_texts(content)
+    )
+    for number, (_, after) in enumerate(chunks, start=1):
+        assert content[after.offset - 1 : after.offset] in (b"\n", b"\r") or number == len(chunks)
+        if number < len(chunks):
+            rest = list(read_chunks(shard, ShardFormat(), limits, start=after))
+            assert [place for _, place in rest] == [place for _, place in chunks[number:]]
+
+
+def arrow_texts(content: bytes) -> list[str]:
+    """Texts as Arrow's own reader finds them in a whole file."""
+    table = csv.read_csv(
+        io.BytesIO(content + b"\n"),
+        csv.ReadOptions(use_threads=False),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(include_columns=["text"], column_types={"text": pa.string()}),
+    )
+    texts: list[str] = table.column(0).to_pylist()
+    return texts
 
 
 def test_a_huge_row_group_is_read_in_small_batches(tmp_path: Path) -> None:

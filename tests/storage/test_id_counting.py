@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streaming_moments import Vocabulary
 from streaming_moments.errors import InvalidInput
-from streaming_moments.storage.id_chunks import join_ids
+from streaming_moments.storage.formats import join_ids
 from streaming_moments.storage.id_counting import IdIndex, count_ids
 
 # ids of every size, and those that fall on the slots of others

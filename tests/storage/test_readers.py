@@ -19,13 +19,12 @@ from small_shards import (
     put,
     put_local,
     read_all,
-    read_texts,
     rows,
     vocabulary_for,
 )
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
-from streaming_moments.storage.documents import ReadLimits, read_ids
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
@@ -129,7 +128,7 @@ def test_a_shard_read_on_from_any_cut_gives_the_same_batches(
         (put(place, "b.parquet", parquet(row_group, ids=ids)), of_ids),
     ):
         words, made = vocabulary_for(policy), policy
-        if form.holds_ids(shard.url):
+        if form.holds(shard.url) == "ids":
             words, made = ID_VOCABULARY, None
         whole = list(read_shard(shard, form, words, made, limits))
         for number, cut in enumerate(whole[:-1], start=1):
@@ -203,10 +202,6 @@ def test_texts_and_ids_do_not_mix(tmp_path: Path) -> None:
         sample_shard(text, form, None, 5, 0)
     with pytest.raises(InvalidInput, match="leave out the token policy"):
         sample_shard(ids, form, POLICY, 5, 0)
-    with pytest.raises(ShardError, match="holds token ids; give shards of texts"):
-        list(read_texts(ids, form))
-    with pytest.raises(ShardError, match="holds texts; name the column"):
-        list(read_ids(text, form))
 
 
 def test_a_shard_that_changes_while_it_is_read(place: str) -> None:

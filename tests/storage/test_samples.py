@@ -23,7 +23,7 @@ from small_shards import (
 
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.storage.documents import ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import (
     Shard,
     ShardFormat,
@@ -61,9 +62,9 @@ def test_the_query_of_an_http_url_is_no_suffix() -> None:
     assert ShardFormat().kind_of("https://host/a.jsonl.gz?as=b.txt") == "jsonl"
 
 
-@pytest.mark.parametrize("url", ["/corpus/a.csv", "/corpus/txt", "/corpus/a.gz", "/a.txt/b"])
+@pytest.mark.parametrize("url", ["/corpus/a.orc", "/corpus/txt", "/corpus/a.gz", "/a.txt/b"])
 def test_an_unknown_suffix_names_the_option(url: str) -> None:
-    with pytest.raises(ShardError, match=r"parquet, text, directory, jsonl, lda-c by --format"):
+    with pytest.raises(ShardError, match=f"{', '.join(FORMATS)} by --format"):
         ShardFormat().kind_of(url)
 
 
@@ -78,17 +79,17 @@ def test_a_kind_that_is_given_overrules_the_suffix() -> None:
 
 def test_ids_are_in_lda_c_and_in_parquet_with_a_column_of_ids() -> None:
     form = ShardFormat(ids_column="ids", counts_column="counts")
-    assert form.holds_ids("/a.parquet")
-    assert form.holds_ids("/a.dat")
-    assert not form.holds_ids("/a.txt")
-    assert not ShardFormat().holds_ids("/a.parquet")
+    assert form.holds("/a.parquet") == "ids"
+    assert form.holds("/a.dat") == "ids"
+    assert form.holds("/a.txt") == "texts"
+    assert ShardFormat().holds("/a.parquet") == "texts"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "csv"}, "no format 'csv'; choose one of parquet, text"),
-        ({"kind": "jsonl", "ids_column": "ids"}, "token ids needs Parquet, the format is jsonl"),
+        ({"kind": "orc"}, "no format 'orc'; choose one of parquet, text"),
+        ({"kind": "jsonl", "ids_column": "ids"}, "token ids needs parquet, the format is jsonl"),
         ({"counts_column": "counts"}, "counts column 'counts' needs an ids column"),
     ],
 )
@@ -263,8 +264,8 @@ def test_the_kind_decides_what_a_folder_stands_for(tmp_path: Path) -> None:
     assert urls(list_shards([folder])) == [f"{folder}/a.dat"]
     assert urls(list_shards([folder], kind="directory")) == [f"{folder}/"]
     assert urls(list_shards([folder], kind="text")) == [f"{folder}/a.dat", f"{folder}/b.log"]
-    with pytest.raises(InvalidInput, match="no format 'csv'"):
-        list_shards([folder], kind="csv")
+    with pytest.raises(InvalidInput, match="no format 'orc'"):
+        list_shards([folder], kind="orc")
 
 
 def test_links_are_followed_to_files_and_refused_to_folders(tmp_path: Path) -> None:

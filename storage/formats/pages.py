@@ -65,8 +65,9 @@ def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page
     while place < end:
         stored.seek(place)
         header = _next_header(stored)
-        values = next((header.fields[part][1] for part in _COUNTED if part in header.fields), -1)
-        sizes = header.fields.get(_DECOMPRESSED, -1), header.fields.get(_STORED, -1)
+        parts = (part for part in map(header.fields.get, _COUNTED) if isinstance(part, dict))
+        values = _count(next(parts, {}).get(1))
+        sizes = _count(header.fields.get(_DECOMPRESSED)), _count(header.fields.get(_STORED))
         if min(values, *sizes) < 0:
             raise ValueError(f"there is no page header at byte {place}")
         yield Page(header.fields.get(_TYPE) == _DICTIONARY_PAGE, sizes[0], values)
@@ -93,6 +94,11 @@ def _next_header(stored: IO[bytes]) -> _Header:
                 break
             wanted = len(content)
     raise ValueError("a page header is cut short")
+
+
+def _count(value: object) -> int:
+    """A field that should be a number of something, -1 if it is none."""
+    return value if type(value) is int else -1
 
 
 def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import islice
 from typing import IO
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +15,58 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.cutting import cut
 from streaming_moments.storage.filesystems import one_line
-from streaming_moments.storage.lines import START, Position
-from streaming_moments.storage.pages import pages_of
+from streaming_moments.storage.formats import id_chunks, text_chunks
+from streaming_moments.storage.formats.base import (
+    START,
+    Columns,
+    Format,
+    Holds,
+    Position,
+    ReadLimits,
+    Source,
+    place_of_column,
+)
+from streaming_moments.storage.formats.date_columns import bounds_of
+from streaming_moments.storage.formats.pages import pages_of
 
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
 _ID_BYTES = 8
+_DATE_ROWS = 65_536
+
+
+class Parquet(Format):
+    """Columns of texts, or of lists of token ids with or without one of counts."""
+
+    name = "parquet"
+    suffixes = (".parquet", ".pq")
+    options = ("text_column", "ids_column", "counts_column")
+
+    def holds(self, columns: Columns) -> Holds:
+        return "texts" if columns.ids_column is None else "ids"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk, Position]]:
+        """Documents from a position on; a null is an empty one."""
+        if self.holds(source.columns) == "ids":
+            return id_chunks.in_chunks(_ids(source, limits, start), limits)
+        return text_chunks.in_chunks(_texts(source, limits, start), limits)
+
+    def days(self, source: Source, column: str) -> Iterator[date]:
+        with source.fs.open(source.path, "rb") as stored:
+            file = pq.ParquetFile(stored)
+            names = file.schema_arrow.names
+            place_of_column(names, column, "--date-column", source.url)
+            for batch in file.iter_batches(_DATE_ROWS, columns=[column], use_threads=False):
+                yield from bounds_of(batch.column(0), column, source.url)
+
+    def share_before(self, source: Source, place: Position) -> float:
+        """Share of the rows."""
+        with source.fs.open(source.path, "rb") as stored:
+            return place.passed / max(int(pq.ParquetFile(stored).metadata.num_rows), 1)
 
 
 @dataclass(frozen=True)
@@ -66,12 +109,7 @@ class ParquetColumn:
 
 
 def read_columns(
-    fs: fsspec.AbstractFileSystem,
-    path: str,
-    url: str,
-    columns: Sequence[ParquetColumn],
-    row_group_bytes: int,
-    start: Position = START,
+    source: Source, columns: Sequence[ParquetColumn], row_group_bytes: int, start: Position = START
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Rows from a position on, in small batches, each with the number of rows before it.
 
@@ -83,7 +121,8 @@ def read_columns(
         The file is not Parquet, a column is missing or of another type (names those there are), or
         decoding a row group takes more than `row_group_bytes` at once.
     """
-    with fs.open(path, "rb") as stored:
+    url = source.url
+    with source.fs.open(source.path, "rb") as stored:
         try:
             file = pq.ParquetFile(stored, buffer_size=_BLOCK_BYTES)
         except pa.ArrowInvalid as error:
@@ -109,60 +148,35 @@ def read_columns(
                 passed += batch.num_rows
 
 
-def read_strings(
-    fs: fsspec.AbstractFileSystem,
-    path: str,
-    url: str,
-    name: str,
-    row_group_bytes: int,
-    start: Position = START,
-) -> Iterator[tuple[int, pa.LargeStringArray]]:
-    """Texts of a column in small arrays, each with the number of rows before it; a null is empty.
-
-    They need not be UTF-8: readers of Parquet take the file's word for it.
-
-    Raises
-    ------
-    ShardError
-        As `read_columns`.
-    """
-    columns = [ParquetColumn(name, "--text-column", False)]
-    for passed, batch in read_columns(fs, path, url, columns, row_group_bytes, start):
-        yield passed, pc.fill_null(batch.column(0).cast(pa.large_string()), "")
+def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
+    # they need not be UTF-8: readers of Parquet take the file's word for it
+    columns = [ParquetColumn(source.columns.text_column, "--text-column", False)]
+    for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
+        texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
+        yield text_chunks.TextPiece(texts, _row(passed), _after(passed), source.url)
 
 
-def are_sound(texts: pa.LargeStringArray, document_bytes: int) -> bool:
-    r"""Whether all texts are UTF-8 of at most so many bytes; none may be null.
-
-    Examples
-    --------
-    >>> are_sound(pa.array(["sea", "été"], pa.large_string()), 5)
-    True
-    >>> are_sound(pa.array([b"\xff"], pa.large_binary()).view(pa.large_string()), 5)
-    False
-    """
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return int(_sizes(texts).max(initial=0)) <= document_bytes
+def _row(passed: int) -> Callable[[int], str]:
+    return lambda number: f"row {passed + number + 1}"
 
 
-def in_chunks(
-    arrays: Iterable[pa.LargeStringArray], chunk_bytes: int, chunk_rows: int
-) -> Iterator[pa.LargeStringArray]:
-    """Join and cut arrays of texts, so that each is as large as the bounds allow.
+def _after(passed: int) -> Callable[[int], Position]:
+    return lambda number: Position(passed + number + 1)
 
-    A text above the bound on bytes stands alone.
 
-    Examples
-    --------
-    >>> texts = pa.array(["sea", "law", "ship"], pa.large_string())
-    >>> [chunk.to_pylist() for chunk in in_chunks([texts, texts[:1]], 6, 2)]
-    [['sea', 'law'], ['ship'], ['sea']]
-    """
-    for held in cut(((array, _sizes(array)) for array in arrays), chunk_bytes, chunk_rows):
-        yield pa.concat_arrays([array[first:end] for array, first, end in held])
+def _ids(
+    source: Source, limits: ReadLimits, start: Position
+) -> Iterator[tuple[id_chunks.IdChunk, NDArray[np.int64], Position]]:
+    columns = [ParquetColumn(str(source.columns.ids_column), "--ids-column", True)]
+    if source.columns.counts_column is not None:
+        columns.append(ParquetColumn(source.columns.counts_column, "--counts-column", True))
+    for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
+        lists = [lists_of(batch.column(c.name), c.name, source.url) for c in columns]
+        sizes = _ID_BYTES * np.sum([np.diff(offsets) for offsets, _ in lists], axis=0)
+        id_chunks.require_sound(lists, sizes, passed, source.url, limits.document_bytes)
+        counts = lists[1][1] if len(lists) > 1 else None
+        chunk = id_chunks.IdChunk(*lists[0], counts)
+        yield id_chunks.without_zeros(chunk), sizes, Position(passed)
 
 
 def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -250,18 +264,8 @@ def _refuse_large(nbytes: int, takes: str, limit: int, url: str) -> None:
         )
 
 
-def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
-    return np.asarray(pc.binary_length(texts), dtype=np.int64)
-
-
 def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:
-    if schema.names.count(column.name) != 1:
-        raise ShardError(
-            url,
-            f"has no column {column.name!r}, or several; it has {schema.names}: "
-            f"choose one by {column.option}",
-        )
-    kind = schema.field(column.name).type
+    kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(
             url,

@@ -3,13 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.formats.base import (
+    Columns,
+    Format,
+    Holds,
+    Position,
+    ReadLimits,
+    Source,
+)
+from streaming_moments.storage.formats.cutting import bounded
+from streaming_moments.storage.formats.id_chunks import (
+    IdChunk,
+    IdDocument,
+    join_ids,
+    require_counts,
+    without_zeros,
+)
+from streaming_moments.storage.formats.lines import read_lines
 
 _LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
+
+
+class LdaC(Format):
+    """Token ids and their counts, a document a line; blank lines are none."""
+
+    name = "lda-c"
+    suffixes = (".ldac", ".lda-c", ".dat")
+
+    def holds(self, columns: Columns) -> Holds:
+        return "ids"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[IdChunk, Position]]:
+        documents = _documents(source, limits.document_bytes, start)
+        for chunk, after in bounded(documents, limits):
+            yield without_zeros(join_ids(chunk)), after
+
+
+def _documents(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[IdDocument, int, Position]]:
+    for after, line in read_lines(source, document_bytes, start):
+        if not line.strip():
+            continue
+        place = f"line {after.passed}"
+        numbers = numbers_of(line, place, source.url)
+        ids, counts = numbers[1::2], numbers[2::2]
+        require_counts(ids, counts, place, source.url)
+        yield (ids, counts), numbers.nbytes, after
 
 
 def numbers_of(line: bytes, place: str, url: str) -> NDArray[np.int64]:

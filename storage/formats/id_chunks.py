@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import fsspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage import parquet
-from streaming_moments.storage.cutting import cut
-from streaming_moments.storage.lines import START, Position, refuse_long
+from streaming_moments.storage.formats.base import Position, ReadLimits, refuse_long
+from streaming_moments.storage.formats.cutting import cut
 
 IdDocument = tuple[NDArray[np.int64], NDArray[np.int64] | None]
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
-_NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +99,35 @@ def require_counts(
         raise ShardError(url, f"{place} has {counts.sum()} tokens; at most {_LARGEST_COUNT} fit")
 
 
+def require_sound(
+    lists: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    sizes: NDArray[np.int64],
+    passed: int,
+    url: str,
+    document_bytes: int,
+) -> None:
+    """Refuse rows of ids, or of ids and counts, of which one is not sound.
+
+    Parameters
+    ----------
+    lists : sequence of ((rows + 1,) int64, (entries,) int64)
+        Offsets and ids, and the same of the counts if there are.
+    sizes : (rows,) int64
+        Bytes of each row as it is stored.
+    passed : int
+        Rows before these.
+    url, document_bytes
+        The shard, and the bound on a row.
+
+    Raises
+    ------
+    ShardError
+        A row above the bound, or not of one count for each id; or as `require_counts`.
+    """
+    if not _are_sound(lists, sizes, document_bytes):
+        _refuse_first(lists, passed, url, document_bytes)
+
+
 def without_zeros(chunk: IdChunk) -> IdChunk:
     """The documents without the ids that they count 0 times.
 
@@ -118,52 +144,18 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
     return IdChunk(offsets, chunk.ids[present], chunk.counts[present])
 
 
-def parquet_ids(
-    fs: fsspec.AbstractFileSystem,
-    path: str,
-    url: str,
-    columns: Sequence[parquet.ParquetColumn],
-    document_bytes: int,
-    row_group_bytes: int,
-    start: Position = START,
-) -> Iterator[tuple[IdChunk, NDArray[np.int64], Position]]:
-    """Rows of one or two columns of lists: ids, and their counts.
-
-    Yields
-    ------
-    IdChunk, (documents,) int64, Position
-        Documents, the bytes of each as it is stored, and the position before the first.
-
-    Raises
-    ------
-    ShardError
-        As `parquet.read_columns`, `parquet.lists_of` and `require_counts`; a row above
-        `document_bytes`, or not of one count for each id.
-    """
-    for passed, batch in parquet.read_columns(fs, path, url, columns, row_group_bytes, start):
-        lists = [parquet.lists_of(batch.column(c.name), c.name, url) for c in columns]
-        sizes = _NUMBER_BYTES * np.sum([np.diff(offsets) for offsets, _ in lists], axis=0)
-        if not _are_sound(lists, sizes, document_bytes):
-            _refuse_first(lists, passed, url, document_bytes)
-        offsets, ids = lists[0]
-        counts = lists[1][1] if len(lists) > 1 else None
-        yield without_zeros(IdChunk(offsets, ids, counts)), sizes, Position(passed)
-
-
 def in_chunks(
-    pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]],
-    chunk_bytes: int,
-    chunk_documents: int,
+    pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces, so that each chunk is as large as the bounds allow; with what follows.
+    """Join and cut pieces, so that each chunk is as large as the limits allow; with what follows.
 
     A document above the bound on bytes stands alone.
 
     Parameters
     ----------
     pieces : iterable of (IdChunk, (documents,) int64, Position)
-        As `parquet_ids` yields them.
-    chunk_bytes, chunk_documents : int
+        Documents, the bytes of each as it is stored, and the position before the first.
+    limits : ReadLimits
         Bounds on a chunk.
 
     Yields
@@ -173,12 +165,13 @@ def in_chunks(
 
     Examples
     --------
-    >>> piece = IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None), np.array([16, 8]), START
-    >>> [(chunk.ids.tolist(), after.passed) for chunk, after in in_chunks([piece] * 2, 24, 9)]
+    >>> chunk, sizes = IdChunk(np.array([0, 2, 3]), np.array([7, 9, 9]), None), np.array([16, 8])
+    >>> chunks = in_chunks([(chunk, sizes, Position())] * 2, ReadLimits(batch_bytes=24))
+    >>> [(chunk.ids.tolist(), after.passed) for chunk, after in chunks]
     [([7, 9, 9], 2), ([7, 9, 9], 2)]
     """
     sized = (((piece, before), sizes) for piece, sizes, before in pieces)
-    for held in cut(sized, chunk_bytes, chunk_documents):
+    for held in cut(sized, limits.batch_bytes, limits.batch_documents):
         (_, before), _, end = held[-1]
         parts = [piece.part(first, last) for (piece, _), first, last in held]
         yield _joined(parts), Position(before.passed + end)

@@ -1,4 +1,4 @@
-"""Cutting: arrays of documents joined and cut so that chunks are as large as bounds allow."""
+"""Cutting: documents joined and cut so that chunks are as large as bounds allow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.storage.formats.base import START, Position, ReadLimits
+
 _Piece = TypeVar("_Piece")
+_Document = TypeVar("_Document")
 
 
 def cut(
@@ -53,3 +56,26 @@ def cut(
             first = end
     if held:
         yield held
+
+
+def bounded(
+    documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
+) -> Iterator[tuple[list[_Document], Position]]:
+    """Chunks of documents, each given with its bytes and the position after it.
+
+    Examples
+    --------
+    >>> documents = [("law", 3, Position(1)), ("sea", 3, Position(2)), ("ship", 4, Position(3))]
+    >>> [chunk for chunk, _ in bounded(documents, ReadLimits(batch_bytes=6))]
+    [['law', 'sea'], ['ship']]
+    """
+    chunk: list[_Document] = []
+    size, end = 0, START
+    for document, nbytes, after in documents:
+        if chunk and (size + nbytes > limits.batch_bytes or len(chunk) == limits.batch_documents):
+            yield chunk, end
+            chunk, size = [], 0
+        chunk.append(document)
+        size, end = size + nbytes, after
+    if chunk:
+        yield chunk, end

@@ -1,0 +1,238 @@
+"""What a format of shards is, and what all formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal, NamedTuple, Protocol
+
+import fsspec
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.storage.formats.compressions import compression_of, stored_before_line
+
+Holds = Literal["texts", "ids"]
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ROW_GROUP_BYTES = 64 << 20
+
+
+class Position(NamedTuple):
+    """Place between two documents of a shard, from which reading can go on.
+
+    Parameters
+    ----------
+    passed : int
+        Lines, rows or files before it.
+    offset : int
+        Byte of the file at which it lies; 0 where nothing can be read from its middle.
+    """
+
+    passed: int = 0
+    offset: int = 0
+
+
+START = Position()
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """Bounds on what is held at once.
+
+    Parameters
+    ----------
+    document_bytes : int
+        Largest document, in bytes of UTF-8; a token id or a count in Parquet takes 8. Of JSON Lines
+        and CSV it is the largest record, with all its fields.
+    batch_bytes : int
+        Documents of a chunk, in bytes; a chunk holds one document at least.
+    batch_documents : int
+        Documents of a chunk.
+    row_group_bytes : int, optional
+        Largest row group of Parquet, in bytes decompressed, and 8 for each token id or count. Of
+        a larger one of texts no page may be above it: these are decoded whole. By default 64 MiB,
+        and in pipelines what their memory plan allows.
+
+    Raises
+    ------
+    InvalidInput
+        A bound below 1.
+    """
+
+    document_bytes: int = 16 << 20
+    batch_bytes: int = 32 << 20
+    batch_documents: int = 32_768
+    row_group_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if any(bound is not None and bound < 1 for bound in vars(self).values()):
+            raise InvalidInput(f"{self}: every bound must be at least 1")
+
+    @property
+    def decoded_bytes(self) -> int:
+        """The bound on a row group, or its default."""
+        return _ROW_GROUP_BYTES if self.row_group_bytes is None else self.row_group_bytes
+
+
+DEFAULT_LIMITS = ReadLimits()
+
+
+class Columns(Protocol):
+    """Names of columns, or of JSON fields, as `ShardFormat` has them."""
+
+    @property
+    def text_column(self) -> str: ...
+
+    @property
+    def ids_column(self) -> str | None: ...
+
+    @property
+    def counts_column(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """A shard as a format reads it.
+
+    Parameters
+    ----------
+    fs : AbstractFileSystem
+        Where it lies.
+    path, url : str
+        Its path in there, and its URL for errors.
+    size : int
+        In bytes, as stored.
+    columns : Columns
+        What is read of it, where it has columns.
+    storage_options : mapping, optional
+        Of the file system, whose values errors must not show.
+    """
+
+    fs: fsspec.AbstractFileSystem
+    path: str
+    url: str
+    size: int
+    columns: Columns
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+
+    @property
+    def compressed(self) -> bool:
+        """Whether it can be read from its beginning only."""
+        return compression_of(self.path) is not None
+
+
+class Format(Protocol):
+    """How documents lie in a shard. A format is one class of this kind, and a line in `FORMATS`.
+
+    Parameters
+    ----------
+    name : str
+        As `--format` and the store name it.
+    suffixes : tuple of str
+        Ends of the names of its files, in lower case, without those of compressions.
+    options : tuple of str
+        Fields of `Columns` that it goes by.
+    of_folder : bool
+        Whether a shard is a folder rather than a file.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    of_folder: bool = False
+
+    def holds(self, columns: Columns) -> Holds:
+        """What documents are: strings, or lists of token ids."""
+        return "texts"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[Any, Position]]:
+        """Documents from a position on, in chunks within the limits, with the position after each.
+
+        Texts are arrays that `count_column` takes, ids an `IdChunk`. Which documents a chunk has
+        follows from the documents after `start` and the limits alone.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read as this format: names the line, row or file, from 1.
+        """
+
+    def days(self, source: Source, column: str) -> Iterator[date]:
+        """Days in a column of dates; the earliest and the latest are among them.
+
+        Raises
+        ------
+        ShardError
+            The column is missing or holds something else, or the format has no columns.
+        """
+        raise ShardError(
+            source.url,
+            f"is of format {self.name}, which has no column {column!r} of dates; create the "
+            "store without --date-column",
+        )
+
+    def share_before(self, source: Source, place: Position) -> float:
+        """Share of the stored bytes before a place, 0 to 1, without reading the documents."""
+        before = place.offset
+        if source.compressed:
+            before = stored_before_line(source.fs, source.path, place.passed)
+        return min(before / max(source.size, 1), 1.0)
+
+
+def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
+    """Refuse a document above the limit.
+
+    Raises
+    ------
+    ShardError
+        Names the place, the limit and its option.
+    """
+    if nbytes > document_bytes:
+        raise ShardError(
+            url,
+            f"{place} is above {document_bytes} bytes; "
+            "split the document, or raise --max-document-bytes",
+        )
+
+
+def decoded(content: bytes, place: str, url: str) -> str:
+    """The text of a document.
+
+    Raises
+    ------
+    ShardError
+        It is not UTF-8: says where.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        byte = content[error.start]
+        raise ShardError(
+            url,
+            f"{place} is not UTF-8: byte {error.start} of it is 0x{byte:02x}; "
+            "convert the shard to UTF-8",
+        ) from error
+
+
+def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
+    """Where a column stands among all.
+
+    Raises
+    ------
+    ShardError
+        It is none of them, or several: names them, and the option that chooses one.
+
+    Examples
+    --------
+    >>> place_of_column(["n", "text"], "text", "--text-column", "/corpus/a.csv")
+    1
+    """
+    if names.count(column) != 1:
+        raise ShardError(
+            url,
+            f"has no column {column!r}, or several; it has {list(names)}: choose one by {option}",
+        )
+    return names.index(column)

@@ -1,0 +1,147 @@
+"""Compressions: files decompressed as their suffix tells, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import fsspec
+import pyarrow as pa
+
+_BLOCK_BYTES = 1 << 16
+_XZ_BYTES = 66 << 20  # what a file of `xz -9` needs; one may ask for 4 GiB
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A compression of whole files, known by a suffix.
+
+    Parameters
+    ----------
+    name, suffix : str
+        Its name, and the end of the names of its files.
+    decompressed : callable
+        Makes of a stream the stream of its content.
+    """
+
+    name: str
+    suffix: str
+    decompressed: Callable[[IO[bytes]], IO[bytes]]
+
+
+class _XzContent(io.RawIOBase):
+    """Content of xz streams, one after another."""
+
+    def __init__(self, stored: IO[bytes]) -> None:
+        self._stored = stored
+        self._decoder = _xz_decoder()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        content = b""
+        while not content:
+            more = b""
+            if self._decoder.eof:
+                # zeros may follow a stream, then another one
+                more = self._decoder.unused_data.lstrip(b"\0")
+                while not more and (block := self._stored.read(_BLOCK_BYTES)):
+                    more = block.lstrip(b"\0")
+                if not more:
+                    return 0
+                self._decoder = _xz_decoder()
+            elif self._decoder.needs_input:
+                more = self._stored.read(_BLOCK_BYTES)
+                if not more:
+                    raise EOFError("Truncated xz stream")
+            try:
+                content = self._decoder.decompress(more, len(into))
+            except lzma.LZMAError as error:
+                raise OSError(f"xz: {error}; a dictionary may be of 64 MiB, as `xz -9`") from error
+        into[: len(content)] = content
+        return len(content)
+
+
+def _xz_decoder() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_BYTES)
+
+
+def _of_xz(stored: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(_XzContent(stored))
+
+
+def _by_arrow(codec: str, stored: IO[bytes]) -> IO[bytes]:
+    return pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)  # type: ignore[no-any-return]
+
+
+COMPRESSIONS = (
+    Compression("gzip", ".gz", partial(_by_arrow, "gzip")),
+    Compression("zstd", ".zst", partial(_by_arrow, "zstd")),
+    Compression("bz2", ".bz2", partial(_by_arrow, "bz2")),
+    Compression("xz", ".xz", _of_xz),
+)
+
+
+def compression_of(url: str) -> Compression | None:
+    """Compression that a suffix tells.
+
+    Examples
+    --------
+    >>> compression_of("/corpus/a.txt.zst").name, compression_of("/corpus/a.txt")
+    ('zstd', None)
+    """
+    name = _name_of(url)
+    return next((one for one in COMPRESSIONS if name.endswith(one.suffix)), None)
+
+
+def uncompressed_name(url: str) -> str:
+    """Name of a file in lower case, without the suffixes of compressions.
+
+    Examples
+    --------
+    >>> uncompressed_name("https://host/corpus/A.jsonl.gz?as=b.txt")
+    'a.jsonl'
+    """
+    name = _name_of(url)
+    for compression in COMPRESSIONS:
+        name = name.removesuffix(compression.suffix)
+    return name
+
+
+@contextmanager
+def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
+    """The content of a file, decompressed as its suffix tells."""
+    compression = compression_of(path)
+    with fs.open(path, "rb") as stored:
+        yield stored if compression is None else compression.decompressed(stored)
+
+
+def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:
+    """Bytes that a compressed file takes, as stored, up to the end of a line, or a little more.
+
+    Parameters
+    ----------
+    fs, path
+        The file.
+    passed : int
+        Lines before the place.
+    """
+    compression = compression_of(path)
+    with fs.open(path, "rb") as stored:
+        stream = stored if compression is None else compression.decompressed(stored)
+        lines = 0
+        while lines < passed and (block := stream.read(_BLOCK_BYTES)):
+            lines += block.count(b"\n")
+        return int(stored.tell())
+
+
+def _name_of(url: str) -> str:
+    path = urlsplit(url).path if url.startswith(("http://", "https://")) else url
+    return path.rsplit("/", 1)[-1].lower()

@@ -1,0 +1,73 @@
+"""Date columns: the days that values of columns begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming_moments.errors import ShardError
+
+_DAY_CHARACTERS = 10
+
+
+def bounds_of(values: pa.Array, column: str, url: str) -> Iterator[date]:
+    """Earliest and latest day of an array of dates, times or texts, if it holds any.
+
+    Raises
+    ------
+    ShardError
+        Something else: names the column.
+
+    Examples
+    --------
+    >>> values = pa.array(["2026-11-21", None, "2026-11-19 08:00"])
+    >>> [str(day) for day in bounds_of(values, "day", "/corpus/a.parquet")]
+    ['2026-11-19', '2026-11-21']
+    """
+    bounds = pc.min_max(_dates(values, url, column)).as_py()
+    if bounds["min"] is not None:
+        yield from (bounds["min"], bounds["max"])
+
+
+def day_of(value: Any) -> date:
+    """Day of a text that begins with one; of a time with a zone the day in UTC.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It does not.
+
+    Examples
+    --------
+    >>> str(day_of("2026-11-21T23:30-05:00"))
+    '2026-11-22'
+    """
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return date.fromisoformat(value[:_DAY_CHARACTERS])
+    return (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+
+
+def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values, kind = values.dictionary_decode(), kind.value_type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        # whatever follows the day is not looked at
+        values = pc.utf8_slice_codeunits(values, 0, _DAY_CHARACTERS)
+    elif pa.types.is_timestamp(kind):
+        # a time with a zone is held in UTC: its day is the day there
+        values = values.cast(pa.timestamp(kind.unit))
+    elif not pa.types.is_date(kind):
+        raise ShardError(url, f"column {column!r} is {kind}, expected dates, times or texts")
+    try:
+        return values.cast(pa.date32(), safe=False)
+    except pa.ArrowInvalid as error:
+        raise ShardError(
+            url, f"column {column!r} does not begin with a date everywhere ({error}); mend it"
+        ) from error

@@ -1,0 +1,60 @@
+"""Directory: a folder of texts, one document a file, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pyarrow as pa
+
+from streaming_moments.errors import ShardError, printable
+from streaming_moments.storage.filesystems import files_under, shard_errors
+from streaming_moments.storage.formats.base import (
+    BYTE_ORDER_MARK,
+    Format,
+    Position,
+    ReadLimits,
+    Source,
+    decoded,
+    refuse_long,
+)
+from streaming_moments.storage.formats.compressions import opened
+from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
+from streaming_moments.storage.urls import shard_name
+
+
+class Directory(Format):
+    """A document a file."""
+
+    name = "directory"
+    suffixes = ()
+    of_folder = True
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Array, Position]]:
+        return encoded_in_chunks(_files(source, limits.document_bytes, start), limits)
+
+    def share_before(self, source: Source, place: Position) -> float:
+        before = files_under(source.fs, source.path, source.url)[: place.passed]
+        return sum(state.size for state in before) / max(source.size, 1)
+
+
+def _files(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[str, int, Position]]:
+    fs, path, url = source.fs, source.path, source.url
+    states = islice(files_under(fs, path, url), start.passed, None)
+    for passed, state in enumerate(states, start=start.passed + 1):
+        name = f"file {printable(shard_name(state.path[len(path) :].lstrip('/')))}"
+        content = b""
+        try:
+            with shard_errors(url, source.storage_options):
+                if state.size:
+                    with opened(fs, state.path) as stream:
+                        content = stream.read(document_bytes + 1)
+        except ShardError as error:
+            raise ShardError(url, f"{name} {error.reason}") from error
+        refuse_long(len(content), name, url, document_bytes)
+        text = decoded(content.removeprefix(BYTE_ORDER_MARK), name, url)
+        yield text, len(content), Position(passed)

@@ -1,0 +1,101 @@
+"""JSON Lines: an object a line, the document one of its fields; blank lines are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.formats.base import (
+    DEFAULT_LIMITS,
+    START,
+    Format,
+    Position,
+    ReadLimits,
+    Source,
+    decoded,
+)
+from streaming_moments.storage.formats.date_columns import day_of
+from streaming_moments.storage.formats.lines import read_lines
+from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
+
+
+class JsonLines(Format):
+    """An object a line."""
+
+    name = "jsonl"
+    suffixes = (".jsonl", ".ndjson")
+    options = ("text_column",)
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Array, Position]]:
+        return encoded_in_chunks(_texts(source, limits.document_bytes, start), limits)
+
+    def days(self, source: Source, column: str) -> Iterator[date]:
+        for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
+            value = record.get(column) if isinstance(record, dict) else None
+            if value is None:
+                continue
+            try:
+                yield day_of(value)
+            except (TypeError, ValueError) as error:
+                raise ShardError(
+                    source.url,
+                    f"line {after.passed}: field {column!r} does not begin with a date ({error}); "
+                    "mend it",
+                ) from error
+
+
+def _records(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[Position, bytes, Any]]:
+    for after, line in read_lines(source, document_bytes, start):
+        if not line.strip():
+            continue
+        place = f"line {after.passed}"
+        try:
+            record = json.loads(decoded(line, place, source.url))
+        except (ValueError, RecursionError) as error:
+            raise ShardError(
+                source.url, f"{place} is not JSON ({error}); mend or drop it"
+            ) from error
+        yield after, line, record
+
+
+def _texts(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[str, int, Position]]:
+    field, url = source.columns.text_column, source.url
+    for after, line, record in _records(source, document_bytes, start):
+        place = f"line {after.passed}"
+        if not isinstance(record, dict):
+            raise ShardError(
+                url, f"{place} is not a JSON object; write one object with the text on each line"
+            )
+        if field not in record:
+            raise ShardError(
+                url,
+                f"{place} has no field {field!r}; it has {sorted(record)}; "
+                "choose one by --text-column",
+            )
+        text = record[field]
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise ShardError(url, f"{place}: field {field!r} is {kind}, expected a string")
+        if b"\\u" in line:
+            _refuse_surrogates(text, place, url)
+        yield text, len(line), after
+
+
+def _refuse_surrogates(text: str, place: str, url: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ShardError(
+            url, f"{place} holds half of a surrogate pair, which is no character; mend or drop it"
+        ) from error

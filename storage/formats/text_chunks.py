@@ -1,0 +1,111 @@
+"""Chunks of documents given as texts, checked and cut by whole arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streaming_moments.storage.formats.base import Position, ReadLimits, decoded, refuse_long
+from streaming_moments.storage.formats.cutting import bounded, cut
+
+
+@dataclass(frozen=True, eq=False)
+class TextPiece:
+    """Some consecutive texts of a shard.
+
+    Parameters
+    ----------
+    texts : (large) string array
+        Without nulls, and not known to be UTF-8.
+    place : callable
+        Name of a text's place in the shard, for errors, by its number from 0.
+    after : callable
+        Position after the text of a number.
+    url : str
+        Of the shard, for errors.
+    """
+
+    texts: pa.LargeStringArray
+    place: Callable[[int], str]
+    after: Callable[[int], Position]
+    url: str
+
+
+def in_chunks(
+    pieces: Iterable[TextPiece], limits: ReadLimits
+) -> Iterator[tuple[pa.LargeStringArray, Position]]:
+    """Join and cut pieces, so that each chunk is as large as the limits allow; with what follows.
+
+    A text above the bound on bytes stands alone.
+
+    Raises
+    ------
+    ShardError
+        A text is not UTF-8, or above the bound on a document: names its place.
+
+    Examples
+    --------
+    >>> texts = pa.array(["sea", "law", "ship"], pa.large_string())
+    >>> piece = TextPiece(texts, "text {}".format, lambda text: Position(text + 1), "/a")
+    >>> chunks = in_chunks([piece], ReadLimits(batch_bytes=6))
+    >>> [(chunk.to_pylist(), after.passed) for chunk, after in chunks]
+    [(['sea', 'law'], 2), (['ship'], 3)]
+    """
+    sized = ((piece, _sound_sizes(piece, limits.document_bytes)) for piece in pieces)
+    for held in cut(sized, limits.batch_bytes, limits.batch_documents):
+        last, _, end = held[-1]
+        texts = pa.concat_arrays([piece.texts[first:stop] for piece, first, stop in held])
+        yield texts, last.after(end - 1)
+
+
+def encoded_in_chunks(
+    texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
+) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
+    """Chunks of texts, each given with its bytes and the position after it."""
+    return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
+
+
+def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
+    """Texts as UTF-8; half a surrogate pair, which is no part of a word, becomes a `?`."""
+    return pa.array([text.encode(errors="replace") for text in texts], pa.large_binary())
+
+
+def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Bytes of all texts, uint8, and (documents + 1,) int64 offsets into them; a null is empty."""
+    column = texts.cast(pa.large_binary())
+    if column.null_count:
+        column = pc.fill_null(column, b"")
+    _, offsets, data = column.buffers()
+    if offsets is None or len(column) == 0:
+        offsets = bytes(8)
+    content = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
+    places = np.frombuffer(offsets, dtype=np.int64)[column.offset :][: len(column) + 1]
+    # Some of Arrow's buffers can be written to: kernels are compiled once, for those that cannot.
+    content.flags.writeable = places.flags.writeable = False
+    return content, places
+
+
+def _sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
+    """Bytes of each text, all of which are UTF-8 within the bound."""
+    sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
+    try:
+        piece.texts.validate(full=True)
+        sound = sizes.max(initial=0) <= document_bytes
+    except pa.ArrowInvalid:
+        sound = False
+    if not sound:
+        _refuse_first(piece, document_bytes)
+    return sizes
+
+
+def _refuse_first(piece: TextPiece, document_bytes: int) -> None:
+    """Name the first text that is not sound, and why."""
+    for number, content in enumerate(piece.texts.cast(pa.large_binary()).to_pylist()):
+        place = piece.place(number)
+        refuse_long(len(content), place, piece.url, document_bytes)
+        decoded(content, place, piece.url)
