@@ -6,18 +6,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+# Of a record: where it begins and ends, the lines up to there, and its fields.
+BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 
 
 @njit(cache=True, nogil=True)
 def find_records(
     content: NDArray[np.uint8], delimiter: int, found: NDArray[np.int64]
-) -> tuple[int, bool]:
+) -> tuple[int, int, int, bool]:
     """Find the whole records of a content that begins with one, as Arrow's parser does.
 
     A field is quoted if it begins with a quote; in it a doubled quote stands for one. A record ends
     with CR, LF or both outside of quotes; a CR that ends the content may go on with an LF, so its
-    record is not whole.
+    record is not whole. A blank line is none.
 
     Parameters
     ----------
@@ -25,16 +27,15 @@ def find_records(
         UTF-8.
     delimiter : int
         Byte between fields.
-    found : (most, 3) int64
-        Of each record, in order, up to so many: the place after it, the lines up to there, and its
-        fields, 0 for a blank line.
+    found : (most, 5) int64
+        Filled with the records, in order, up to so many.
 
     Returns
     -------
-    int, bool
-        Records found, and whether what follows them is within quotes at its end.
+    int, int, int, bool
+        Records found; the bytes and the lines up to there; whether the content ends within quotes.
     """
-    records = lines = begin = place = 0
+    records = lines = line = begin = place = 0
     fields, quoted, at_start = 1, False, True
     while place < content.size and records < found.shape[0]:
         byte = content[place]
@@ -59,11 +60,14 @@ def find_records(
                 if content[place] == _LF:
                     place += 1
             lines += 1
-            found[records, 0] = begin = place
-            found[records, 1] = lines
-            found[records, 2] = 0 if blank else fields
-            records += 1
-            fields, at_start = 1, True
+            if not blank:
+                found[records, BEGIN] = begin
+                found[records, END] = place
+                found[records, LINE] = line
+                found[records, LINES] = lines
+                found[records, FIELDS] = fields
+                records += 1
+            begin, line, fields, at_start = place, lines, 1, True
         else:
             at_start = False
-    return records, quoted
+    return records, begin, line, quoted

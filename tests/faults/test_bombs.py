@@ -129,6 +129,9 @@ READ_WHOLE = {
         p, lambda c: lzma.compress(c, preset=9) * 9, b"law sea\n"
     ),
     "records.csv.zst": lambda p: text_bomb(p, zstd, b"text\n" + b'""\n' * MEBIBYTE, 64),
+    "beside.csv.zst": lambda p: text_bomb(
+        p, lambda c: zstd(b"n,text\n" + c * 16), b"a" * (MEBIBYTE // 2) + b",law\n", 64
+    ),
     "long.csv.zst": lambda p: text_bomb(p, zstd, b'text\n"' + b"a\n" * MEBIBYTE + b'"\n', 64),
     "wide.csv.zst": lambda p: text_bomb(p, zstd, b"text" + 16_000 * (b"," * 4_000 + b"\n"), 1),
     "dictionary.parquet": lambda p: written(p, repeated(LONG_TEXT, 1000)),
