@@ -79,7 +79,7 @@ class Lineage(Extensible):
     basis: Digest
     row_blocks: Annotated[Count, Field(ge=1)]
     codocuments: StrictBool
-    form: Mapping[str, str | None]
+    form: Mapping[str, Any]
     dates: Mapping[str, str | None] | None = None
     pilot: Mapping[str, Any] | None = None
     eras: tuple[Era, ...] = ()
