@@ -199,7 +199,7 @@ def update(
     """Count the SHARDS that STORE has not counted yet."""
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
     with running(session) as (cluster, progress):
@@ -265,7 +265,7 @@ def refit(
 ) -> None:
     """Fit topics to STORE, without the documents, and keep the model in it."""
     require_topics(n_topics)
-    opened = MomentStore.open(store, version, storage_options)
+    opened = MomentStore.open(store, version, storage_options).writable()
     chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
     source = windowed(opened, window)

@@ -58,7 +58,7 @@ def grow(
     Documents counted from then on count them; no shard is counted again. SHARDS are by default
     those that STORE counted last and that are still there.
     """
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
     kind = opened.form.kind
     listed = list_shards(shards, storage_options, kind, tell=tell) if shards else []
     with running(session) as (cluster, progress):

@@ -174,7 +174,7 @@ def compact(
     json_output: bool,
 ) -> None:
     """Replace the segments of STORE by their sums; older versions keep theirs."""
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
     before = len(opened.commit.segments)
     with running(session) as (cluster, progress):
         after = compact_store(opened, cluster, progress, by)
@@ -199,7 +199,7 @@ def forget(
     json_output: bool,
 ) -> None:
     """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
     ledger = opened.latest().ledger()
     listed = list_shards(
         shards,

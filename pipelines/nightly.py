@@ -196,7 +196,7 @@ def _kind(config: NightlyConfig, folder: Folder) -> str | None:
 
 
 def _opened(config: NightlyConfig) -> MomentStore:
-    return MomentStore.open(config.store, storage_options=config.storage_options)
+    return MomentStore.open(config.store, storage_options=config.storage_options).writable()
 
 
 def _store(

@@ -92,7 +92,7 @@ def rebase(
 
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
     given = {name: value for name, value in pilot.items() if value is not None}
     options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
     with running(session) as (cluster, progress):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
 from tenacity import (
     Retrying,
     retry_if_exception_type,
@@ -19,11 +20,13 @@ from tenacity import (
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import COMMITS, commit_file, reached_file
+from streaming_moments.storage.schema import Count, checked
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.versions import Commit, commit_from_json, commit_to_json
 
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"
+_VERSION: TypeAdapter[int] = TypeAdapter(Count)
 _REBASES = 200  # each conflict is another writer's success, so this bounds the queue, not the work
 
 
@@ -213,7 +216,8 @@ class CommitLog:
         data = self.folder.find(reached_file())
         if data is None:
             return -1
-        return int(unseal(data, f"{self.folder.url}/{reached_file()}")["version"])
+        where = f"{self.folder.url}/{reached_file()}"
+        return checked(_VERSION, unseal(data, where).get("version"), f"{where} names no version")
 
     def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
         if known is None:

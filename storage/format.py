@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import StrictBool, TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import FORMAT_FILE
-from streaming_moments.storage.sealed import seal, unseal
+from streaming_moments.storage.schema import Count, Extensible, checked
+from streaming_moments.storage.sealed import json_object, seal, unseal
 
 READS = 1
 WRITES = 1
@@ -24,7 +26,7 @@ class FormatError(StoreError):
 
 
 @dataclass(frozen=True)
-class StoreFormat:
+class StoreFormat(Extensible):
     """Content of `format.json`.
 
     Parameters
@@ -39,10 +41,13 @@ class StoreFormat:
         Keys of later versions, kept.
     """
 
-    format: int = WRITES
-    min_reader: int = READS
-    min_writer: int = WRITES
-    single_writer: bool = False
+    always: ClassVar[frozenset[str]] = frozenset(
+        {"format", "min_reader", "min_writer", "single_writer"}
+    )
+    format: Count = WRITES
+    min_reader: Count = READS
+    min_writer: Count = WRITES
+    single_writer: StrictBool = False
     install: str = INSTALL
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
@@ -59,6 +64,9 @@ class StoreFormat:
                 f"{url} may be written only by versions of streaming-moments that know store "
                 f"format {self.min_writer}, this one knows {WRITES}; {_upgrade(self.install)}"
             )
+
+
+_FORMAT = TypeAdapter(StoreFormat)
 
 
 def write_format(folder: Folder, form: StoreFormat) -> None:
@@ -90,7 +98,7 @@ def read_format(folder: Folder) -> StoreFormat:
             f"there is no store at {folder.url}; check the URL, or create one with "
             "`streaming-moments create`"
         )
-    content = _parsed(data, where)
+    content = json_object(data, where)
     needed = content.get("min_reader")
     # before the seal, which a later format may make in another way
     if isinstance(needed, int) and needed > READS:
@@ -100,17 +108,9 @@ def read_format(folder: Folder) -> StoreFormat:
             f"{_doubt(data, where)}"
         )
     content = unseal(data, where)
-    try:
-        return StoreFormat(
-            int(content.pop("format")),
-            int(content.pop("min_reader")),
-            int(content.pop("min_writer")),
-            bool(content.pop("single_writer")),
-            str(content.pop("install", "")),
-            content,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{where} is not of a known format ({error!r}); restore it") from error
+    install = content.get("install")
+    named = {**content, "install": install if isinstance(install, str) else ""}
+    return checked(_FORMAT, named, f"{where} is not of a known format")
 
 
 def _upgrade(install: object) -> str:
@@ -125,13 +125,3 @@ def _doubt(data: bytes, where: str) -> str:
     except StoreError:
         return "; or the file is damaged, as its SHA-256 does not fit: then restore it from a copy"
     return ""
-
-
-def _parsed(data: bytes, where: str) -> dict[str, Any]:
-    try:
-        content = json.loads(data)
-    except ValueError as error:
-        raise StoreError(f"{where} is damaged (no JSON); restore it from a copy") from error
-    if not isinstance(content, dict):
-        raise StoreError(f"{where} is damaged (no JSON object); restore it from a copy")
-    return content

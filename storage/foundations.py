@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import StrictInt, TypeAdapter
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
@@ -22,10 +25,23 @@ from streaming_moments.storage.manifests import (
     misfits,
     read_files,
 )
+from streaming_moments.storage.schema import Count, checked
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.versions import Era, Lineage
 from streaming_moments.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class _VocabularyJson:
+    terms: tuple[str, ...]
+    core: Count
+    policy_fingerprint: str
+    token_ids: tuple[StrictInt, ...] | None
+    policy: Mapping[str, Any] | None
+
+
+_VOCABULARY = TypeAdapter(_VocabularyJson)
 
 
 def require_matching(vocabulary: Vocabulary, policy: TokenPolicy | None, basis: Basis) -> None:
@@ -76,22 +92,13 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
     name = vocabulary_file(fingerprint)
     where = f"{folder.url}/{name}"
     content = unseal(folder.read(name), where)
-    try:
-        ids = content["token_ids"]
-        vocabulary = Vocabulary(
-            tuple(content["terms"]),
-            int(content["core"]),
-            str(content["policy_fingerprint"]),
-            None if ids is None else tuple(ids),
-        )
-        described = content["policy"]
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"{where} lacks an entry ({error!r}); restore it from a copy") from error
+    found = checked(_VOCABULARY, content, f"{where} describes no vocabulary")
+    vocabulary = Vocabulary(found.terms, found.core, found.policy_fingerprint, found.token_ids)
     if vocabulary.fingerprint != fingerprint:
         raise StoreError(
             f"{where} holds vocabulary {short(vocabulary.fingerprint)}; restore it from a copy"
         )
-    return vocabulary, None if described is None else TokenPolicy.from_json(described)
+    return vocabulary, None if found.policy is None else TokenPolicy.from_json(found.policy)
 
 
 def write_foundation(folder: Folder, foundation: Foundation) -> None:
@@ -124,8 +131,8 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
     name, description = _place(kind, fingerprint)
     where = f"{folder.url}/{name}/{description}"
     content = unseal(folder.read(f"{name}/{description}"), where)
+    files = files_from_json(content.pop("files", None), where)
     try:
-        files = files_from_json(content.pop("files"), where)
         found = folder.sizes(name)
         found.pop(description, None)
         for problem, remedy in misfits(f"{folder.url}/{name}", found, files):
@@ -136,7 +143,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
         }
         content["codocuments"] = lineage.codocuments
         foundation = KINDS[kind].from_parts(arrays, content)
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, EOFError) as error:
         raise StoreError(f"{where} describes no basis ({error}); restore it from a copy") from error
     if foundation.fingerprint != fingerprint:
         raise StoreError(

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.layout import segment_folder
+from streaming_moments.storage.schema import Count, Days, Digest, Path, checked
 from streaming_moments.storage.sealed import unseal
 from streaming_moments.storage.versions import SegmentReference
 
 MANIFEST = "manifest.json"
 _AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each
 _RESTORE = "restore it from a copy"
-_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_FilesJson = dict[Path, tuple[Count, Digest]]
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,23 @@ class SegmentManifest:
     dates: DateRange | None = None
 
 
+@dataclass(frozen=True)
+class _SegmentJson:
+    """As `SegmentManifest`."""
+
+    files: _FilesJson
+    documents: Count
+    tokens: Count
+    shards: Count
+    basis: Digest
+    vocabulary: str
+    dates: Days | None = None
+
+
+_FILES = TypeAdapter(_FilesJson)
+_SEGMENT = TypeAdapter(_SegmentJson)
+
+
 def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
     """Path to size and hash, in order of the paths."""
     ordered = sorted(files, key=lambda file: file.path)
@@ -87,18 +105,11 @@ def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
     StoreError
         Another shape, or a path that leaves the folder.
     """
-    if not isinstance(content, dict):
-        raise StoreError(f"{where} lists no files; restore it from a copy")
-    records = {}
-    for path, entry in content.items():
-        if not _PATH.fullmatch(path) or len(path) > 500:
-            raise StoreError(f"{where} names {path[:100]!r}, which leaves its folder; not read")
-        match entry:
-            case [int(size), str(digest)] if size >= 0 and _DIGEST.fullmatch(digest):
-                records[path] = FileRecord(path, size, digest)
-            case _:
-                raise StoreError(f"{where} gives {path} no size and SHA-256; restore it")
-    return records
+    return _records(checked(_FILES, content, f"{where} gives no size and SHA-256 of its files"))
+
+
+def _records(files: _FilesJson) -> dict[str, FileRecord]:
+    return {path: FileRecord(path, *entry) for path, entry in files.items()}
 
 
 def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -146,17 +157,15 @@ def segment_manifests(
 
 
 def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest:
-    try:
-        return SegmentManifest(
-            files_from_json(content["files"], where),
-            int(content["documents"]),
-            int(content["tokens"]),
-            int(content["shards"]),
-            {name: str(content[name]) for name in ("basis", "vocabulary")},
-            DateRange.from_json(content["dates"]) if "dates" in content else None,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"{where} lacks an entry ({error!r}); restore it from a copy") from error
+    found = checked(_SEGMENT, content, f"{where} describes no segment")
+    return SegmentManifest(
+        _records(found.files),
+        found.documents,
+        found.tokens,
+        found.shards,
+        {"basis": found.basis, "vocabulary": found.vocabulary},
+        found.dates,
+    )
 
 
 def read_files(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, StrictFloat, TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.arrays import (
@@ -27,9 +30,27 @@ from streaming_moments.storage.manifests import (
     read_files,
     read_manifests,
 )
+from streaming_moments.storage.schema import Count, checked
 from streaming_moments.storage.sealed import seal
 from streaming_moments.storage.versions import Commit, ModelReference
 from streaming_moments.topic_model import TopicModel
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """As of `TopicModel.attributes`; earlier versions of the package knew fewer."""
+
+    alpha0: Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False)]
+    rotation: str
+    documents: Count
+    vocabulary: str = ""
+    basis: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
+
+
+_ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
@@ -130,4 +151,5 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> TopicMod
         }
     except (ValueError, RuntimeError) as error:
         raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    return TopicModel.from_parts(arrays, dict(group.attrs))
+    scalars = checked(_ATTRIBUTES, dict(group.attrs), f"{where} describes no model")
+    return TopicModel.from_parts(arrays, vars(scalars))

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from streaming_moments.errors import StoreError
 
 _HEAD = b'{"sha256": "'
@@ -47,6 +49,25 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
             f"{where} is damaged (its {len(data)} bytes do not have the SHA-256 they begin with); "
             "restore it from a copy"
         )
-    content: dict[str, Any] = json.loads(data)
+    content = json_object(data, where)
     del content["sha256"]
+    return content
+
+
+def json_object(data: bytes, where: str) -> dict[str, Any]:
+    """Object that a file of JSON holds, sealed or not.
+
+    Raises
+    ------
+    StoreError
+        It is no JSON, beyond what is read of it (200 levels, finite numbers), or no object.
+    """
+    try:
+        content = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise StoreError(
+            f"{where} is damaged (no JSON: {error}); restore it from a copy"
+        ) from error
+    if not isinstance(content, dict):
+        raise StoreError(f"{where} is damaged (no JSON object); restore it from a copy")
     return content

@@ -270,6 +270,17 @@ class MomentStore:
         """Models by name, the latest last."""
         return self.commit.models
 
+    def writable(self) -> MomentStore:
+        """The store itself, asked for before work is put into what is to be committed.
+
+        Raises
+        ------
+        FormatError
+            Only a later version of the package may write it: names that.
+        """
+        self.format.require_writable(self.url)
+        return self
+
     def at(self, version: int) -> MomentStore:
         """The store at another version; what this one does not name is checked as by `open`."""
         return self._with(self._log.existing(version), whole=True)

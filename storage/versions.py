@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from streaming_moments.errors import InvalidInput, StoreError
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter
+
+from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.layout import require_name
-
-_IDENTITY = re.compile(r"[0-9a-f]{32}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+from streaming_moments.storage.schema import (
+    Count,
+    Days,
+    Digest,
+    Extensible,
+    Identity,
+    Name,
+    checked,
+)
 
 
 @dataclass(frozen=True)
-class Era:
+class Era(Extensible):
     """A vocabulary that held until a commit added words to it.
 
     Parameters
@@ -35,16 +41,16 @@ class Era:
         Keys of later versions, kept.
     """
 
-    words: int
-    vocabulary: str
-    basis: str
-    version: int
+    words: Annotated[Count, Field(ge=1)]
+    vocabulary: Digest
+    basis: Digest
+    version: Count
     time: str
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Lineage:
+class Lineage(Extensible):
     """What all statistics of a version were gathered with.
 
     Parameters
@@ -69,12 +75,12 @@ class Lineage:
         Keys of later versions, kept.
     """
 
-    vocabulary: str
-    basis: str
-    row_blocks: int
-    codocuments: bool
+    vocabulary: Digest | Literal[""]
+    basis: Digest
+    row_blocks: Annotated[Count, Field(ge=1)]
+    codocuments: StrictBool
     form: Mapping[str, Any]
-    dates: Mapping[str, Any] | None = None
+    dates: Mapping[str, str | None] | None = None
     pilot: Mapping[str, Any] | None = None
     eras: tuple[Era, ...] = ()
     kind: str | None = None
@@ -99,7 +105,7 @@ class Lineage:
 
 
 @dataclass(frozen=True)
-class SegmentReference:
+class SegmentReference(Extensible):
     """A segment of a version.
 
     Parameters
@@ -122,20 +128,20 @@ class SegmentReference:
         Keys of later versions, kept.
     """
 
-    id: str
-    manifest: str
-    documents: int
-    tokens: int
-    shards: int
-    largest: int
-    sign: int = 1
-    dates: DateRange | None = None
-    words: int | None = None
+    id: Identity
+    manifest: Digest
+    documents: Count
+    tokens: Count
+    shards: Count
+    largest: Count
+    sign: StrictInt = 1
+    dates: Days | None = None
+    words: Count | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Staging:
+class Staging(Extensible):
     """A lineage that is gathered aside: no part of the state until a commit adopts it.
 
     Parameters
@@ -148,13 +154,14 @@ class Staging:
         Keys of later versions, kept.
     """
 
+    always: ClassVar[frozenset[str]] = frozenset({"segments"})
     lineage: Lineage
     segments: tuple[SegmentReference, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class ModelReference:
+class ModelReference(Extensible):
     """A model of a version.
 
     Parameters
@@ -169,14 +176,14 @@ class ModelReference:
         Keys of later versions, kept.
     """
 
-    id: str
-    manifest: str
-    version: int
+    id: Identity
+    manifest: Digest
+    version: Count
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Commit:
+class Commit(Extensible):
     """One version of a store.
 
     Parameters
@@ -211,19 +218,20 @@ class Commit:
         Keys of later versions, kept.
     """
 
-    version: int
+    always: ClassVar[frozenset[str]] = frozenset({"segments", "models", "skipped"})
+    version: Count
     parent: str
-    transaction: str
+    transaction: Identity
     time: str
     operation: str
     message: str
     lineage: Lineage
     segments: tuple[SegmentReference, ...] = ()
-    models: Mapping[str, ModelReference] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[Name, ModelReference] = field(default_factory=dict)
+    tags: Mapping[Name, Name] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     staged: Staging | None = None
-    fence: int = 0
+    fence: Count = 0
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -288,53 +296,24 @@ def commit_from_json(content: dict[str, Any], where: str) -> Commit:
     StoreError
         A key is missing or of another type, or a name could leave the store.
     """
-    try:
-        lineage = _lineage(content.pop("lineage"))
-        segments = tuple(map(_segment, content.pop("segments")))
-        models = {
-            require_name(name): _of(ModelReference, entry)
-            for name, entry in content.pop("models").items()
-        }
-        tags = {
-            require_name(tag): require_name(name) for tag, name in content.pop("tags", {}).items()
-        }
-        skipped = tuple((str(url), str(reason)) for url, reason in content.pop("skipped"))
-        staged = _staging(content.pop("staged")) if "staged" in content else None
-        parts = {
-            "lineage": lineage,
-            "segments": segments,
-            "models": models,
-            "tags": tags,
-            "staged": staged,
-        }
-        commit: Commit = _of(Commit, {**content, **parts, "skipped": skipped})
-        if type(commit.fence) is not int or commit.fence < 0:
-            raise ValueError(f"fence {commit.fence!r} is no number of a lock")
-        if any(segment.sign not in (1, -1) for segment in segments):
-            raise ValueError("a segment is neither added nor taken away")
-        if not set(tags.values()) <= models.keys():
-            raise ValueError("a tag stands for no model")
-        aside = () if staged is None else staged.segments
-        if any(segment.sign != 1 for segment in aside):
-            raise ValueError("a staged segment is not added")
-        _require_eras(lineage, segments)
-        if staged is not None:
-            _require_eras(staged.lineage, aside)
-        named = (*segments, *aside, *models.values())
-        lineages = (lineage,) if staged is None else (lineage, staged.lineage)
-        identities = [commit.transaction, *(part.id for part in named)]
-        founded: list[Lineage | Era] = [*lineages, *(era for one in lineages for era in one.eras)]
-        digests = [digest for part in founded for digest in (part.vocabulary, part.basis)]
-        if lineage.kind is not None:
-            digests = [digest for digest in digests if digest]
-        digests += [part.manifest for part in named]
-        for pattern, texts in ((_IDENTITY, identities), (_DIGEST, digests)):
-            for text in texts:
-                if not pattern.fullmatch(text):
-                    raise ValueError(f"{text[:100]!r} is no identity")
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as error:
-        raise StoreError(f"{where} is no commit ({error}); restore it from a copy") from error
+    return checked(_COMMIT, content, f"{where} is no commit")
+
+
+def _consistent(commit: Commit) -> Commit:
+    aside = () if commit.staged is None else commit.staged.segments
+    if any(segment.sign not in (1, -1) for segment in commit.segments):
+        raise ValueError("a segment is neither added nor taken away")
+    if any(segment.sign != 1 for segment in aside):
+        raise ValueError("a staged segment is not added")
+    if not set(commit.tags.values()) <= commit.models.keys():
+        raise ValueError("a tag stands for no model")
+    _require_vocabularies(commit.lineage, commit.segments)
+    if commit.staged is not None:
+        _require_vocabularies(commit.staged.lineage, aside)
     return commit
+
+
+_COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(
@@ -350,41 +329,14 @@ def _flat(
     return {**written, **part.unknown}
 
 
-def _lineage(entry: Mapping[str, Any]) -> Lineage:
-    eras = tuple(_of(Era, era) for era in entry.get("eras", ()))
-    lineage: Lineage = _of(Lineage, {**entry, "eras": eras})
-    return lineage
-
-
-def _require_eras(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+    if lineage.kind is None and not lineage.vocabulary:
+        raise ValueError("the lineage has no vocabulary")
     words = [era.words for era in lineage.eras]
-    if any(number < 1 for number in words) or words != sorted(set(words)):
+    if words != sorted(set(words)):
         raise ValueError(f"the vocabularies of {words} words do not grow")
     if not {part.words for part in segments} <= {None, *words}:
         raise ValueError("a segment is of a vocabulary that never was")
-
-
-def _staging(entry: Mapping[str, Any]) -> Staging:
-    parts = {
-        "lineage": _lineage(entry["lineage"]),
-        "segments": tuple(map(_segment, entry["segments"])),
-    }
-    staging: Staging = _of(Staging, {**entry, **parts})
-    return staging
-
-
-def _segment(entry: Mapping[str, Any]) -> SegmentReference:
-    reference: SegmentReference = _of(SegmentReference, entry)
-    if reference.dates is None:
-        return reference
-    return replace(reference, dates=DateRange.from_json(reference.dates))
-
-
-def _of(kind: Any, content: Mapping[str, Any]) -> Any:
-    names = kind.__dataclass_fields__.keys() - {"unknown"}
-    known = {name: value for name, value in content.items() if name in names}
-    rest = {name: value for name, value in content.items() if name not in names}
-    return kind(**known, unknown=rest)
 
 
 def _now() -> str:
