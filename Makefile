@@ -7,7 +7,8 @@ STAMP := $(VENV)/.installed
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
-	@echo "make test   install, then linting, types, import contract and all tests"
+	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
+	@echo "            each time, others by SEED=7 or SEED=random"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
 	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
@@ -36,13 +37,12 @@ lint: install
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
 	SEED=$$seed STREAMING_MOMENTS_FAULTS=long STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
-	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py \
-	  --hypothesis-seed=$$seed
+	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
