@@ -3,12 +3,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test faults bench paper lint deploy-lock deploy-check times clean
+.PHONY: help install demo test faults mutants bench paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   install, then topics of the State of the Union addresses"
-	@echo "make test   install, then linting, types, import contract and all tests"
+	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
+	@echo "            each time, others by SEED=7 or SEED=random"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
+	@echo "make mutants  mutates the lines that differ from BASE= (main~1), and lists those that no"
+	@echo "            test notices (OPTIONS='--most 50')"
 	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
@@ -36,13 +39,15 @@ lint: install
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
 	SEED=$$seed STREAMING_MOMENTS_FAULTS=long STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
-	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py \
-	  --hypothesis-seed=$$seed
+	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py
+
+mutants: install
+	$(BIN)/python tests/mutants $(or $(BASE),main~1) $(OPTIONS)
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

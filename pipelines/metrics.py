@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from streaming_moments.errors import InvalidInput, StoreError
 
@@ -64,16 +62,15 @@ class RunMetrics:
     left_out: int = 0
 
 
-def metrics_text(metrics: RunMetrics) -> bytes:
-    """The metrics in Prometheus' text format.
+def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
+    """The metrics as Prometheus' client holds them.
 
     Examples
     --------
     >>> metrics = RunMetrics("store", 3, 1200, 90_000, 4, 1 << 20, 1e9, 1e9, 0)
-    >>> [line] = [line for line in metrics_text(metrics).decode().splitlines()
-    ...           if line.startswith("streaming_moments_documents{")]
-    >>> line
-    'streaming_moments_documents{store="store"} 1200.0'
+    >>> registry = metrics_registry(metrics)
+    >>> registry.get_sample_value("streaming_moments_documents", {"store": "store"})
+    1200.0
     """
     registry = CollectorRegistry()
     values = (
@@ -116,7 +113,7 @@ def metrics_text(metrics: RunMetrics) -> bytes:
     )
     for step, seconds in metrics.step_seconds.items():
         steps.labels(store=metrics.store, step=step).set(seconds)
-    return generate_latest(registry)
+    return registry
 
 
 def require_collected(path: str | Path) -> None:
@@ -154,25 +151,11 @@ def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
         The folder is missing or cannot be written.
     """
     require_collected(path)
-    place = Path(path)
     try:
-        # another suffix: half a file is not collected
-        handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    except OSError as error:
-        raise StoreError(
-            f"{place.parent} cannot be written ({error.strerror}); make the folder, or name another"
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(metrics_text(metrics))
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_to_textfile(str(path), metrics_registry(metrics))
         # the node exporter runs as another user
-        os.chmod(partial, 0o644)
-        os.replace(partial, place)
+        os.chmod(path, 0o644)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(partial)
         raise StoreError(
-            f"{place} cannot be written ({error.strerror}); free space, or name another file"
+            f"{path} cannot be written ({error.strerror}); free space, or name another file"
         ) from error

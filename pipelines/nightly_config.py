@@ -377,8 +377,10 @@ def _problem(error: Mapping[str, Any]) -> str:
     section, key = place[:-1], place[-1] if place else ""
     within = f"[{'.'.join(section)}]" if section else "the top of it"
     if error["type"] in _UNKNOWN:
-        near = difflib.get_close_matches(key, _keys(section), n=1, cutoff=0)
-        return f"{within} has no key {key!r}, did you mean {near[0]!r}?"
+        known = _keys(section)
+        near = difflib.get_close_matches(key, known, n=1)
+        told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}"
+        return f"{within} has no key {key!r}, {told}"
     if error["type"] in ("missing", "missing_argument"):
         return f"{within} lacks {key!r}"
     if not key:

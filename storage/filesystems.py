@@ -22,6 +22,7 @@ from streaming_moments.storage.urls import (
     without_secrets,
 )
 
+_OF_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message
 
 
@@ -100,6 +101,29 @@ def open_file_system(
         reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
         failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
         _raise_from(error, url, failure)
+
+
+def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
+    """Raise where a path of an object store is in a bucket that is not there.
+
+    Raises
+    ------
+    ShardError
+        There is no such bucket: names it.
+    """
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    bucket = path.strip("/").split("/")[0]
+    if protocols.isdisjoint(_OF_BUCKETS) or not bucket:
+        return
+    try:
+        fs.info(bucket)
+    except FileNotFoundError as error:
+        raise ShardError(
+            url, f"the bucket {bucket!r} does not exist; make it, or check the URL and the endpoint"
+        ) from error
+    except storage_errors():
+        # who may not look at a bucket does not know whether it is there
+        return
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:

@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage import local_files
-from streaming_moments.storage.filesystems import one_line, open_file_system
+from streaming_moments.storage.filesystems import one_line, open_file_system, require_bucket
 from streaming_moments.storage.urls import require_no_secret
 
 # Object stores whose fsspec clients honour mode="create" by a conditional put.
@@ -106,6 +106,19 @@ class Folder:
     def creates_exclusively(self) -> bool:
         """Whether of two writers that create the same file one is refused, whatever happens."""
         return not self._protocols.isdisjoint(_LOCAL | _CONDITIONAL | {"memory"})
+
+    def require_bucket(self) -> None:
+        """Raise where the URL names a bucket that is not there.
+
+        Raises
+        ------
+        StoreError
+            There is no such bucket: names it.
+        """
+        try:
+            require_bucket(self._file_system, self._path, self.url)
+        except ShardError as error:
+            raise StoreError(str(error)) from error
 
     def find(self, name: str) -> bytes | None:
         """Content of a file; None where there is none.

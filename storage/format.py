@@ -87,13 +87,14 @@ def read_format(folder: Folder) -> StoreFormat:
     Raises
     ------
     StoreError
-        There is no store, or the file is damaged.
+        There is no store, not even its bucket, or the file is damaged.
     FormatError
         A format that is not known here: names the version to install.
     """
     where = f"{folder.url}/{FORMAT_FILE}"
     data = folder.find(FORMAT_FILE)
     if data is None:
+        folder.require_bucket()
         raise StoreError(
             f"there is no store at {folder.url}; check the URL, or create one with "
             "`streaming-moments create`"

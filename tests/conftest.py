@@ -7,15 +7,20 @@ from campaigns import CAMPAIGNS, Campaigns, Figure
 from hypothesis import settings
 
 # the first example of a kernel compiles it
-settings.register_profile("without deadline", deadline=None)
-settings.load_profile("without deadline")
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("drawn", deadline=None)
+settings.load_profile("drawn" if Campaigns.asked_for().drawn else "fixed")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     campaigns = Campaigns.asked_for()
     if hasattr(config, "workerinput"):
         campaigns = replace(campaigns, seed=config.workerinput["seed"])
     config.stash[CAMPAIGNS] = campaigns
+    if campaigns.drawn:
+        # before hypothesis reads it
+        config.option.hypothesis_seed = str(campaigns.seed)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -43,6 +48,8 @@ def pytest_testnodedown(node):
 
 def pytest_terminal_summary(terminalreporter, config):
     campaigns = config.stash[CAMPAIGNS]
+    if campaigns.drawn:
+        terminalreporter.line(f"SEED={campaigns.seed} draws the same examples again")
     if not campaigns.figures:
         return
     form = "long" if campaigns.long else "short"

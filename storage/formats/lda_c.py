@@ -95,6 +95,8 @@ def _fault(line: bytes) -> str:
         return f"begins with {size[:40]!r}, expected the number of its ids (LDA-C: M id:count ...)"
     for pair in pairs:
         token_id, _, count = pair.partition(":")
+        if re.fullmatch(r"[0-9]{19,}", token_id) is not None:
+            return f"has id {token_id[:40]}; ids have at most 18 digits"
         if re.fullmatch(r"[0-9]{1,18}", token_id) is None:
             return f"has {pair[:40]!r}, expected id:count with a whole number >= 0 as the id"
         if re.fullmatch(r"[0-9]{1,18}", count) is None:

@@ -33,6 +33,7 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
+_LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _DATE_ROWS = 65_536
 
@@ -187,7 +188,7 @@ def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], 
     Raises
     ------
     ShardError
-        A null within a list.
+        A null within a list, or a number beyond int64.
 
     Examples
     --------
@@ -198,6 +199,14 @@ def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], 
     if values.null_count:
         raise ShardError(url, f"column {name!r} has a null within a list; mend or drop it")
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    if pa.types.is_uint64(values.type) and len(values):
+        largest = pc.max(values).as_py()
+        if largest > _LARGEST_ID:
+            raise ShardError(
+                url,
+                f"column {name!r} has {largest}, beyond int64; ids and counts are at most "
+                f"{_LARGEST_ID}",
+            )
     numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]), numbers
 

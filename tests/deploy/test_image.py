@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -28,6 +29,20 @@ def locked():
         versions[canonicalize_name(name)] = version.strip()
         hashes[canonicalize_name(name)] = rest
     return versions, hashes
+
+
+DIGEST = r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}"
+
+
+def test_every_image_of_others_is_pinned_by_digest():
+    bases = re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)
+    assert set(bases) == {"${PYTHON}"}
+    [python] = re.findall(r"^ARG PYTHON=(\S+)", CONTAINERFILE, re.MULTILINE)
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    others = [one["image"] for one in services.values() if "build" not in one]
+    assert len(others) == 1
+    for image in (python, *others):
+        assert re.fullmatch(DIGEST, image), image
 
 
 def test_every_locked_package_has_hashes():

@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import jsonschema
@@ -148,6 +149,40 @@ def test_pods_are_locked_down():
         secrets = [one["secretRef"]["name"] for one in container.get("envFrom", ())]
         assert set(secrets) <= {"streaming-moments-storage"}
         assert "env" not in container, "a value here may be a secret"
+
+
+def test_the_network_lets_in_and_out_only_what_is_named():
+    [policy] = [one for one in resources_of_base() if one["kind"] == "NetworkPolicy"]
+    spec = policy["spec"]
+    ours = {"matchLabels": {"app.kubernetes.io/name": "streaming-moments"}}
+    assert (spec["podSelector"], sorted(spec["policyTypes"])) == (ours, ["Egress", "Ingress"])
+    page = (KUBERNETES.parent / "README.md").read_text()
+    [operator] = re.findall(r"helm install .*--namespace (\S+)", page)
+    pods, scheduler = spec["ingress"]
+    assert pods == {"from": [{"podSelector": ours}]}
+    [asking] = scheduler["from"]
+    named = asking["namespaceSelector"]["matchLabels"]
+    assert named == {"kubernetes.io/metadata.name": operator}
+    assert scheduler["ports"] == [{"protocol": "TCP", "port": 8787}]
+    inside, names, storage = spec["egress"]
+    assert inside == {"to": [{"podSelector": ours}]}
+    assert {(port["protocol"], port["port"]) for port in names["ports"]} == {
+        ("UDP", 53),
+        ("TCP", 53),
+    }
+    assert all(one["namespaceSelector"]["matchLabels"] for one in names["to"])
+    assert storage["ports"] == [{"protocol": "TCP", "port": 443}]
+    # whoever reaches the metadata service of a cloud has the credentials of the node
+    metadata = [ip_address("169.254.169.254"), ip_address("fd00:ec2::254")]
+    for one in storage["to"]:
+        allowed = ip_network(one["ipBlock"]["cidr"])
+        but = [ip_network(part) for part in one["ipBlock"]["except"]]
+        assert all(part.subnet_of(allowed) for part in but)
+        assert not [
+            address
+            for address in metadata
+            if address in allowed and not any(address in part for part in but)
+        ]
 
 
 def test_two_nights_never_run_at_once_and_a_refused_model_is_no_retry():

@@ -51,5 +51,6 @@ def test_nothing_new_is_a_success_and_a_refused_model_is_no_retry():
     service = unit(SERVICE)["Service"]
     assert service["SuccessExitStatus"] == "10"
     assert service["RestartPreventExitStatus"].split() == ["2", "3", "11"]
+    assert service["UMask"] == "0077"
     assert service["ExecStart"].split()[:2] == [INSTALLED, "nightly"]
     assert unit(TIMER)["Timer"]["Persistent"] == "true"

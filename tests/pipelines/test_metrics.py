@@ -3,12 +3,14 @@ import stat
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.pipelines.metrics import RunMetrics, metrics_text, write_metrics
+from streaming_moments.pipelines.metrics import RunMetrics, metrics_registry, write_metrics
 
 NIGHT = RunMetrics(
     store='s3://bucket/"quoted"\\store',
@@ -42,6 +44,10 @@ def parsed(content):
                 sample.value
             )
     return found
+
+
+def metrics_text(metrics):
+    return generate_latest(metrics_registry(metrics))
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -78,8 +84,10 @@ def test_two_stores_in_one_process_do_not_meet():
     assert parsed(second)["documents", None] == 5
 
 
-def test_the_file_is_replaced_whole_and_others_may_read_it(tmp_path):
+def test_the_file_is_replaced_whole_and_others_may_read_it(tmp_path, request):
     path = tmp_path / "moments.prom"
+    # as systemd runs it
+    request.addfinalizer(partial(os.umask, os.umask(0o077)))
     write_metrics(path, NIGHT)
     with path.open("rb") as earlier:
         write_metrics(path, replace(NIGHT, version=32))
@@ -97,7 +105,7 @@ def test_a_writer_that_dies_leaves_the_old_file(tmp_path):
     programme = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
-        "from dataclasses import replace; from streaming_moments.pipelines.metrics import *;"
+        "from streaming_moments.pipelines.metrics import *;"
         "write_metrics(sys.argv[1], RunMetrics('s', 32, 1, 1, 1, 1, 1.0, 1.0, 0))"
     )
     ran = subprocess.run(

@@ -25,6 +25,7 @@ from streaming_moments.errors import (
     BoundExceeded,
     ForeignStatistics,
     InvalidInput,
+    ShardError,
     StoreError,
 )
 from streaming_moments.lengths import LengthHistogram
@@ -36,7 +37,7 @@ from streaming_moments.storage.format import FormatError
 from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.segments import Segment
-from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.shards import ShardFormat, list_shards
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.topic_model import TopicModel
@@ -69,6 +70,22 @@ def s3():
     ).create_bucket(Bucket="bucket")
     yield options
     server.stop()
+
+
+def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
+    absent = r"s3://absent/store: the bucket 'absent' does not exist; make it"
+    with pytest.raises(StoreError, match=absent):
+        MomentStore.open("s3://absent/store", storage_options=s3)
+    with pytest.raises(StoreError, match="there is no store at s3://bucket/nowhere"):
+        MomentStore.open("s3://bucket/nowhere", storage_options=s3)
+
+
+@pytest.mark.parametrize("none_is_fine", [False, True])
+def test_a_pattern_in_a_bucket_that_is_not_there_names_it(s3, none_is_fine):
+    with pytest.raises(ShardError, match="the bucket 'absent' does not exist"):
+        list_shards(["s3://absent/*.txt"], s3, none_is_fine=none_is_fine)
+    if none_is_fine:
+        assert list_shards(["s3://bucket/*.txt"], s3, none_is_fine=True) == []
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -600,7 +617,7 @@ def test_storage_options_are_written_and_shown_nowhere(place, capsys):
     store = append(create(url, options), counted(), "a").save_model("m", model_of())
     shown = [repr(store), str(store), repr(store.new_segment()), capsys.readouterr().out]
     if url.startswith("s3"):
-        with pytest.raises(StoreError, match="no store") as told:
+        with pytest.raises(StoreError, match="bucket .* does not exist") as told:
             MomentStore.open("s3://no-such-bucket/x", storage_options=options)
         shown.append(str(told.value))
     assert not [text for text in shown if SECRET in text]

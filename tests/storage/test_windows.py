@@ -243,3 +243,14 @@ def test_weighted_sums_of_integers_are_the_sums():
     for name in ("C1", "C2", "C3", "n_documents", "weight"):
         assert getattr(ones.length_histogram, name) == getattr(lengths, name)
     assert ones.length_histogram.effective_documents == pytest.approx(lengths.effective_documents)
+
+
+def test_a_segment_of_many_days_is_as_old_as_the_middle_of_them():
+    store = new_store()
+    days = DateRange(day(0), day(6))
+    store = store.append(segment(store, {"week": 1}, days))
+    half_life = 2.0
+    window = WindowedStore.of(store, Window(until=day(7), half_life=half_life))
+    # its middle is day 3, four days before the end: its first day is seven, its last one
+    assert [weight for weight, _ in window.groups] == [2.0 ** (-4 / half_life)]
+    assert window.length_histogram().weight == content(1).n_documents / 4

@@ -48,6 +48,19 @@ def test_gibbs_samples_the_posterior_of_a_tiny_document():
     np.testing.assert_allclose(found.mean(axis=0), mean / total, atol=0.01)
 
 
+@pytest.mark.parametrize(("iterations", "kept"), [(2, 1), (3, 2), (6, 3), (9, 5)])
+def test_the_first_half_of_the_sweeps_of_gibbs_is_not_in_the_mean(iterations, kept):
+    model = TopicModel.from_topics(np.full((2, 2), 0.5), np.array([0.5, 0.5]), alpha0=1.0)
+    batch = CountBatch.from_csr([[2, 3]] * 200)
+    found = model.transform(batch, "gibbs", seed=0, iterations=iterations)
+    # a state gives a topic (0.5 + its tokens) / (1 + 5): the mean of so many states is a whole
+    # number of tokens by so many, and that of more of them is not
+    tokens = (found[:, 0] * 6 - 0.5) * kept
+    np.testing.assert_allclose(tokens, tokens.round(), atol=1e-9)
+    fewer = tokens * (kept - 1) / kept
+    assert kept == 1 or np.abs(fewer - fewer.round()).max() > 0.1
+
+
 def test_single_topic_posterior_and_assignment_agree():
     corpus = single_topic_corpus(500, seed=1)
     model = TopicModel.from_topics(corpus.topics, corpus.weights)
