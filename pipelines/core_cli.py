@@ -46,12 +46,13 @@ from streaming_moments.pipelines.status import print_status, status_of
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
-from streaming_moments.storage.changes import require_free
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.lineages import store_for
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.model_changes import require_free
 from streaming_moments.storage.models import model_called
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, windowed

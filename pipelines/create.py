@@ -13,7 +13,7 @@ from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import LIMITS, plan_reading
 from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.changes import require_absent
+from streaming_moments.storage.creation import require_absent
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.formats import ReadLimits

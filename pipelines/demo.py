@@ -28,7 +28,8 @@ from streaming_moments.pipelines.refit import coherence, refit
 from streaming_moments.pipelines.report import print_topics, topic_lines
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 
 SPLIT_YEAR = 1990

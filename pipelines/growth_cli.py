@@ -22,7 +22,7 @@ from streaming_moments.pipelines.options import (
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
 
 _SHOWN = 10

@@ -34,7 +34,7 @@ from streaming_moments.storage.garbage import collect, find_garbage
 from streaming_moments.storage.history import Difference, difference, last_published
 from streaming_moments.storage.history import rollback as rollback_store
 from streaming_moments.storage.history import tag as tag_model
-from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
 
 _SHOWN = 20

@@ -35,12 +35,13 @@ from streaming_moments.pipelines.progress import Silent, StepProgress
 from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
-from streaming_moments.storage.changes import TagMove
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.lineages import vocabulary_of
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.locks import Lock, LockHeld
-from streaming_moments.storage.shards import Shard, list_shards
+from streaming_moments.storage.model_changes import TagMove
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
 from streaming_moments.topic_model import TopicModel

@@ -44,7 +44,8 @@ from streaming_moments.pipelines.options import (
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.pipelines.trial import Reading, try_out
 from streaming_moments.storage.formats import FORMATS
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 
 _WORKERS = (1, 2, 4, 8, 16, 32)

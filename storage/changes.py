@@ -1,4 +1,4 @@
-"""Changes: what makes a store, and what makes the next commit of the latest one."""
+"""Changes: which segments the next commit of the latest one adds and takes away."""
 
 from __future__ import annotations
 
@@ -12,14 +12,8 @@ from streaming_moments.errors import (
     StoreError,
     short,
 )
-from streaming_moments.foundation import Foundation
 from streaming_moments.projection import LARGEST_TOTAL
-from streaming_moments.storage.commits import CommitConflict, CommitLog
-from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.format import StoreFormat, write_format
-from streaming_moments.storage.foundations import write_foundation, write_vocabulary
 from streaming_moments.storage.garbage import Uncommitted
-from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.ledger import (
     CopiesCounted,
     Ledger,
@@ -27,58 +21,13 @@ from streaming_moments.storage.ledger import (
     ShardsAlreadyCounted,
 )
 from streaming_moments.storage.segments import Segment
-from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.versions import (
     Commit,
     Lineage,
-    ModelReference,
     SegmentReference,
 )
-from streaming_moments.vocabulary import Vocabulary
 
 _SHOWN = 5
-
-
-def create_files(
-    folder: Folder,
-    store_format: StoreFormat,
-    commit: Commit,
-    foundation: Foundation,
-    words: tuple[Vocabulary, TokenPolicy | None] | None,
-) -> None:
-    """Write the files of an empty store, its first commit last.
-
-    What a creation that was cut off has left is written again.
-
-    Raises
-    ------
-    StoreError
-        There is a store already, or the storage cannot be written or refuses no second writer.
-    """
-    require_absent(folder)
-    log = CommitLog(folder, store_format.single_writer)
-    log.probe()
-    write_format(folder, store_format)
-    if words is not None:
-        write_vocabulary(folder, *words)
-    write_foundation(folder, foundation)
-    folder.sync("")
-    try:
-        log.put(commit)
-    except CommitConflict as error:
-        raise StoreError(_exists(folder)) from error
-
-
-def require_absent(folder: Folder) -> None:
-    """Refuse a folder that holds a store, before any work is put into making one.
-
-    Raises
-    ------
-    StoreError
-        There is a store already.
-    """
-    if CommitLog(folder).latest_version() is not None:
-        raise StoreError(_exists(folder))
 
 
 @dataclass(frozen=True)
@@ -357,78 +306,8 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class TagMove:
-    """A tag that is to stand for another model.
-
-    Parameters
-    ----------
-    name : str
-        The tag.
-    before : str or None
-        The model that it must still stand for; None if it must not be there yet.
-    """
-
-    name: str
-    before: str | None
-
-
-def model_added(
-    head: Commit, name: str, reference: ModelReference, message: str, tag: TagMove | None = None
-) -> Commit:
-    """The commit that adds a model, and lets a tag stand for it.
-
-    Raises
-    ------
-    InvalidInput, StoreError
-        As `require_free`; the tag is the name of a model, or was moved meanwhile.
-    """
-    tags = dict(head.tags)
-    if tag is not None:
-        if require_name(tag.name) in head.models or tag.name == name:
-            raise InvalidInput(
-                f"{tag.name!r} is the name of a model; take another name for the tag"
-            )
-        if tags.get(tag.name) != tag.before:
-            raise StoreError(
-                f"the tag {tag.name!r} stood for {_named(tag.before)} when this began, and stands "
-                f"for {_named(tags.get(tag.name))} now: another writer has moved it; run it again"
-            )
-        tags[tag.name] = name
-    require_free(head, name)
-    return head.successor("model", message, models={**head.models, name: reference}, tags=tags)
-
-
-def require_free(commit: Commit, name: str) -> None:
-    """Refuse a model name that is no plain file name, or is taken.
-
-    Raises
-    ------
-    InvalidInput
-        A name with other characters than A-Z a-z 0-9 . _ -.
-    StoreError
-        There is a model or a tag of that name.
-    """
-    require_name(name)
-    if name in commit.models:
-        raise StoreError(f"there is a model {name!r} already; models never change, take a new name")
-    if name in commit.tags:
-        raise StoreError(f"{name!r} is a tag, for model {commit.tags[name]!r}; take a new name")
-
-
-def _named(model: str | None) -> str:
-    return "no model" if model is None else f"model {model!r}"
-
-
 def _not_counted(url: str) -> str:
     return (
         f"{url} is not counted, so it cannot be taken away; give shards by the URLs they were "
         "counted by"
-    )
-
-
-def _exists(folder: Folder) -> str:
-    return (
-        f"there is a store at {folder.url} already; open it with `streaming-moments update` or "
-        "MomentStore.open, or create the new one at another URL"
     )

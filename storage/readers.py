@@ -103,7 +103,7 @@ def read_shard(
     Examples
     --------
     >>> import fsspec
-    >>> from streaming_moments.storage.shards import list_shards
+    >>> from streaming_moments.storage.listing import list_shards
     >>> fsspec.filesystem("memory").pipe("/counted/a.txt", b"sea and law\nlaw")
     >>> policy = TokenPolicy(stop_words=("and",))
     >>> vocabulary = Vocabulary(("law",), core=1, policy=policy.fingerprint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,13 +15,10 @@ from streaming_moments.storage.filesystems import (
     file_state,
     files_under,
     open_file_system,
-    require_bucket,
     shard_errors,
-    state_from_info,
 )
 from streaming_moments.storage.formats import FORMATS, Holds, format_of
-from streaming_moments.storage.patterns import matches, url_of
-from streaming_moments.storage.urls import is_utf8, require_no_user, shard_name
+from streaming_moments.storage.urls import is_utf8
 
 _BLOCK_BYTES = 1 << 20
 
@@ -59,7 +56,7 @@ class ShardFormat:
 
     def __post_init__(self) -> None:
         if self.kind is not None:
-            _require_kind(self.kind)
+            require_kind(self.kind)
             takers = [form.name for form in FORMATS.values() if "ids_column" in form.options]
             if self.ids_column is not None and self.kind not in takers:
                 raise InvalidInput(
@@ -115,7 +112,7 @@ class ShardFormat:
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
                 "give another --format or none",
             )
-        kind = self.kind or _kind_by_suffix(url)
+        kind = self.kind or kind_by_suffix(url)
         if kind is None:
             raise ShardError(
                 url,
@@ -159,83 +156,6 @@ class Shard:
     def source(self) -> str:
         """Where it is read."""
         return self.read_at or self.url
-
-
-class _NothingMatches(ShardError):
-    """A pattern that matches nothing."""
-
-
-def list_shards(
-    urls: Sequence[str],
-    storage_options: Mapping[str, object] | None = None,
-    kind: str | None = None,
-    none_is_fine: bool = False,
-    counted: Callable[[str], bool] | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> list[Shard]:
-    """Shards that URLs and patterns name, by URL, each once.
-
-    A text that is the name of something is that name, whatever it would match as a pattern.
-
-    A folder stands for the shard files in it and below; without any it is one shard of texts. A
-    folder of both is refused, as it cannot be told whether the texts are documents.
-    Files whose name begins with a dot are left out unless they are named.
-
-    Parameters
-    ----------
-    urls : sequence of str
-        fsspec URLs or local paths, with `*`, `?`, `[...]` and `**` as in a shell.
-    storage_options : mapping, optional
-        Options of the fsspec file system; local files take none.
-    kind : str, optional
-        Kind of the shards as in `ShardFormat`: "directory" keeps every folder as one shard, any
-        other takes all the files of a folder, whatever their suffix.
-    none_is_fine : bool
-        Whether a pattern may match nothing.
-    counted : callable, optional
-        Whether a name is in a ledger: then it is no pattern, even if nothing lies there any more.
-    tell : callable, optional
-        Called with a line where a name would match others as a pattern.
-
-    Raises
-    ------
-    ShardError
-        One URL that names nothing, or cannot be listed.
-    InvalidInput
-        Several such URLs, named together, or none at all; a user name or password in a URL,
-        before any is listed.
-
-    Examples
-    --------
-    >>> import fsspec
-    >>> fsspec.filesystem("memory").pipe("/listed/a.txt", b"law and sea")
-    >>> list_shards(["memory://listed/*.txt"])
-    [Shard(url='memory:///listed/a.txt', size=11, etag=None)]
-    """
-    if isinstance(urls, str) or not urls:
-        raise InvalidInput("no shards to list; give a list of at least one URL or pattern")
-    if kind is not None:
-        _require_kind(kind)
-    for url in urls:
-        require_no_user(url)
-    shards: dict[str, Shard] = {}
-    problems: list[ShardError] = []
-    for url in dict.fromkeys(urls):
-        try:
-            found = _expand(url, storage_options, kind, counted, tell)
-            # a name that is not UTF-8 is written like another's, but is none
-            shards |= {s.url if is_utf8(s.source) else s.source: s for s in found}
-        except _NothingMatches as error:
-            problems += [] if none_is_fine else [error]
-        except ShardError as error:
-            problems.append(error)
-    listed = sorted(shards.values(), key=lambda shard: shard.url)
-    problems += _overlaps(listed)
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        raise InvalidInput(f"{len(problems)} problems: {'; '.join(map(str, problems))}")
-    return listed
 
 
 def content_mark(
@@ -327,76 +247,13 @@ def files_of(
         return (file_state(fs, path),)
 
 
-def _require_kind(kind: str) -> None:
+def require_kind(kind: str) -> None:
+    """Refuse a format that does not exist."""
     if kind not in FORMATS:
         raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(FORMATS)}")
 
 
-def _kind_by_suffix(url: str) -> str | None:
+def kind_by_suffix(url: str) -> str | None:
+    """Name of the format that a suffix tells; None where it tells none."""
     form = format_of(url)
     return None if form is None else form.name
-
-
-def _expand(
-    url: str,
-    storage_options: Mapping[str, object] | None,
-    kind: str | None,
-    counted: Callable[[str], bool] | None,
-    tell: Callable[[str], None] | None,
-) -> list[Shard]:
-    name = shard_name(url)
-    with shard_errors(url, storage_options):
-        fs, path = open_file_system(url, storage_options)
-        infos = matches(fs, path, url, counted, tell)
-        files = [info for info in infos if info["type"] == "file"]
-        if files:
-            return [_shard(fs, state_from_info(info["name"], info)) for info in files]
-        folders = [info["name"].rstrip("/") for info in infos if info["type"] == "directory"]
-        if not folders:
-            if infos:
-                raise ShardError(name, "is neither a file nor a folder; check the URL")
-            require_bucket(fs, path, name)
-            raise _NothingMatches(name, "matches nothing; check the URL")
-        return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
-
-
-def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> list[Shard]:
-    url = url_of(fs, path) + "/"
-    name = shard_name(url)
-    states = files_under(fs, path, name)
-    if not states:
-        raise ShardError(name, "holds no files; check the URL")
-    if kind is None:
-        chosen = [s for s in states if _kind_by_suffix(s.path) not in (None, "text")]
-        texts = [s.path for s in states if _kind_by_suffix(s.path) == "text"]
-        if chosen and texts:
-            # a README beside the shards, or documents: only the user knows
-            raise ShardError(
-                name,
-                f"holds {len(chosen)} shard files and {len(texts)} files of text, such as "
-                f"{shard_name(texts[0])}; give patterns that name the shards, such as "
-                f"{name}*.parquet",
-            )
-    else:
-        chosen = [] if FORMATS[kind].of_folder else states
-    if chosen:
-        return [_shard(fs, state) for state in chosen]
-    return [_named(url, sum(state.size for state in states))]
-
-
-def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
-    return _named(url_of(fs, state.path), state.size, state.etag)
-
-
-def _named(url: str, size: int, etag: str | None = None) -> Shard:
-    name = shard_name(url)
-    return Shard(name, size, etag, "" if name == url else url)
-
-
-def _overlaps(listed: Sequence[Shard]) -> Iterator[ShardError]:
-    folder = None
-    for shard in listed:
-        if folder is not None and shard.url.startswith(folder.url):
-            yield ShardError(shard.url, f"lies within the shard {folder.url}; give one of the two")
-        elif shard.url.endswith("/"):
-            folder = shard

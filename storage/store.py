@@ -4,61 +4,47 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import InvalidInput
 from streaming_moments.foundation import Foundation, Statistics
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.row_lengths import RowLengths
-from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_totals
-from streaming_moments.storage.changes import (
-    Recount,
-    TagMove,
-    create_files,
-    model_added,
-    recounted,
-    require_free,
-)
+from streaming_moments.storage.blocks import block_of
+from streaming_moments.storage.changes import Recount, recounted
 from streaming_moments.storage.commits import CommitLog
+from streaming_moments.storage.creation import create_files
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import StoreFormat, read_format
-from streaming_moments.storage.foundations import read_foundation, read_vocabulary, require_matching
+from streaming_moments.storage.foundations import read_foundation, require_matching
 from streaming_moments.storage.garbage import Uncommitted, require_fresh
-from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
+from streaming_moments.storage.layout import row_blocks_for
 from streaming_moments.storage.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.locks import fenced
-from streaming_moments.storage.models import model_called, read_model, write_model
+from streaming_moments.storage.model_changes import TagMove, model_added, require_free
+from streaming_moments.storage.models import write_model
 from streaming_moments.storage.segments import Segment, SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.snapshot import Snapshot
 from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.storage.verification import require_whole, store_problems
-from streaming_moments.storage.versions import Commit, Lineage, ModelReference
+from streaming_moments.storage.verification import require_whole
+from streaming_moments.storage.versions import Commit, Lineage
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class MomentStore:
+class MomentStore(Snapshot):
     """A store at one version; what it holds never changes. Make one with `create` or `open`.
 
-    Whatever writes returns the store at the new version. It is pickled without its caches, so
-    workers can load blocks with it.
+    Whatever writes returns the store at the new version.
 
     Parameters
     ----------
-    folder : Folder
-        Where the store is.
-    format : StoreFormat
-        Which versions of the package may read and write it.
-    commit : Commit
-        The version.
-    foundation : Foundation
-        What its statistics are gathered on.
+    folder, format, commit, foundation
+        As of `Snapshot`.
     fence : int
         Of the lock under which it is written; 0 without one.
 
@@ -77,10 +63,6 @@ class MomentStore:
     (1, [[2, 2, 0], [2, 0, 1], [0, 1, 0]])
     """
 
-    folder: Folder
-    format: StoreFormat
-    commit: Commit
-    foundation: Foundation
     fence: int = 0
 
     @classmethod
@@ -191,85 +173,6 @@ class MomentStore:
             require_whole(folder, commit)
         return cls(folder, form, commit, read_foundation(folder, commit.lineage))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    @property
-    def url(self) -> str:
-        """Where the store is."""
-        return self.folder.url
-
-    @property
-    def version(self) -> int:
-        """Version of this snapshot."""
-        return self.commit.version
-
-    @property
-    def kind(self) -> str:
-        """Of the statistics."""
-        return self.foundation.kind
-
-    @property
-    def counts(self) -> CountsFoundation:
-        """The foundation of a store of documents.
-
-        Raises
-        ------
-        InvalidInput
-            It is of another kind.
-        """
-        if not isinstance(self.foundation, CountsFoundation):
-            raise InvalidInput(
-                f"{self.url} holds statistics of kind {self.kind!r}, which have no vocabulary and "
-                "no basis; this asks for a store of documents"
-            )
-        return self.foundation
-
-    @property
-    def basis(self) -> Basis:
-        """Q, of a store of documents."""
-        return self.counts.basis
-
-    @property
-    def codocuments(self) -> bool:
-        """Whether co-document counts are kept."""
-        return self.counts.codocuments
-
-    @property
-    def row_blocks(self) -> int:
-        """Number of row blocks B."""
-        return self.commit.lineage.row_blocks
-
-    @property
-    def layout(self) -> SegmentLayout:
-        """How the statistics are cut."""
-        return SegmentLayout(self.foundation, self.row_blocks)
-
-    @property
-    def form(self) -> ShardFormat:
-        """How the shards are read."""
-        return ShardFormat.from_json(dict(self.commit.lineage.form))
-
-    @property
-    def dates(self) -> DateSource:
-        """Where the days of documents are."""
-        return DateSource.from_json(self.commit.lineage.dates or {})
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The words counted."""
-        return self._words[0]
-
-    @property
-    def policy(self) -> TokenPolicy | None:
-        """What makes a text into tokens."""
-        return self._words[1]
-
-    @property
-    def models(self) -> Mapping[str, ModelReference]:
-        """Models by name, the latest last."""
-        return self.commit.models
-
     def writable(self) -> MomentStore:
         """The store itself, asked for before work is put into what is to be committed.
 
@@ -280,43 +183,6 @@ class MomentStore:
         """
         self.format.require_writable(self.url)
         return self
-
-    def at(self, version: int) -> MomentStore:
-        """The store at another version; what this one does not name is checked as by `open`."""
-        return self._with(self._log.existing(version), whole=True)
-
-    def latest(self) -> MomentStore:
-        """The store at its latest version; what is new in it is checked as by `open`."""
-        return self._with(self._log.latest(), whole=True)
-
-    def log(self) -> tuple[Commit, ...]:
-        """The commits up to this version, the latest first."""
-        return self._log.history(self.version)
-
-    def ledger(self) -> Ledger:
-        """The shards counted in this version."""
-        return self._ledger
-
-    def length_histogram(self) -> LengthHistogram:
-        """Documents by length, in vocabulary tokens."""
-        return self.row_lengths().whole
-
-    def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Which documents count a row: words that were added later are in fewer."""
-        lengths: RowLengths[LengthHistogram] = self.totals()
-        return lengths
-
-    def totals(self) -> Any:
-        """`Totals` of all that is counted."""
-        return sum_totals(self.folder, self.commit.segments, self.layout)
-
-    def load_block(self, index: int) -> Any:
-        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none."""
-        return sum_block(self.folder, self.commit.segments, self.layout, index)
-
-    def load(self) -> Any:
-        """Statistics of all rows; errors as `load_block`."""
-        return sum_all_rows(self.folder, self.commit.segments, self.layout)
 
     def new_segment(self) -> SegmentWriter:
         """Writer of a new segment, to be sent to workers."""
@@ -421,17 +287,6 @@ class MomentStore:
             lambda head: model_added(head, name, reference, message, tag), [written]
         )
 
-    def load_model(self, name: str | None = None) -> TopicModel:
-        """A model of this version by its name or a tag, by default the latest.
-
-        Raises
-        ------
-        StoreError
-            There is no such model, or a file of it is damaged.
-        """
-        chosen = model_called(self.commit, name)
-        return read_model(self.folder, chosen, self.commit.models[chosen])
-
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
     ) -> MomentStore:
@@ -452,30 +307,6 @@ class MomentStore:
             return change(head)
 
         return self._with(self._log.extend(self.commit, fenced(whole, self.fence)))
-
-    def verify(self) -> list[str]:
-        """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""
-        return list(dict.fromkeys(store_problems(self.folder, self.commit)))
-
-    @property
-    def _log(self) -> CommitLog:
-        return CommitLog(self.folder, self.format.single_writer)
-
-    @cached_property
-    def _words(self) -> tuple[Vocabulary, TokenPolicy | None]:
-        return read_vocabulary(self.folder, self.counts.basis.vocabulary)
-
-    @cached_property
-    def _ledger(self) -> Ledger:
-        return read_ledger(self.folder, self.commit.segments, Ledger({}))
-
-    def _with(self, commit: Commit, whole: bool = False) -> MomentStore:
-        if whole:
-            require_whole(self.folder, commit, self.commit)
-        before = self.commit.lineage
-        same = (commit.lineage.kind, commit.lineage.basis) == (before.kind, before.basis)
-        foundation = self.foundation if same else read_foundation(self.folder, commit.lineage)
-        return replace(self, commit=commit, foundation=foundation)
 
     @classmethod
     def _founded(

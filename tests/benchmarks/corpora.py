@@ -18,8 +18,9 @@ from streaming_moments.counts import concatenate
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.demo import write_decades
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.synthetic import lda_corpus
 

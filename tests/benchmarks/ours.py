@@ -35,7 +35,8 @@ from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_ref
 from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.svtd import Rotation
 

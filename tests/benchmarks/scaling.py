@@ -28,7 +28,8 @@ from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.storage.ledger import ShardRecord
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

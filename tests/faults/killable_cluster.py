@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin
 from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
 
 PATIENCE = 180  # seconds until something counts as hanging

@@ -9,8 +9,8 @@ import numpy as np
 from streaming_moments import MomentStatistics
 from streaming_moments.counts import concatenate
 from streaming_moments.pipelines.entry import main
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import list_shards
 
 DOCUMENTS = 30
 SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")

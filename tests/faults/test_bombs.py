@@ -22,7 +22,8 @@ import json, resource, sys
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 

@@ -17,8 +17,8 @@ from streaming_moments.pipelines.nightly import nightly
 from streaming_moments.pipelines.nightly_config import read_config
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.locks import Lock, LockHeld
-from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 
 SHARDS = 4

@@ -16,7 +16,8 @@ from streaming_moments.basis import Basis
 from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary

@@ -14,7 +14,8 @@ from test_bad_input import OPTIONS, ended, texts
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import files_of, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import files_of
 from streaming_moments.storage.store import MomentStore
 
 # "::" chains file systems in fsspec's grammar, which is refused

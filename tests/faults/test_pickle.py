@@ -16,9 +16,10 @@ from small_store import append, create, model_of
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.storage.layout import model_folder, segment_folder
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.manifests import FileRecord
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary

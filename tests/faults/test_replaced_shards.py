@@ -18,7 +18,8 @@ from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
 from streaming_moments.storage import contents
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.shards import ShardFormat, fingerprint, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat, fingerprint
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary

@@ -20,8 +20,9 @@ from streaming_moments.pipelines.memory import plan_update
 from streaming_moments.pipelines.refit import coherence, refit
 from streaming_moments.pipelines.trial import Reading, try_out
 from streaming_moments.pipelines.update import update
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import count_texts
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 

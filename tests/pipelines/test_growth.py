@@ -22,8 +22,9 @@ from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.growth import store_of_era
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

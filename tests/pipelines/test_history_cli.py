@@ -14,8 +14,9 @@ from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.history import rollback
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

@@ -21,7 +21,8 @@ from streaming_moments.pipelines.nightly_config import config_of
 from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.ledger import CopiesCounted
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)

@@ -17,8 +17,9 @@ from streaming_moments.pipelines.judging import judged, most_coherent, reasons_o
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.locks import Lock
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.topic_model import TopicModel

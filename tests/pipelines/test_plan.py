@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from streaming_moments.pipelines.cli import cli
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.formats import START, Position
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.synthetic import lda_corpus
 
 PROGRAMME = Path(__file__).with_name("planned_run.py")

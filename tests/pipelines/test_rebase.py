@@ -17,8 +17,9 @@ from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.rebase import ShardsMissing, pilot_of, rebase
 from streaming_moments.pipelines.update import update
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

@@ -14,8 +14,9 @@ from streaming_moments.pipelines.refit import coherence, refit
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
 from streaming_moments.quality import npmi_coherence, umass_coherence
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

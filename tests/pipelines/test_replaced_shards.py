@@ -10,7 +10,8 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.rebase import rebase
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import ShardFormat, fingerprint, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat, fingerprint
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

@@ -11,7 +11,8 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.report import model_scores, topic_lines
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 

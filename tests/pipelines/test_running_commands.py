@@ -15,7 +15,8 @@ import pytest
 
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

@@ -16,7 +16,8 @@ from streaming_moments.pipelines.options import TopicNumbers
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.quality import npmi_coherence, umass_coherence
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 

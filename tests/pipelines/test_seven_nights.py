@@ -18,8 +18,8 @@ from unreliable_proxy import serve_s3
 from streaming_moments import MomentStatistics
 from streaming_moments.counts import concatenate
 from streaming_moments.pipelines.entry import main
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import list_shards
 from streaming_moments.storage.store import MomentStore
 
 BUCKET, KEY, SECRET = "nights", "night-key-5f0e", "night-secret-b3a9"

@@ -22,8 +22,9 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.gathering import plan_of
 from streaming_moments.pipelines.memory import MEBIBYTE
 from streaming_moments.pipelines.update import update
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 
@@ -241,7 +242,7 @@ import os, signal, sys
 from streaming_moments.pipelines import groups
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.cluster import connect
-from streaming_moments.storage.shards import list_shards
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
 
 moment, store_url, folder = sys.argv[1:]

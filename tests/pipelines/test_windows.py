@@ -20,8 +20,9 @@ from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.statistics import merge_blocks
 from streaming_moments.storage.dates import DateSource
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, WindowedStore

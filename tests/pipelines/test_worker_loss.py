@@ -26,7 +26,8 @@ from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.tasks import WorkersLost, result_of, run_bounded
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.topic_model import TopicModel

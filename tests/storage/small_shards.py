@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from streaming_moments.counts import CountBatch, concatenate
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, FORMATS, IdChunk, ReadLimits
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 

@@ -26,9 +26,10 @@ from small_shards import (
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.samples import sample_shard
-from streaming_moments.storage.shards import Shard, ShardFormat, list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.vocabulary import Vocabulary
 

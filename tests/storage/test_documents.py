@@ -31,7 +31,8 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage import formats
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
 
 TEXTS = ["The sea, the SEA and a ship", "", "Law of the sea: law", "été\tहिन्दी 42", "ship " * 40]
 IDS: list[tuple[list[int], list[int]]] = [([7, 3], [2, 1]), ([], []), ([9, 1000000007], [5, 1])]

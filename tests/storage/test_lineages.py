@@ -22,7 +22,6 @@ from small_store import (
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import ForeignStatistics, StoreError
-from streaming_moments.storage.changes import TagMove
 from streaming_moments.storage.garbage import find_garbage
 from streaming_moments.storage.history import last_published, rollback, tag
 from streaming_moments.storage.ledger import ShardsAlreadyCounted
@@ -37,6 +36,7 @@ from streaming_moments.storage.lineages import (
     store_for,
     vocabulary_of,
 )
+from streaming_moments.storage.model_changes import TagMove
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 

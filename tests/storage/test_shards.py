@@ -12,13 +12,8 @@ import pytest
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.formats import FORMATS
-from streaming_moments.storage.shards import (
-    Shard,
-    ShardFormat,
-    files_of,
-    fingerprint,
-    list_shards,
-)
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat, files_of, fingerprint
 
 
 def write(path: Path, content: bytes = b"law and sea\n") -> Path:

@@ -35,9 +35,10 @@ from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.format import FormatError
 from streaming_moments.storage.ledger import ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.sealed import seal, unseal
 from streaming_moments.storage.segments import Segment
-from streaming_moments.storage.shards import ShardFormat, list_shards
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.topic_model import TopicModel
