@@ -72,15 +72,16 @@ class Alpha(click.ParamType[float]):
     ) -> float:
         """A number that a model may have as its alpha0."""
         try:
-            alpha0 = float(value)
-            form_of(alpha0)
-        except (InvalidInput, ValueError, OverflowError):
+            return form_of(float(value)).alpha0
+        except InvalidInput as error:
+            self.fail(str(error), param, ctx)
+        except (ValueError, OverflowError):
             self.fail(
-                f"{_shown(value)} is no alpha0, a number of 0 to 10^6; write for example 0.1",
+                f"{_shown(value)} is no alpha0; write for example 0.1 or 0,0.1,1 where several "
+                "are asked for",
                 param,
                 ctx,
             )
-        return alpha0
 
 
 class HalfLife(click.ParamType[float]):
