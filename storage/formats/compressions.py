@@ -24,13 +24,12 @@ class Compression:
 
     Parameters
     ----------
-    name, suffix : str
-        Its name, and the end of the names of its files.
+    suffix : str
+        The end of the names of its files.
     decompressed : callable
         Makes of a stream the stream of its content.
     """
 
-    name: str
     suffix: str
     decompressed: Callable[[IO[bytes]], IO[bytes]]
 
@@ -82,10 +81,10 @@ def _by_arrow(codec: str, stored: IO[bytes]) -> IO[bytes]:
 
 
 COMPRESSIONS = (
-    Compression("gzip", ".gz", partial(_by_arrow, "gzip")),
-    Compression("zstd", ".zst", partial(_by_arrow, "zstd")),
-    Compression("bz2", ".bz2", partial(_by_arrow, "bz2")),
-    Compression("xz", ".xz", _of_xz),
+    Compression(".gz", partial(_by_arrow, "gzip")),
+    Compression(".zst", partial(_by_arrow, "zstd")),
+    Compression(".bz2", partial(_by_arrow, "bz2")),
+    Compression(".xz", _of_xz),
 )
 
 
@@ -94,8 +93,8 @@ def compression_of(url: str) -> Compression | None:
 
     Examples
     --------
-    >>> compression_of("/corpus/a.txt.zst").name, compression_of("/corpus/a.txt")
-    ('zstd', None)
+    >>> compression_of("/corpus/a.txt.zst").suffix, compression_of("/corpus/a.txt")
+    ('.zst', None)
     """
     name = _name_of(url)
     return next((one for one in COMPRESSIONS if name.endswith(one.suffix)), None)

@@ -106,18 +106,7 @@ def require_sound(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Refuse rows of ids, or of ids and counts, of which one is not sound.
-
-    Parameters
-    ----------
-    lists : sequence of ((rows + 1,) int64, (entries,) int64)
-        Offsets and ids, and the same of the counts if there are.
-    sizes : (rows,) int64
-        Bytes of each row as it is stored.
-    passed : int
-        Rows before these.
-    url, document_bytes
-        The shard, and the bound on a row.
+    """Refuse rows given by the offsets and numbers of their ids, and of their counts if any.
 
     Raises
     ------

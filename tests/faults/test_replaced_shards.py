@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faulty_disk import interposed
-from small_shards import jsonl, lda_c, parquet
+from small_shards import jsonl, lda_c, parquet, separated
 
 from streaming_moments import MomentStatistics
 from streaming_moments.basis import Basis
@@ -47,6 +47,7 @@ KINDS = {
     "a.txt": ["\n".join(texts(word)).encode() for word in ("sea", "tax")],
     "a.txt.gz": [gzip.compress("\n".join(texts(word)).encode(), 0) for word in ("sea", "tax")],
     "a.jsonl": [jsonl(texts(word)) for word in ("sea", "tax")],
+    "a.csv": [separated(texts(word)) for word in ("sea", "tax")],
     "folder/": ["\n".join(texts(word)).encode() for word in ("sea", "tax")],
     "a.parquet": [
         parquet(8, text=[f"{text} {i}" for i, text in enumerate(texts(word))])

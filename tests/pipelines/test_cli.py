@@ -1,6 +1,9 @@
 """The command line: what it prints, its exit codes, and that wrong input leaves nothing behind."""
 
+import csv
+import io
 import json
+import lzma
 import re
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import pytest
 
 from streaming_moments.pipelines import core_cli as commands
 from streaming_moments.pipelines.entry import main
+from streaming_moments.storage.store import MomentStore
 
 FIT = ("--topics", "3", "--alpha0", "0.5")
 
@@ -313,3 +317,33 @@ def test_status_tells_how_far_the_documents_have_moved_since_a_model(run, shards
     code, _, err = run("status", store, "--drift", "second")
     assert code == 2
     assert "second" in err
+
+
+def test_csv_and_xz_make_the_store_that_json_lines_make(run, tmp_path, planted):
+    def table(rows, delimiter):
+        stream = io.StringIO()
+        csv.writer(stream, delimiter=delimiter).writerows([("day", "body"), *rows])
+        return stream.getvalue().encode()
+
+    days = [("2026-11-20", planted[:200]), ("2026-11-21", planted[200:400])]
+    for kind in ("lines", "tables"):
+        for number, (day, texts) in enumerate(days):
+            lines = "".join(json.dumps({"day": day, "body": text}) + "\n" for text in texts)
+            rows = [(f"{day} 08:00", text) for text in texts]
+            written = {
+                ("lines", 0): ("a.jsonl", lines.encode()),
+                ("lines", 1): ("b.jsonl.xz", lzma.compress(lines.encode())),
+                ("tables", 0): ("a.csv", table(rows, ",")),
+                ("tables", 1): ("b.tsv.xz", lzma.compress(table(rows, "\t"), preset=9)),
+            }
+            name, content = written[kind, number]
+            (tmp_path / kind).mkdir(exist_ok=True)
+            (tmp_path / kind / name).write_bytes(content)
+        columns = ("--text-column", "body", "--date-column", "day")
+        store = tmp_path / f"{kind}.store"
+        assert run("create", store, tmp_path / kind, "--max-topics", "4", *columns)[0] == 0
+        assert run("update", store, tmp_path / kind)[0] == 0
+    one, two = (MomentStore.open(str(tmp_path / f"{kind}.store")) for kind in ("lines", "tables"))
+    assert one.load() == two.load()
+    dates = [[str(part.dates) for part in store.commit.segments] for store in (one, two)]
+    assert sorted(dates[0]) == sorted(dates[1]) == [day for day, _ in days]

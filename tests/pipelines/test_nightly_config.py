@@ -184,7 +184,7 @@ BEYOND = 10**400  # no float
         ],
         (with_section("create", max_topics=9, core=8), "create: .* max_topics is 9"),
         (with_section("create", counts_column="n"), "create: .* counts column 'n' needs an ids"),
-        (with_section("create", ids_column="n", format="text"), "create: .* needs Parquet"),
+        (with_section("create", ids_column="n", format="text"), "create: .* needs parquet"),
         (
             with_section("create", date_column="d", date_pattern="%Y%m%d"),
             "create: .* give one of the two",
