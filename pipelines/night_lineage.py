@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from streaming_moments.drift import Drift
 from streaming_moments.pipelines.cluster import Cluster
@@ -13,6 +13,7 @@ from streaming_moments.pipelines.journal import Journal
 from streaming_moments.pipelines.nightly_config import NightlyConfig
 from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.rebase import ShardsMissing, rebase
+from streaming_moments.storage.layout import COMMITS, commit_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
 
@@ -64,9 +65,10 @@ def rebased(
 
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
-    """Whether the lineage is younger than this."""
+    """Whether the lineage is younger than this, by the clock of the storage."""
     born = next(part for part in store.log() if part.operation in ("create", "rebase"))
-    return datetime.now(UTC) - datetime.fromisoformat(born.time) < age
+    written = {f"{COMMITS}/{file.path}": file.modified for file in store.folder.files(COMMITS)}
+    return store.folder.clock() - written[commit_file(born.version)] < age
 
 
 def grown(
