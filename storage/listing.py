@@ -11,7 +11,6 @@ from streaming_moments.storage.filesystems import (
     FileState,
     files_under,
     open_file_system,
-    require_bucket,
     shard_errors,
     state_from_info,
 )
@@ -116,7 +115,6 @@ def _expand(
         if not folders:
             if infos:
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
-            require_bucket(fs, path, name)
             raise _NothingMatches(name, "matches nothing; check the URL")
         return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
 

@@ -12,6 +12,7 @@ import fsspec
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.filesystems import require_bucket
 from streaming_moments.storage.urls import shard_name
 
 
@@ -36,7 +37,7 @@ def matches(
     FileNotFoundError
         There is nothing of a name that is no pattern.
     ShardError
-        The pattern is none.
+        The pattern is none, or there is no bucket of that name.
     """
     # A question mark begins the query of an http URL, and is no pattern there.
     http = get_protocol(url).lower() in ("http", "https")
@@ -55,6 +56,8 @@ def matches(
         raise ShardError(shard_name(url), f"is no pattern ({error}); write another") from error
     hidden = _hidden(path)
     found = {one: info for one, info in listed.items() if hidden or not _hidden(one)}
+    if not found:
+        require_bucket(fs, path, shard_name(url))
     if literal is None:
         return [fs.info(one) if info.get("islink") else info for one, info in found.items()]
     others = [one for one in found if one.rstrip("/") != path.rstrip("/")]

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.cluster import budget_of, connect
 from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_refit, plan_update
@@ -47,7 +48,7 @@ def test_the_bytes_of_the_statistics_are_those_of_their_arrays(basis, codocument
 @given(bases(), SIZES, st.integers(1, 16), st.integers(1, 16), st.sampled_from([0, 1 << 20]))
 def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_bytes):
     memory = Bytes().convert(budget, None, None)
-    size = StateSize(basis, row_blocks_for(basis), True)
+    size = StateSize(basis, row_blocks_for(CountsFoundation(basis, True)), True)
     limits = ReadLimits(8 << 20, row_group_bytes=row_group_bytes or None)
     k = min(basis.columns, 40)
     held = 0
