@@ -17,6 +17,7 @@ from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.documents import DEFAULT_LIMITS
 from streaming_moments.storage.filesystems import open_file_system, shard_errors
 from streaming_moments.storage.lines import read_lines
+from streaming_moments.storage.parquet import refuse_large_footer
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 _ROWS = 65_536
@@ -82,6 +83,7 @@ def _parquet_days(
 ) -> Iterator[date]:
     """Earliest and latest day of each batch of rows."""
     with fs.open(path, "rb") as stored:
+        refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, url)
         file = pq.ParquetFile(stored)
         if file.schema_arrow.names.count(column) != 1:
             raise ShardError(
