@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,6 +19,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.filesystems import one_line
 from streaming_moments.storage.formats import id_chunks, text_chunks
 from streaming_moments.storage.formats.base import (
+    DEFAULT_LIMITS,
     START,
     Columns,
     Format,
@@ -35,6 +37,10 @@ _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
+_TAIL_BYTES = 8  # the length of the footer, and the magic number
+# A footer takes 16 times its bytes once it is read, measured, and a row group up to 3 times.
+_FOOTER_FACTOR = 6
+_LEAST_FOOTER = 4 << 20
 _DATE_ROWS = 65_536
 
 
@@ -58,6 +64,7 @@ class Parquet(Format):
 
     def days(self, source: Source, column: str) -> Iterator[date]:
         with source.fs.open(source.path, "rb") as stored:
+            _refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, source.url)
             file = pq.ParquetFile(stored)
             names = file.schema_arrow.names
             place_of_column(names, column, "--date-column", source.url)
@@ -120,10 +127,11 @@ def read_columns(
     ------
     ShardError
         The file is not Parquet, a column is missing or of another type (names those there are), or
-        decoding a row group takes more than `row_group_bytes` at once.
+        decoding a row group, or the footer, takes more than `row_group_bytes` at once.
     """
     url = source.url
     with source.fs.open(source.path, "rb") as stored:
+        _refuse_large_footer(stored, row_group_bytes, url)
         try:
             file = pq.ParquetFile(stored, buffer_size=_BLOCK_BYTES)
         except pa.ArrowInvalid as error:
@@ -147,6 +155,23 @@ def read_columns(
                 if before < batch.num_rows:
                     yield passed + before, batch[before:]
                 passed += batch.num_rows
+
+
+def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
+    """Refuse a file whose description of its row groups and columns takes more than a row group.
+
+    Raises
+    ------
+    ShardError
+        Says how much it takes; a file without a footer is left to the reader of Parquet.
+    """
+    end = stored.seek(0, os.SEEK_END)
+    stored.seek(max(0, end - _TAIL_BYTES))
+    stored_bytes = int.from_bytes(stored.read(_TAIL_BYTES)[:4], "little")
+    stored.seek(0)
+    if stored_bytes < end:
+        nbytes, fewer = _FOOTER_FACTOR * stored_bytes, "fewer columns, or larger row groups"
+        _refuse_large(nbytes, "the footer takes", max(limit, _LEAST_FOOTER), url, fewer)
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
@@ -264,12 +289,14 @@ def _fitting_texts(
     return min(fitting, limit // max(1, repeated))
 
 
-def _refuse_large(nbytes: int, takes: str, limit: int, url: str) -> None:
+def _refuse_large(
+    nbytes: int, takes: str, limit: int, url: str, fewer: str = "smaller row groups"
+) -> None:
     if nbytes > limit:
         raise ShardError(
             url,
             f"{takes} {nbytes} bytes, which are decoded at once, above {limit}; write the file "
-            "again with smaller row groups, or raise --max-row-group-bytes",
+            f"again with {fewer}, or raise --max-row-group-bytes",
         )
 
 

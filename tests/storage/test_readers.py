@@ -177,6 +177,16 @@ def test_what_was_read_before_a_cut_is_not_decoded_again(tmp_path: Path) -> None
     assert rows(last.batch) == rows(whole[-1].batch)
 
 
+def test_a_footer_that_takes_more_than_a_row_group_is_refused(tmp_path: Path) -> None:
+    columns = {f"c{number}": [1] for number in range(6000)}
+    shard = put_local(tmp_path, "a.parquet", parquet(text=["law"], **columns))
+    words, limits = vocabulary_for(POLICY), ReadLimits(row_group_bytes=4 << 20)
+    with pytest.raises(ShardError, match=r"the footer takes \d+ bytes, .* with fewer columns, or"):
+        list(read_shard(shard, ShardFormat(), words, POLICY, limits))
+    [read] = read_shard(shard, ShardFormat(), words, POLICY)
+    assert read.batch.documents == 1
+
+
 def test_an_id_that_a_document_repeats_is_added_up(tmp_path: Path) -> None:
     shard = put_local(tmp_path, "a.parquet", parquet(ids=[[7, 3, 7, 8], [7]]))
     form = ShardFormat(ids_column="ids")
