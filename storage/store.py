@@ -9,7 +9,7 @@ from typing import Any
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.foundation import Foundation, Statistics
 from streaming_moments.storage.blocks import block_of
 from streaming_moments.storage.changes import Recount, recounted
@@ -304,7 +304,12 @@ class MomentStore(Snapshot):
         def whole(head: Commit) -> Commit:
             # after the head is known, so that a collection is seen here or takes the next version
             require_fresh(self.folder, written)
-            return change(head)
+            try:
+                return change(head)
+            except StoreError:
+                # of files that went meanwhile the change says less
+                require_fresh(self.folder, written)
+                raise
 
         return self._with(self._log.extend(self.commit, fenced(whole, self.fence)))
 

@@ -1,6 +1,7 @@
 """Garbage: what is collected, and that no writer commits what may be."""
 
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,9 @@ from small_store import (
 )
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage import forgetting
 from streaming_moments.storage.blocks import block_of
+from streaming_moments.storage.changes import Recount, recounted
 from streaming_moments.storage.commits import CommitLog
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.garbage import GRACE, collect, find_garbage
@@ -155,6 +158,20 @@ def test_a_writer_asleep_between_its_last_look_and_its_commit_is_refused(tmp_pat
     assert opened.verify() == []
     assert [commit.operation for commit in opened.log()] == ["gc", "append", "create"]
     assert opened.load() == store.load()
+
+
+def test_files_that_go_while_the_change_is_judged_are_said_to_be_gone(tmp_path, monkeypatch):
+    store = append(create(tmp_path / "store"), {"a": 1})
+    taken = segment(store, {"a": 1})
+
+    def judged_too_late(*arguments):
+        shutil.rmtree(Path(store.url) / taken.written.folder)
+        return recounted(*arguments)
+
+    monkeypatch.setattr(forgetting, "recounted", judged_too_late)
+    with pytest.raises(StoreError, match="is gone, so it cannot be committed; run it again"):
+        forgetting.commit_recount(store, Recount("forget", "", removed=(taken,)))
+    assert MomentStore.open(store.url).verify() == []
 
 
 def test_only_what_was_sealed_needs_a_commit_to_be_deleted(tmp_path):
