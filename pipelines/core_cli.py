@@ -139,19 +139,9 @@ def create(
             "token ids have no order and no spelling: leave out --passage-words, --language and "
             "--stop-word"
         )
-    with running(session) as (cluster, progress):
+    with running(session, storage_options, limits) as run:
         made = create_store(
-            store,
-            listed,
-            form,
-            policy,
-            PilotOptions(**pilot),
-            cluster,
-            codocuments,
-            limits,
-            storage_options,
-            progress,
-            dates,
+            store, listed, form, policy, PilotOptions(**pilot), run, codocuments, dates
         )
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
@@ -203,19 +193,16 @@ def update(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
-    with running(session) as (cluster, progress):
+    with running(session, storage_options, limits) as run:
         result = update_store(
             opened,
             listed,
-            cluster,
+            run,
             skip_bad_shards,
-            limits,
-            storage_options,
-            progress,
             old=copies if replace else None,
             unique=unique,
         )
-        final = compact_when_many(result.store, compact_after, cluster, progress)
+        final = compact_when_many(result.store, compact_after, run)
     if json_output:
         print_json(update_as_json(result, final))
     else:
@@ -270,9 +257,9 @@ def refit(
     chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
     source = windowed(opened, window)
-    with running(session) as (cluster, progress):
-        model = refit_store(source, n_topics, alpha0, cluster, method, seed, progress)
-        scores = coherence_of(source, model, cluster, progress)
+    with running(session) as run:
+        model = refit_store(source, n_topics, alpha0, run, method, seed)
+        scores = coherence_of(source, model, run)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
     kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
@@ -327,8 +314,8 @@ def status(
     opened = MomentStore.open(store, version, storage_options)
     shown = status_of(opened)
     if model is not None:
-        with running(session) as (cluster, progress):
-            shown = replace(shown, drift=drift_since(opened, model, cluster, progress))
+        with running(session) as run:
+            shown = replace(shown, drift=drift_since(opened, model, run))
     if json_output:
         print_json(as_json(shown))
     else:
@@ -370,19 +357,8 @@ def transform(
     model = opened.load_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    with running(session) as (cluster, progress):
-        result = transform_shards(
-            opened,
-            model,
-            listed,
-            output,
-            cluster,
-            method,
-            seed,
-            limits,
-            storage_options,
-            progress,
-        )
+    with running(session, storage_options, limits) as run:
+        result = transform_shards(opened, model, listed, output, run, method, seed)
     if json_output:
         print_json({"documents": result.documents, "files": list(result.files)})
     else:

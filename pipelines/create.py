@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from streaming_moments.basis import DEFAULT_CORE, Basis
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import LIMITS, plan_reading
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.memory import plan_reading
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.creation import require_absent
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
@@ -89,11 +86,8 @@ def create(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
+    run: Run,
     codocuments: bool = True,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
     dates: DateSource = DateSource(),
 ) -> MomentStore:
     """Make an empty store whose vocabulary and basis fit the shards.
@@ -108,16 +102,10 @@ def create(
         How they are read, kept in the store; None for shards of token ids.
     options : PilotOptions
         Sizes and bounds.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     codocuments : bool
         Whether to gather the counts from which coherence follows.
-    limits : ReadLimits, optional
-        Bounds on documents and batches.
-    storage_options : mapping, optional
-        Options of the fsspec file systems; never stored.
-    progress : StepProgress, optional
-        Told of each shard sampled.
     dates : DateSource
         Where the days of documents are, kept in the store.
 
@@ -132,8 +120,8 @@ def create(
     BoundExceeded
         The memory budget cannot hold a read task.
     """
-    require_absent(Folder.at(url, storage_options))
-    pilot = draw_pilot(shards, form, policy, options, cluster, limits, storage_options, progress)
+    require_absent(Folder.at(url, run.storage_options))
+    pilot = draw_pilot(shards, form, policy, options, run)
     return MomentStore.create(
         url,
         pilot.vocabulary,
@@ -142,7 +130,7 @@ def create(
         form,
         codocuments=codocuments,
         message=f"create from {pilot.origin}",
-        storage_options=storage_options,
+        storage_options=run.storage_options,
         dates=dates,
         pilot=asdict(options),
     )
@@ -153,10 +141,7 @@ def draw_pilot(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
+    run: Run,
 ) -> Pilot:
     """Sample shards on the cluster, and choose vocabulary and basis; arguments as `create`.
 
@@ -169,9 +154,7 @@ def draw_pilot(
     BoundExceeded
         The memory budget cannot hold a read task.
     """
-    samples = sample_pilot(
-        shards, form, policy, options, cluster, limits, storage_options, progress
-    )
+    samples = sample_pilot(shards, form, policy, options, run)
     return replace(choose(samples, policy, options), shards=len(samples))
 
 
@@ -180,10 +163,7 @@ def sample_pilot(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
+    run: Run,
 ) -> list[TermSample]:
     """Passages of at most `PILOT_SHARDS` shards, drawn on the cluster; arguments as `create`.
 
@@ -194,18 +174,14 @@ def sample_pilot(
     ShardError, BoundExceeded
         As `draw_pilot`.
     """
-    limits = limits or LIMITS
-    plan = plan_reading(cluster.threads, cluster.memory, limits)
-    limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     quotas = _quotas(shards, options)
     calls = [
-        (shard, form, policy, quota, options.seed + place, limits, storage_options)
+        (shard, form, policy, quota, options.seed + place, limits, run.storage_options)
         for place, (shard, quota) in enumerate(quotas)
     ]
-    in_flight = cluster.workers * plan.in_flight
-    return run_bounded(
-        cluster, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
-    )
+    return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
 
 
 def choose(

@@ -48,10 +48,8 @@ def nightly(config: str, json_output: bool) -> int:
         if json_output:
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
 
-    place = wanted.cluster
-    session = Session(**asdict(place))
-    with running(session) as (cluster, progress):
-        report = run_nightly(wanted, cluster, tell, progress)
+    with running(Session(**asdict(wanted.cluster))) as run:
+        report = run_nightly(wanted, run.cluster, tell, run.progress)
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
@@ -95,16 +93,8 @@ def rebase(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     given = {name: value for name, value in pilot.items() if value is not None}
     options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
-    with running(session) as (cluster, progress):
-        result = rebase_store(
-            opened,
-            cluster,
-            options,
-            allow_missing,
-            limits,
-            storage_options,
-            progress,
-        )
+    with running(session, storage_options, limits) as run:
+        result = rebase_store(opened, run, options, allow_missing)
     if json_output:
         print_json(
             {

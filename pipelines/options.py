@@ -18,7 +18,8 @@ from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.methods import METHODS
-from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
+from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, connect
+from streaming_moments.pipelines.memory import LIMITS
 from streaming_moments.pipelines.option_types import (
     NUMBER,
     SEED,
@@ -27,7 +28,8 @@ from streaming_moments.pipelines.option_types import (
     Duration,
     HalfLife,
 )
-from streaming_moments.pipelines.progress import StepProgress, step_progress
+from streaming_moments.pipelines.progress import step_progress
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
 from streaming_moments.storage.dates import DateSource
@@ -299,8 +301,12 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
-    """A cluster, and the progress shown while it works."""
+def running(
+    session: Session,
+    storage_options: Mapping[str, object] | None = None,
+    limits: ReadLimits = LIMITS,
+) -> Iterator[Run]:
+    """What a job runs in: a cluster, and the progress shown while it works."""
     require_report(session.performance_report)
     timeout = session.worker_timeout.total_seconds()
     place = (session.scheduler, session.workers, session.memory)
@@ -309,7 +315,7 @@ def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
-            yield cluster, progress
+            yield Run(cluster, progress, limits, storage_options)
 
 
 def console() -> Console:

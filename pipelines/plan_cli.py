@@ -185,7 +185,7 @@ def plan_of(
         The budget given does not hold the work.
     """
     budget = memory or comfortable_budget(job, costs.threads)
-    update = plan_update(job.size, costs.threads, budget)
+    update = plan_update(job.layout, costs.threads, budget)
     return Plan(
         job,
         costs,
@@ -199,19 +199,19 @@ def plan_of(
 
 def plan_as_json(made: Plan) -> dict[str, Any]:
     """The plan as one JSON object; sizes in bytes, times in seconds."""
-    reading, size = made.costs.reading, made.job.size
+    reading, job = made.costs.reading, made.job
     return {
         "corpus": asdict(made.job.corpus),
         "sampled_bytes": reading.sampled_bytes,
         "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
         "documents": reading.passages * made.job.corpus.nbytes,
         "tokens": reading.tokens * made.job.corpus.nbytes,
-        "words": size.basis.n_words,
-        "core": size.basis.core,
-        "basis_columns": size.basis.columns,
-        "row_blocks": size.row_blocks,
+        "words": job.basis.n_words,
+        "core": job.basis.core,
+        "basis_columns": job.basis.columns,
+        "row_blocks": job.row_blocks,
         "segments": made.segments,
-        "state_bytes": size.nbytes,
+        "state_bytes": job.layout.state_bytes,
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
         "threads": made.costs.threads,
@@ -222,7 +222,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
 
 def print_plan(console: Console, made: Plan) -> None:
     """Names and values, then a line for each number of workers."""
-    corpus, size, memory = made.job.corpus, made.job.size, made.memory
+    job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
     rows = [
         ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
@@ -238,8 +238,8 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "statistics",
-            f"{mebibytes(size.nbytes)}: {size.basis.n_words:,} words, core {size.basis.core:,}, "
-            f"{size.basis.columns} columns, {size.row_blocks} row blocks",
+            f"{mebibytes(job.layout.state_bytes)}: {job.basis.n_words:,} words, core "
+            f"{job.basis.core:,}, {job.basis.columns} columns, {job.row_blocks} row blocks",
         ),
         (
             "store on disk",
