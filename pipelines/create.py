@@ -10,10 +10,12 @@ import numpy as np
 from streaming_moments.basis import DEFAULT_CORE, Basis
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.memory import plan_reading
+from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, option
 from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.creation import require_absent
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.folders import Folder
+from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
@@ -25,34 +27,57 @@ PILOT_SHARDS = 64
 
 
 @dataclass(frozen=True)
+class CountingOptions:
+    """What a document is, and what is counted of it."""
+
+    format: str | None = option("Format [by suffix].", None, ShardFormat, choices=tuple(FORMATS))
+    text_column: str = option("Column or JSON field.", "text")
+    ids_column: str | None = option("Column of token id lists, instead of text.", None)
+    counts_column: str | None = option("Column of the counts of the token ids.", None)
+    languages: tuple[str, ...] = option(
+        "Stop words of; repeatable.", (), TokenPolicy.for_languages, flag="--language"
+    )
+    stop_words: tuple[str, ...] = option("One more stop word; repeatable.", (), flag="--stop-word")
+    min_length: Count = option("Shortest term, in characters.", 2)
+    passage_words: Count | None = option("Cut documents into passages of so many words.", None)
+    date_column: str | None = option("Column or JSON field of dates.", None, metavar="NAME")
+    date_pattern: str | None = option(
+        'Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
+        None,
+        lambda pattern: DateSource(pattern=pattern),
+        metavar="PATTERN",
+    )
+    codocuments: bool = option("Keep counts for coherence.", True)
+
+    @property
+    def form(self) -> ShardFormat:
+        """How documents lie in shards."""
+        return ShardFormat(self.format, self.text_column, self.ids_column, self.counts_column)
+
+    @property
+    def policy(self) -> TokenPolicy:
+        """What makes a text into tokens."""
+        return TokenPolicy.for_languages(
+            self.languages, self.min_length, self.passage_words, self.stop_words
+        )
+
+    @property
+    def dates(self) -> DateSource:
+        """Where the days of documents are."""
+        return DateSource(self.date_column, self.date_pattern)
+
+
+@dataclass(frozen=True)
 class PilotOptions:
-    """How vocabulary and basis are made.
+    """How vocabulary and basis are made: at most so many terms, of so many passages of a pilot."""
 
-    Parameters
-    ----------
-    vocabulary_size : int
-        At most so many terms.
-    core : int
-        Core words, at most; a smaller vocabulary is all core.
-    max_topics : int
-        Up to so many topics the sketch serves well.
-    min_documents : int
-        A term must occur in so many passages of the pilot.
-    max_document_fraction : float
-        A term may occur in at most this share of them.
-    pilot_documents : int
-        Passages to sample.
-    seed : int
-        Of the sample and of the basis.
-    """
-
-    vocabulary_size: int = 10_000
-    core: int = DEFAULT_CORE
-    max_topics: int = 32
-    min_documents: int = 5
-    max_document_fraction: float = 0.5
-    pilot_documents: int = 20_000
-    seed: int = 0
+    vocabulary_size: Count = option("Terms at most.", 10_000)
+    core: Count = option("Core words at most.", DEFAULT_CORE)
+    max_topics: Count = option("Topics the sketch serves.", 32)
+    min_documents: Number = option("A term's passages, least.", 5)
+    max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
+    pilot_documents: Count = option("Passages to sample.", 20_000)
+    seed: Seed = option("Of the sample and the basis.", 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -14,7 +14,7 @@ from streaming_moments.pipelines.create import PilotOptions
 from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.nightly import nightly as run_nightly
 from streaming_moments.pipelines.nightly_config import read_config
-from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Share
+from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -62,17 +62,7 @@ def nightly(config: str, json_output: bool) -> int:
 @click.command()
 @store_argument
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
-@click.option("--vocabulary-size", type=COUNT, help="Terms at most [as before].")
-@click.option("--core", type=COUNT, help="Core words at most [as before].")
-@click.option("--max-topics", type=COUNT, help="Topics the sketch serves [as before].")
-@click.option("--min-documents", type=NUMBER, help="A term's passages, least [as before].")
-@click.option(
-    "--max-document-fraction",
-    type=Share(min_open=True),
-    help="A term's share of them, most [as before].",
-)
-@click.option("--pilot-documents", type=COUNT, help="Passages to sample [as before].")
-@click.option("--seed", type=SEED, help="Of the sample and the basis [as before].")
+@declared_options(PilotOptions, "changes", changes=True)
 @limit_options
 @cluster_options
 @storage_option
@@ -84,15 +74,14 @@ def rebase(
     storage_options: dict[str, Any] | None,
     session: Session,
     json_output: bool,
-    **pilot: Any,
+    changes: dict[str, Any],
 ) -> None:
     """Give STORE new words and a new basis, and count the shards it holds once more.
 
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
-    given = {name: value for name, value in pilot.items() if value is not None}
-    options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
+    options = replace(pilot_of(opened), **changes)
     with running(session, storage_options, limits) as run:
         result = rebase_store(opened, run, options, allow_missing)
     if json_output:

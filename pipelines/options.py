@@ -32,7 +32,6 @@ from streaming_moments.pipelines.progress import step_progress
 from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
-from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.urls import require_no_secret, require_no_user
 from streaming_moments.storage.windows import Window
@@ -220,22 +219,6 @@ def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Words shown of each topic.",
     )(command)
-
-
-def date_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where dates are, given to the command as `dates`."""
-
-    @click.option("--date-column", metavar="NAME", help="Column or JSON field of dates.")
-    @click.option(
-        "--date-pattern",
-        metavar="PATTERN",
-        help='Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
-    )
-    @functools.wraps(command)
-    def dated(date_column: str | None, date_pattern: str | None, **given: Any) -> Any:
-        return command(dates=DateSource(date_column, date_pattern), **given)
-
-    return dated
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
