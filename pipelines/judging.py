@@ -10,9 +10,9 @@ import numpy as np
 from streaming_moments.drift import Drift
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.candidates import Candidate
-from streaming_moments.pipelines.night_report import Gate
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
 from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.report_data import Gate
 from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
 from streaming_moments.storage.windows import StatisticsSource

@@ -22,8 +22,6 @@ from streaming_moments.pipelines.night_history import NightHistory, read_history
 from streaming_moments.pipelines.night_lineage import grown, rebased
 from streaming_moments.pipelines.night_report import (
     NightReport,
-    StepReport,
-    distances_of,
     topics_of,
 )
 from streaming_moments.pipelines.nightly_config import (
@@ -32,6 +30,7 @@ from streaming_moments.pipelines.nightly_config import (
     RefitSection,
 )
 from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.report_data import StepReport
 from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
@@ -181,7 +180,6 @@ def _night(
             model=name,
             published=store.commit.tags.get(config.tag),
             topics=topics_of(model, store.vocabulary),
-            distances=distances_of(model),
             matching=matching,
             spectrum=tuple(model.spectrum.tolist()),
             exact_spectrum=tuple(model.exact_spectrum.tolist()),

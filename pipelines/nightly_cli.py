@@ -11,7 +11,6 @@ import click
 import structlog
 
 from streaming_moments.pipelines.create import PilotOptions
-from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.nightly import nightly as run_nightly
 from streaming_moments.pipelines.nightly_config import read_config
 from streaming_moments.pipelines.option_types import declared_options
@@ -27,6 +26,7 @@ from streaming_moments.pipelines.options import (
 )
 from streaming_moments.pipelines.rebase import pilot_of
 from streaming_moments.pipelines.rebase import rebase as rebase_store
+from streaming_moments.pipelines.report_data import StepReport
 from streaming_moments.pipelines.terminal import say, shown, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store import MomentStore
