@@ -28,7 +28,7 @@ PILOT_SHARDS = 64
 
 @dataclass(frozen=True)
 class CountingOptions:
-    """What a document is, and what is counted of it."""
+    """What a document is, and what is counted of it; each field says what it is in its help."""
 
     format: str | None = option("Format [by suffix].", None, ShardFormat, choices=tuple(FORMATS))
     text_column: str = option("Column or JSON field.", "text")
@@ -69,7 +69,7 @@ class CountingOptions:
 
 @dataclass(frozen=True)
 class PilotOptions:
-    """How vocabulary and basis are made: at most so many terms, of so many passages of a pilot."""
+    """How vocabulary and basis are made from a pilot; each field says what it is in its help."""
 
     vocabulary_size: Count = option("Terms at most.", 10_000)
     core: Count = option("Core words at most.", DEFAULT_CORE)

@@ -144,7 +144,7 @@ def declared_options(
         def told(**given: Any) -> Any:
             values = {one.name: given.pop(one.name) for one in declared}
             if changes:
-                values = {key: value for key, value in values.items() if value is not None}
+                values = {key: value for key, value in values.items() if value not in (None, ())}
             return command(**{name: values if changes else kind(**values)}, **given)
 
         options = [_option(one, hints[one.name], changes) for one in declared]
