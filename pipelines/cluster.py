@@ -98,8 +98,6 @@ class Cluster:
         Threads of a worker, those of the largest.
     memory : int
         Budget of a worker process, in bytes.
-    embedded : bool
-        Whether the worker lives in this process, whose memory:// it then shares.
     worker_timeout : float
         Seconds without any worker after which a job gives up.
     address : str
@@ -110,7 +108,6 @@ class Cluster:
     workers: int
     threads: int
     memory: int
-    embedded: bool
     worker_timeout: float = WORKER_TIMEOUT
     address: str = ""
 
@@ -165,7 +162,7 @@ def connect(
         with _joined(scheduler) as client:
             _wait_for_worker(client, scheduler, worker_timeout, on_wait)
             _require_same_version(client, scheduler)
-            yield _described(client, memory, worker_timeout, embedded=False)
+            yield _described(client, memory, worker_timeout)
         return
     cores = CPU_COUNT
     # a failing task is reported by us in one line; the worker's own account would repeat it
@@ -179,11 +176,11 @@ def connect(
         local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
         if workers:
             with closed_in_time(local), Client(local) as client:
-                yield _described(client, memory, worker_timeout, False, machine_workers=workers)
+                yield _described(client, memory, worker_timeout, machine_workers=workers)
             return
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
-            yield _described(client, memory, worker_timeout, embedded=True, machine_workers=1)
+            yield _described(client, memory, worker_timeout, machine_workers=1)
 
 
 def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
@@ -297,7 +294,6 @@ def _described(
     client: Client,
     memory: int | None,
     worker_timeout: float,
-    embedded: bool,
     machine_workers: int = 0,
 ) -> Cluster:
     identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
@@ -312,4 +308,4 @@ def _described(
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]
-    return Cluster(client, len(info), threads, budget, embedded, worker_timeout, address)
+    return Cluster(client, len(info), threads, budget, worker_timeout, address)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.memory import blocks_in_flight
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.compaction import (
     commit_compaction,
     compaction_groups,
@@ -25,12 +23,7 @@ COMPACT_AFTER = 16
 _COPIES = 3
 
 
-def compact(
-    store: MomentStore,
-    cluster: Cluster,
-    progress: StepProgress | None = None,
-    by: Bucket = "day",
-) -> MomentStore:
+def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     """Replace the segments of the latest version by their sums.
 
     Segments of different days stay apart, so that a refit can choose among them, and so do those
@@ -41,10 +34,8 @@ def compact(
     ----------
     store : MomentStore
         Its latest version is extended.
-    cluster : Cluster
-        Where to run.
-    progress : StepProgress, optional
-        Told of each row block.
+    run : Run
+        Where to run, and what its steps are told.
     by : {"day", "month", "year", "all"}
         How far apart days may be that are added up.
 
@@ -63,28 +54,19 @@ def compact(
     """
     store = store.latest()
     for sources in compaction_groups(store.commit.segments, store.ledger(), by):
-        store = _replaced_by_sum(store, sources, cluster, progress or Silent())
+        store = _replaced_by_sum(store, sources, run)
     return store
 
 
-def compact_when_many(
-    store: MomentStore,
-    after: int,
-    cluster: Cluster,
-    progress: StepProgress | None = None,
-    by: Bucket = "day",
-) -> MomentStore:
+def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "day") -> MomentStore:
     """Compact a store of at least so many segments; 0 never does. Errors as of `compact`."""
     if 0 < after <= len(store.commit.segments):
-        return compact(store, cluster, progress, by)
+        return compact(store, run, by)
     return store
 
 
 def _replaced_by_sum(
-    store: MomentStore,
-    sources: Sequence[SegmentReference],
-    cluster: Cluster,
-    progress: StepProgress,
+    store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
     # as this version names them: another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
@@ -93,15 +75,8 @@ def _replaced_by_sum(
     if not len(store.ledger().of_segments(sources)):
         return commit_compaction(store, sources, None, message)
     writer = store_of_era(store, sources[0].words).new_segment()
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
-    written = run_bounded(
-        cluster,
-        write_sum,
-        [(writer, sources, index) for index in range(store.row_blocks)],
-        cluster.workers * each,
-        progress,
-        "compacting row blocks",
-    )
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    calls = [(writer, sources, index) for index in range(store.row_blocks)]
+    written = run.calls("compacting row blocks", write_sum, calls, each)
     segment = seal_sum(store, writer, list(chain.from_iterable(written)), sources)
     return commit_compaction(store, sources, segment, message)

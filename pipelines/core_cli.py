@@ -10,17 +10,16 @@ import click
 from streaming_moments.errors import ShardError
 from streaming_moments.moments import require_topics
 from streaming_moments.pipelines.compact import COMPACT_AFTER, compact_when_many
-from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.create import create as create_store
 from streaming_moments.pipelines.drift import drift_since
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Alpha, Share, StoreName
+from streaming_moments.pipelines.option_types import SEED, Alpha, StoreName, declared_options
 from streaming_moments.pipelines.options import (
     Session,
     Url,
     cluster_options,
     console,
-    date_options,
     json_option,
     limit_options,
     method_options,
@@ -46,84 +45,35 @@ from streaming_moments.pipelines.status import print_status, status_of
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.pipelines.transform import transform as transform_shards
 from streaming_moments.pipelines.update import update as update_store
-from streaming_moments.storage.dates import DateSource
-from streaming_moments.storage.formats import FORMATS, ReadLimits
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.lineages import store_for
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.model_changes import require_free
 from streaming_moments.storage.models import model_called
-from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.windows import Window, windowed
 
 
 @click.command()
 @store_argument
 @shards_argument
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
-@click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
-@click.option("--ids-column", help="Column of token id lists, instead of text.")
-@click.option("--counts-column", help="Column of the counts of the token ids.")
-@click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
-@click.option("--stop-word", "stop_words", multiple=True, help="One more stop word; repeatable.")
-@click.option(
-    "--min-length", type=COUNT, default=2, show_default=True, help="Shortest term, in characters."
-)
-@click.option("--passage-words", type=COUNT, help="Cut documents into passages of so many words.")
-@click.option(
-    "--vocabulary-size", type=COUNT, default=10_000, show_default=True, help="Terms at most."
-)
-@click.option("--core", type=COUNT, default=4096, show_default=True, help="Core words at most.")
-@click.option(
-    "--max-topics", type=COUNT, default=32, show_default=True, help="Topics the sketch serves."
-)
-@click.option(
-    "--min-documents", type=NUMBER, default=5, show_default=True, help="A term's passages, least."
-)
-@click.option(
-    "--max-document-fraction",
-    type=Share(min_open=True),
-    default=0.5,
-    show_default=True,
-    help="A term's share of them, most.",
-)
-@click.option(
-    "--pilot-documents", type=COUNT, default=20_000, show_default=True, help="Passages to sample."
-)
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    show_default=True,
-    help="Of the sample and the basis.",
-)
-@click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
-@date_options
+@declared_options(CountingOptions, "counting")
+@declared_options(PilotOptions, "pilot")
 @limit_options
 @cluster_options
 @storage_option
 def create(
     store: str,
     shards: tuple[str, ...],
-    kind: str | None,
-    text_column: str,
-    ids_column: str | None,
-    counts_column: str | None,
-    languages: tuple[str, ...],
-    stop_words: tuple[str, ...],
-    min_length: int,
-    passage_words: int | None,
-    codocuments: bool,
-    dates: DateSource,
+    counting: CountingOptions,
+    pilot: PilotOptions,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
-    **pilot: Any,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
-    form = ShardFormat(kind, text_column, ids_column, counts_column)
-    listed = list_shards(shards, storage_options, kind, tell=tell)
+    form, dates = counting.form, counting.dates
+    listed = list_shards(shards, storage_options, counting.format, tell=tell)
     holds = form.holds(listed[0].url)
     for shard in listed:
         if (other := form.holds(shard.url)) != holds:
@@ -133,26 +83,14 @@ def create(
             )
     policy = None
     if holds == "texts":
-        policy = TokenPolicy.for_languages(languages, min_length, passage_words, stop_words)
-    elif passage_words or languages or stop_words:
+        policy = counting.policy
+    elif counting.passage_words or counting.languages or counting.stop_words:
         raise click.UsageError(
             "token ids have no order and no spelling: leave out --passage-words, --language and "
             "--stop-word"
         )
-    with running(session) as (cluster, progress):
-        made = create_store(
-            store,
-            listed,
-            form,
-            policy,
-            PilotOptions(**pilot),
-            cluster,
-            codocuments,
-            limits,
-            storage_options,
-            progress,
-            dates,
-        )
+    with running(session, storage_options, limits) as run:
+        made = create_store(store, listed, form, policy, pilot, run, counting.codocuments, dates)
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
@@ -203,19 +141,16 @@ def update(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
-    with running(session) as (cluster, progress):
+    with running(session, storage_options, limits) as run:
         result = update_store(
             opened,
             listed,
-            cluster,
+            run,
             skip_bad_shards,
-            limits,
-            storage_options,
-            progress,
             old=copies if replace else None,
             unique=unique,
         )
-        final = compact_when_many(result.store, compact_after, cluster, progress)
+        final = compact_when_many(result.store, compact_after, run)
     if json_output:
         print_json(update_as_json(result, final))
     else:
@@ -270,9 +205,9 @@ def refit(
     chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
     source = windowed(opened, window)
-    with running(session) as (cluster, progress):
-        model = refit_store(source, n_topics, alpha0, cluster, method, seed, progress)
-        scores = coherence_of(source, model, cluster, progress)
+    with running(session) as run:
+        model = refit_store(source, n_topics, alpha0, run, method, seed)
+        scores = coherence_of(source, model, run)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
     kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
@@ -327,8 +262,8 @@ def status(
     opened = MomentStore.open(store, version, storage_options)
     shown = status_of(opened)
     if model is not None:
-        with running(session) as (cluster, progress):
-            shown = replace(shown, drift=drift_since(opened, model, cluster, progress))
+        with running(session) as run:
+            shown = replace(shown, drift=drift_since(opened, model, run))
     if json_output:
         print_json(as_json(shown))
     else:
@@ -370,19 +305,8 @@ def transform(
     model = opened.load_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    with running(session) as (cluster, progress):
-        result = transform_shards(
-            opened,
-            model,
-            listed,
-            output,
-            cluster,
-            method,
-            seed,
-            limits,
-            storage_options,
-            progress,
-        )
+    with running(session, storage_options, limits) as run:
+        result = transform_shards(opened, model, listed, output, run, method, seed)
     if json_output:
         print_json({"documents": result.documents, "files": list(result.files)})
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from streaming_moments.basis import Basis
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.evidence import evidence_bytes
 from streaming_moments.fit_rows import number_of_strips
@@ -12,12 +14,12 @@ from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import PILOT_SHARDS
 from streaming_moments.pipelines.memory import (
     MEBIBYTE,
-    StateSize,
     UpdatePlan,
     plan_reading,
     plan_refit,
     plan_update,
 )
+from streaming_moments.storage.layout import SegmentLayout
 
 # What a worker of a cluster may receive from the others in a second: half of 10 Gbit/s.
 NETWORK_BYTES = 600 * MEBIBYTE
@@ -141,8 +143,10 @@ class Job:
     ----------
     corpus : CorpusSize
         The shards.
-    size : StateSize
+    foundation : CountsFoundation
         Of the store.
+    row_blocks : int
+        Blocks its rows are divided in.
     n_topics : int
         k of the refit.
     pilot_documents : int
@@ -150,9 +154,20 @@ class Job:
     """
 
     corpus: CorpusSize
-    size: StateSize
+    foundation: CountsFoundation
+    row_blocks: int
     n_topics: int
     pilot_documents: int
+
+    @property
+    def basis(self) -> Basis:
+        """Q, with n."""
+        return self.foundation.basis
+
+    @property
+    def layout(self) -> SegmentLayout:
+        """How the statistics are cut."""
+        return SegmentLayout(self.foundation, self.row_blocks)
 
 
 @dataclass(frozen=True)
@@ -212,8 +227,8 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
     return MemoryNeed(
         budget,
         plan_reading(threads, budget).peak_bytes,
-        plan_update(job.size, threads, budget).peak_bytes,
-        plan_refit(job.size, job.n_topics, workers, threads, budget).peak_bytes,
+        plan_update(job.layout, threads, budget).peak_bytes,
+        plan_refit(job.layout, job.basis, job.n_topics, workers, threads, budget).peak_bytes,
     )
 
 
@@ -228,16 +243,16 @@ def comfortable_budget(job: Job, threads: int) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from streaming_moments.basis import Basis
-    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
-    >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), size, 5, 20_000)
+    >>> words = CountsFoundation(Basis(np.eye(1000, 9, dtype=np.int8), 1000), codocuments=True)
+    >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), words, row_blocks=8, n_topics=5,
+    ...           pilot_documents=20_000)
     >>> comfortable_budget(job, threads=2) // MEBIBYTE
     1536
     """
     for budget in _BUDGETS:
         try:
             memory_need(job, 1, threads, budget)
-            counts = plan_update(job.size, threads, budget).counts_bytes
+            counts = plan_update(job.layout, threads, budget).counts_bytes
         except BoundExceeded:
             continue
         if counts >= _COMFORTABLE_COUNTS:
@@ -279,10 +294,9 @@ def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
     BoundExceeded
         The budget does not hold the update.
     """
-    size = job.size
-    segments = update_groups(job, costs, plan_update(size, costs.threads, budget))
-    basis = size.basis
-    segment = size.row_blocks * costs.blocks.disk_bytes
+    basis = job.basis
+    segments = update_groups(job, costs, plan_update(job.layout, costs.threads, budget))
+    segment = job.row_blocks * costs.blocks.disk_bytes
     model = 8 * basis.n_words * (2 * job.n_topics + 1)
     return segments * segment + basis.core * basis.columns + 12 * basis.n_words + model
 
@@ -322,7 +336,7 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
     corpus, reading, blocks = job.corpus, costs.reading, costs.blocks
     slots = workers * costs.threads
-    plan = plan_update(job.size, costs.threads, budget, workers=workers)
+    plan = plan_update(job.layout, costs.threads, budget, workers=workers)
     counts = reading.counts * corpus.nbytes
     groups = update_groups(job, costs, plan)
     alone = corpus.nbytes * reading.read + corpus.shards * reading.open_shard
@@ -332,11 +346,11 @@ def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> fl
     waiting = groups * alone / corpus.shards / 2 * (1 - 1 / busy)
     longest = corpus.largest * reading.read + reading.open_shard
     reading_seconds = max(alone / busy + waiting, longest)
-    rounds = ceil(job.size.row_blocks / slots)
+    rounds = ceil(job.row_blocks / slots)
     adding = rounds * (blocks.add * counts + groups * blocks.write)
     moving = counts * (workers - 1) / workers / NETWORK_BYTES
     parts = max(corpus.shards, counts / plan.part_bytes)
-    tasks = TASK_SECONDS * (2 * parts + groups * job.size.row_blocks)
+    tasks = TASK_SECONDS * (2 * parts + groups * job.row_blocks)
     compacting = 0.0
     if groups >= COMPACT_AFTER:
         compacting = rounds * (groups * blocks.load + blocks.write) + COMMIT_SECONDS
@@ -355,17 +369,17 @@ def _mean_busy(fill: float, parts: int, slots: int) -> float:
 
 
 def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
-    size, blocks = job.size, costs.blocks
-    plan = plan_refit(size, job.n_topics, workers, costs.threads, budget)
-    segments = update_groups(job, costs, plan_update(size, costs.threads, budget))
+    layout, blocks = job.layout, costs.blocks
+    plan = plan_refit(layout, job.basis, job.n_topics, workers, costs.threads, budget)
+    segments = update_groups(job, costs, plan_update(layout, costs.threads, budget))
     segments = 1 if segments >= COMPACT_AFTER else segments
     slots = workers * plan.in_flight
-    rounds = ceil(size.row_blocks / slots)
-    loads = segments * ((1 if plan.keep_blocks else 3) + (1 if size.codocuments else 0))
+    rounds = ceil(job.row_blocks / slots)
+    loads = segments * ((1 if plan.keep_blocks else 3) + (1 if job.foundation.codocuments else 0))
     evidence = evidence_bytes(job.n_topics)
-    strips = number_of_strips(size.row_blocks, evidence)
-    strip_rounds = ceil(strips / slots) * ceil(size.row_blocks / strips)
-    gathered = 8 * size.basis.core**2 + strips * evidence
+    strips = number_of_strips(job.row_blocks, evidence)
+    strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
+    gathered = 8 * job.basis.core**2 + strips * evidence
     return (
         rounds * (loads * blocks.load + blocks.core_rows + blocks.topic_rows)
         + strip_rounds * blocks.evidence
@@ -373,6 +387,6 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> flo
         + blocks.rotation
         + blocks.finish
         + gathered * (workers - 1) / workers / NETWORK_BYTES
-        + TASK_SECONDS * 5 * size.row_blocks
+        + TASK_SECONDS * 5 * job.row_blocks
         + COMMIT_SECONDS
     )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from streaming_moments.basis import DEFAULT_CORE, Basis
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import LIMITS, plan_reading
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.memory import plan_reading
+from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, option
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.creation import require_absent
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.samples import TermSample, merge_samples, recount, sample_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
@@ -28,34 +27,57 @@ PILOT_SHARDS = 64
 
 
 @dataclass(frozen=True)
+class CountingOptions:
+    """What a document is, and what is counted of it; each field says what it is in its help."""
+
+    format: str | None = option("Format [by suffix].", None, ShardFormat, choices=tuple(FORMATS))
+    text_column: str = option("Column or JSON field.", "text")
+    ids_column: str | None = option("Column of token id lists, instead of text.", None)
+    counts_column: str | None = option("Column of the counts of the token ids.", None)
+    languages: tuple[str, ...] = option(
+        "Stop words of; repeatable.", (), TokenPolicy.for_languages, flag="--language"
+    )
+    stop_words: tuple[str, ...] = option("One more stop word; repeatable.", (), flag="--stop-word")
+    min_length: Count = option("Shortest term, in characters.", 2)
+    passage_words: Count | None = option("Cut documents into passages of so many words.", None)
+    date_column: str | None = option("Column or JSON field of dates.", None, metavar="NAME")
+    date_pattern: str | None = option(
+        'Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
+        None,
+        lambda pattern: DateSource(pattern=pattern),
+        metavar="PATTERN",
+    )
+    codocuments: bool = option("Keep counts for coherence.", True)
+
+    @property
+    def form(self) -> ShardFormat:
+        """How documents lie in shards."""
+        return ShardFormat(self.format, self.text_column, self.ids_column, self.counts_column)
+
+    @property
+    def policy(self) -> TokenPolicy:
+        """What makes a text into tokens."""
+        return TokenPolicy.for_languages(
+            self.languages, self.min_length, self.passage_words, self.stop_words
+        )
+
+    @property
+    def dates(self) -> DateSource:
+        """Where the days of documents are."""
+        return DateSource(self.date_column, self.date_pattern)
+
+
+@dataclass(frozen=True)
 class PilotOptions:
-    """How vocabulary and basis are made.
+    """How vocabulary and basis are made from a pilot; each field says what it is in its help."""
 
-    Parameters
-    ----------
-    vocabulary_size : int
-        At most so many terms.
-    core : int
-        Core words, at most; a smaller vocabulary is all core.
-    max_topics : int
-        Up to so many topics the sketch serves well.
-    min_documents : int
-        A term must occur in so many passages of the pilot.
-    max_document_fraction : float
-        A term may occur in at most this share of them.
-    pilot_documents : int
-        Passages to sample.
-    seed : int
-        Of the sample and of the basis.
-    """
-
-    vocabulary_size: int = 10_000
-    core: int = DEFAULT_CORE
-    max_topics: int = 32
-    min_documents: int = 5
-    max_document_fraction: float = 0.5
-    pilot_documents: int = 20_000
-    seed: int = 0
+    vocabulary_size: Count = option("Terms at most.", 10_000)
+    core: Count = option("Core words at most.", DEFAULT_CORE)
+    max_topics: Count = option("Topics the sketch serves.", 32)
+    min_documents: Number = option("A term's passages, least.", 5)
+    max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
+    pilot_documents: Count = option("Passages to sample.", 20_000)
+    seed: Seed = option("Of the sample and the basis.", 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +111,8 @@ def create(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
+    run: Run,
     codocuments: bool = True,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
     dates: DateSource = DateSource(),
 ) -> MomentStore:
     """Make an empty store whose vocabulary and basis fit the shards.
@@ -108,16 +127,10 @@ def create(
         How they are read, kept in the store; None for shards of token ids.
     options : PilotOptions
         Sizes and bounds.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     codocuments : bool
         Whether to gather the counts from which coherence follows.
-    limits : ReadLimits, optional
-        Bounds on documents and batches.
-    storage_options : mapping, optional
-        Options of the fsspec file systems; never stored.
-    progress : StepProgress, optional
-        Told of each shard sampled.
     dates : DateSource
         Where the days of documents are, kept in the store.
 
@@ -132,8 +145,8 @@ def create(
     BoundExceeded
         The memory budget cannot hold a read task.
     """
-    require_absent(Folder.at(url, storage_options))
-    pilot = draw_pilot(shards, form, policy, options, cluster, limits, storage_options, progress)
+    require_absent(Folder.at(url, run.storage_options))
+    pilot = draw_pilot(shards, form, policy, options, run)
     return MomentStore.create(
         url,
         pilot.vocabulary,
@@ -142,7 +155,7 @@ def create(
         form,
         codocuments=codocuments,
         message=f"create from {pilot.origin}",
-        storage_options=storage_options,
+        storage_options=run.storage_options,
         dates=dates,
         pilot=asdict(options),
     )
@@ -153,10 +166,7 @@ def draw_pilot(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
+    run: Run,
 ) -> Pilot:
     """Sample shards on the cluster, and choose vocabulary and basis; arguments as `create`.
 
@@ -169,9 +179,7 @@ def draw_pilot(
     BoundExceeded
         The memory budget cannot hold a read task.
     """
-    samples = sample_pilot(
-        shards, form, policy, options, cluster, limits, storage_options, progress
-    )
+    samples = sample_pilot(shards, form, policy, options, run)
     return replace(choose(samples, policy, options), shards=len(samples))
 
 
@@ -180,10 +188,7 @@ def sample_pilot(
     form: ShardFormat,
     policy: TokenPolicy | None,
     options: PilotOptions,
-    cluster: Cluster,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
+    run: Run,
 ) -> list[TermSample]:
     """Passages of at most `PILOT_SHARDS` shards, drawn on the cluster; arguments as `create`.
 
@@ -194,18 +199,14 @@ def sample_pilot(
     ShardError, BoundExceeded
         As `draw_pilot`.
     """
-    limits = limits or LIMITS
-    plan = plan_reading(cluster.threads, cluster.memory, limits)
-    limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     quotas = _quotas(shards, options)
     calls = [
-        (shard, form, policy, quota, options.seed + place, limits, storage_options)
+        (shard, form, policy, quota, options.seed + place, limits, run.storage_options)
         for place, (shard, quota) in enumerate(quotas)
     ]
-    in_flight = cluster.workers * plan.in_flight
-    return run_bounded(
-        cluster, sample_shard, calls, in_flight, progress or Silent(), "sampling shards"
-    )
+    return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
 
 
 def choose(

@@ -20,12 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.memory import mebibytes
-from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.refit import coherence, refit
 from streaming_moments.pipelines.report import print_topics, topic_lines
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
@@ -78,9 +77,7 @@ class CostTable:
             self.steps.append(StepCost(step, seconds, max(peak, process.memory_info().rss)))
 
 
-def demo(
-    console: Console, folder: str | None, cluster: Cluster, progress: StepProgress
-) -> list[StepCost]:
+def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
     """Run the whole path on real text and print what it finds.
 
     Parameters
@@ -89,10 +86,8 @@ def demo(
         Where to print.
     folder : str, optional
         Local folder for shards, store and proportions, kept; None uses one that is removed.
-    cluster : Cluster
-        Where to run.
-    progress : StepProgress
-        Told of each step.
+    run : Run
+        Where to run, and what its steps are told.
 
     Raises
     ------
@@ -104,9 +99,9 @@ def demo(
         if place.exists() and any(place.iterdir()):
             raise InvalidInput(f"{folder} is not empty; give the demo a new folder")
         place.mkdir(parents=True, exist_ok=True)
-        return _run(console, place, cluster, progress)
+        return _run(console, place, run)
     with tempfile.TemporaryDirectory(prefix="streaming-moments-demo-") as scratch:
-        return _run(console, Path(scratch), cluster, progress)
+        return _run(console, Path(scratch), run)
 
 
 def write_decades(folder: Path) -> list[str]:
@@ -141,7 +136,7 @@ def write_decades(folder: Path) -> list[str]:
     return paths
 
 
-def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress) -> list[StepCost]:
+def _run(console: Console, place: Path, run: Run) -> list[StepCost]:
     costs = CostTable()
     with costs.measured("write shards"):
         paths = write_decades(place / "shards")
@@ -156,12 +151,10 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     options = PilotOptions(vocabulary_size=8000, core=2048, max_topics=20, min_documents=5)
     form = ShardFormat("parquet", text_column="text")
     with costs.measured("create: vocabulary and basis"):
-        store = create(
-            str(place / "store"), early, form, policy, options, cluster, progress=progress
-        )
+        store = create(str(place / "store"), early, form, policy, options, run)
     for name, some in ((f"to {SPLIT_YEAR}", early), (f"from {SPLIT_YEAR}", late)):
         with costs.measured(f"update: {name}"):
-            result = update(store, some, cluster, progress=progress)
+            result = update(store, some, run)
         store = result.store
         console.print(
             f"update {name}: {result.counted} shards, {result.documents:,} passages, "
@@ -179,8 +172,8 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     models = {}
     for k in TOPIC_NUMBERS:
         with costs.measured(f"refit: {k} topics"):
-            model = refit(store, k, ALPHA0, cluster, progress=progress)
-        scores = _required(coherence(store, model, cluster, progress))
+            model = refit(store, k, ALPHA0, run)
+        scores = _required(coherence(store, model, run))
         models[k] = model.with_coherence(scores.umass, scores.npmi)
         table.add_row(
             str(k),
@@ -197,9 +190,7 @@ def _run(console: Console, place: Path, cluster: Cluster, progress: StepProgress
     print_topics(console, lines, f"{SHOWN_TOPICS} topics of latent Dirichlet allocation")
 
     with costs.measured("transform: proportions"):
-        found = transform(
-            store, model, shards, str(place / "proportions"), cluster, progress=progress
-        )
+        found = transform(store, model, shards, str(place / "proportions"), run)
     shares = Table(title="Share of each topic by decade", title_justify="left", show_edge=False)
     shares.add_column("decade")
     for line in lines:

@@ -14,10 +14,9 @@ from streaming_moments.drift import Drift, PairRows, outside_share, pair_differe
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.fit import whiten_rows
 from streaming_moments.forms import Form, form_of
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
-from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.memory import blocks_in_flight
 from streaming_moments.pipelines.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
@@ -32,8 +31,7 @@ def measure_drift(
     before: MomentStore | None,
     n_topics: int,
     alpha0: float,
-    cluster: Cluster,
-    progress: StepProgress | None = None,
+    run: Run,
 ) -> Drift:
     """How far a version has moved from an earlier one, and from its own basis.
 
@@ -49,10 +47,8 @@ def measure_drift(
         Leading eigenvalues that the basis is to see, k.
     alpha0 : float
         As in `refit`.
-    cluster : Cluster
-        Where to run.
-    progress : StepProgress, optional
-        Told of each row block.
+    run : Run
+        Where to run, and what its steps are told.
 
     Raises
     ------
@@ -61,10 +57,8 @@ def measure_drift(
     StoreError
         The store cannot be read.
     """
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    each = blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES)
-
-    rows = OnCluster.of(store, store.row_lengths(), cluster, each, progress or Silent())
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    rows = OnCluster.of(store, store.row_lengths(), run, each)
     # left on the workers: each block is read once
     cores = rows.each(_READING, core_rows)
     distance = None
@@ -109,9 +103,7 @@ class DriftSince:
     drift: Drift
 
 
-def drift_since(
-    store: MomentStore, name: str, cluster: Cluster, progress: StepProgress | None = None
-) -> DriftSince:
+def drift_since(store: MomentStore, name: str, run: Run) -> DriftSince:
     """Drift of a version since the one that a model, called by name or tag, was fitted on.
 
     Raises
@@ -122,7 +114,7 @@ def drift_since(
     chosen = model_called(store.commit, name)
     fitted, model = store.models[chosen].version, store.load_model(chosen)
     before = store.at(fitted)
-    drift = measure_drift(store, before, model.n_topics, model.alpha0, cluster, progress)
+    drift = measure_drift(store, before, model.n_topics, model.alpha0, run)
     return DriftSince(chosen, fitted, drift)
 
 

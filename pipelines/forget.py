@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.days import by_days, with_days
-from streaming_moments.pipelines.eras import as_counted
+from streaming_moments.pipelines.divisions import as_counted, by_days, with_days
 from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.groups import gather_group
-from streaming_moments.pipelines.memory import StateSize, blocks_in_flight
+from streaming_moments.pipelines.memory import blocks_in_flight
 from streaming_moments.pipelines.parts import PartAddress
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.changes import (
     Recount,
     kept_segments,
@@ -24,7 +21,6 @@ from streaming_moments.storage.changes import (
     segments_of,
 )
 from streaming_moments.storage.forgetting import commit_recount, require_non_negative
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.shards import Shard, fingerprint
@@ -36,10 +32,7 @@ _COPIES = 2  # the sum, and one segment of it
 def forget(
     store: MomentStore,
     shards: Sequence[Shard],
-    cluster: Cluster,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
+    run: Run,
     message: str = "",
 ) -> MomentStore:
     """Take counted shards away, all of them in one commit; their documents are read once more.
@@ -50,14 +43,8 @@ def forget(
         Its latest version is extended.
     shards : sequence of Shard
         Counted, with the content that was counted.
-    cluster : Cluster
-        Where to run.
-    limits : ReadLimits, optional
-        Bounds on documents.
-    storage_options : mapping, optional
-        Options of the shards' file systems.
-    progress : StepProgress, optional
-        Told of each shard.
+    run : Run
+        Where to run, and what its steps are told.
     message : str
         For the log.
 
@@ -73,19 +60,16 @@ def forget(
     StoreError
         The store cannot be read or written.
     """
-    progress = progress or Silent()
     store = store.latest()
     ledger = store.ledger()
     require_known(ledger, [shard.url for shard in shards])
     # before anything is written: what has changed would leave a segment that nobody commits
-    for shard, mark in zip(
-        shards, _fingerprints(cluster, shards, storage_options, progress), strict=True
-    ):
+    for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
         counted = ledger.find(shard.url)
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
-    gathering = Gathering.begin(store, cluster, progress, limits, storage_options)
-    gathering, _ = with_days(gathering, shards, storage_options)
+    gathering = Gathering.begin(store, run)
+    gathering, _ = with_days(gathering, shards)
     text = message or f"forget: {len(shards)} shards"
     return _checked(gathering, Recount("forget", text, removed=_gather_counted(gathering, shards)))
 
@@ -94,7 +78,6 @@ def replace_changed(
     gathering: Gathering,
     changed: Sequence[tuple[Shard, ShardRecord]],
     old: Sequence[Shard],
-    storage_options: Mapping[str, object] | None = None,
     unique: bool = False,
 ) -> MomentStore:
     """Take away what was counted of changed shards and count what they hold now, in one commit.
@@ -108,8 +91,6 @@ def replace_changed(
     old : sequence of Shard
         Copies of the old content at any URLs; they are told apart by their fingerprints. Content
         that a segment of the store holds alone needs none: that segment is dropped.
-    storage_options : mapping, optional
-        Options of the shards' file systems.
     unique : bool
         Whether to refuse new content that is counted under other names.
 
@@ -122,7 +103,7 @@ def replace_changed(
     ShardError, BoundExceeded, StoreError
         As `forget`.
     """
-    marks = _fingerprints(gathering.cluster, old, storage_options, gathering.progress)
+    marks = _fingerprints(gathering.run, old)
     copies = dict(zip(marks, old, strict=True))
     records = [record for _, record in changed]
     missing = [record for record in records if record.fingerprint not in copies]
@@ -143,9 +124,9 @@ def replace_changed(
             "two changed shards had the same content before; replace them in two updates"
         )
     new, copied = [shard for shard, _ in changed], [copies[part.fingerprint] for part in given]
-    newly, _ = with_days(gathering, new, storage_options)
+    newly, _ = with_days(gathering, new)
     # a copy is of the days of what it is a copy of
-    formerly, _ = with_days(replace(gathering, names=names), copied, storage_options)
+    formerly, _ = with_days(replace(gathering, names=names), copied)
     recount = Recount(
         "replace",
         f"replace: {len(changed)} shards",
@@ -177,38 +158,20 @@ def _gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segm
     return tuple(segments)
 
 
-def _fingerprints(
-    cluster: Cluster,
-    shards: Sequence[Shard],
-    storage_options: Mapping[str, object] | None,
-    progress: StepProgress,
-) -> list[str]:
-    return run_bounded(
-        cluster,
-        fingerprint,
-        [(shard, storage_options) for shard in shards],
-        2 * cluster.workers * cluster.threads,
-        progress,
-        "checking counted content",
-    )
+def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
+    return run.looked_at("checking counted content", fingerprint, shards)
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
     """Commit after every row block was checked on the cluster."""
-    store, cluster = gathering.store, gathering.cluster
+    store, run = gathering.store, gathering.run
     recount = recount.under(store.commit.lineage)
     for segment in recount.removed:
         for record in segment.shards:
             require_counted(store.ledger(), record)
     taken = [part for part in recount.references if part.sign < 0]
     rest = (*kept_segments(store.commit, recount), *taken)
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    run_bounded(
-        cluster,
-        require_non_negative,
-        [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)],
-        cluster.workers * blocks_in_flight(size, cluster.threads, cluster.memory, _COPIES),
-        gathering.progress,
-        "checking row blocks",
-    )
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    calls = [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)]
+    run.calls("checking row blocks", require_non_negative, calls, each)
     return commit_recount(store, recount, rest)

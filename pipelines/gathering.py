@@ -8,12 +8,10 @@ from typing import Any
 
 from distributed import Future
 
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import LIMITS, StateSize, UpdatePlan, plan_update
+from streaming_moments.pipelines.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.parts import ReadingContext
-from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store import MomentStore
 
 
@@ -25,14 +23,12 @@ class Gathering:
     ----------
     store : MomentStore
         Whose words and basis are counted with.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     plan : UpdatePlan
         How memory is divided.
     context : Future
         Of the `ReadingContext` of the read tasks.
-    progress : StepProgress
-        Told of each shard and row block.
     keep_going : bool
         Whether shards that cannot be read are left out; else they are an error.
     names : mapping
@@ -45,25 +41,16 @@ class Gathering:
     """
 
     store: MomentStore
-    cluster: Cluster
+    run: Run
     plan: UpdatePlan
     context: Future[Any]
-    progress: StepProgress
     keep_going: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, DateRange] = field(default_factory=dict)
     unique: Mapping[tuple[str, int], str] | None = None
 
     @classmethod
-    def begin(
-        cls,
-        store: MomentStore,
-        cluster: Cluster,
-        progress: StepProgress,
-        limits: ReadLimits | None = None,
-        storage_options: Mapping[str, object] | None = None,
-        plan: UpdatePlan | None = None,
-    ) -> Gathering:
+    def begin(cls, store: MomentStore, run: Run, plan: UpdatePlan | None = None) -> Gathering:
         """Plan the memory and send the cluster what all read tasks need.
 
         Raises
@@ -71,16 +58,17 @@ class Gathering:
         BoundExceeded
             The memory budget cannot hold the work.
         """
-        limits = limits or LIMITS
-        plan = plan or plan_of(store, cluster, limits)
-        bounds = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-        context = cluster.client.submit(
-            ReadingContext.of, store, bounds, storage_options, pure=False
+        plan = plan or plan_of(store, run)
+        bounds = replace(
+            run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes
         )
-        return cls(store, cluster, plan, context, progress)
+        context = run.cluster.client.submit(
+            ReadingContext.of, store, bounds, run.storage_options, pure=False
+        )
+        return cls(store, run, plan, context)
 
 
-def plan_of(store: MomentStore, cluster: Cluster, limits: ReadLimits = LIMITS) -> UpdatePlan:
+def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
     """Memory plan of gathering shards for this store on this cluster."""
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    return plan_update(size, cluster.threads, cluster.memory, limits, cluster.workers)
+    cluster = run.cluster
+    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits, cluster.workers)

@@ -26,7 +26,6 @@ from streaming_moments.pipelines.tasks import (
     WorkersLost,
     cancel,
     outcome_of,
-    run_bounded,
 )
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.ledger import ShardRecord, copy_of, tells_content
@@ -196,7 +195,7 @@ def _gather_group(
     while True:
         with closing(_read_until_full(group, waiting, gathering, bool(earlier))) as reading:
             for done in reading:
-                gathering.progress.advance("reading shards", before + done, total)
+                gathering.run.progress.advance("reading shards", before + done, total)
         if group.bad and not gathering.keep_going:
             raise _all_of(group.bad)
         if not group.unfinished:
@@ -222,7 +221,7 @@ def _read_until_full(
     After a bad shard it reads on to the end of the group without keeping anything, so that all
     bad ones are named at once.
     """
-    cluster, plan = gathering.cluster, gathering.plan
+    cluster, plan = gathering.run.cluster, gathering.plan
     client, context = cluster.client, gathering.context
     reads = cluster.workers * plan.reads_in_flight
     running: dict[Future[Any], tuple[PartAddress, Future[Any], int]] = {}
@@ -320,14 +319,11 @@ def _write_segment(
     earlier: Sequence[SegmentReference],
     gathering: Gathering,
 ) -> Segment:
-    store, cluster = gathering.store, gathering.cluster
+    store, run = gathering.store, gathering.run
     writer = store.new_segment()
     calls = [(index, writer, list(group.parts), earlier) for index in range(store.row_blocks)]
-    in_flight = cluster.workers * cluster.threads
     try:
-        written = run_bounded(
-            cluster, write_block, calls, in_flight, gathering.progress, "adding up row blocks"
-        )
+        written = run.calls("adding up row blocks", write_block, calls, run.cluster.threads)
     except WorkersLost as error:
         lost = frozenset(url for part, url in group.parts.items() if part.status == "error")
         if lost and not group.alone:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.create import PILOT_SHARDS, frequencies_of, sample_pilot
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.rebase import counted_shard, pilot_of
-from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.pipelines.rebase import looked_for, pilot_of
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.growth import grow as grow_store
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.samples import merge_samples
@@ -45,11 +42,8 @@ class GrowthResult:
 def grow(
     store: MomentStore,
     shards: Sequence[Shard],
-    cluster: Cluster,
+    run: Run,
     words: int = WORDS,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
     message: str = "",
 ) -> GrowthResult:
     """Add the words that a fresh pilot of some shards would choose and the vocabulary lacks.
@@ -63,16 +57,10 @@ def grow(
         Its latest version is extended.
     shards : sequence of Shard
         To find words in, counted or not.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     words : int
         At most so many, the most frequent.
-    limits : ReadLimits, optional
-        Bounds on documents.
-    storage_options : mapping, optional
-        Options of the shards' file systems.
-    progress : StepProgress, optional
-        Told of each shard.
     message : str
         For the log.
 
@@ -91,9 +79,7 @@ def grow(
         raise InvalidInput(f"{words} words to add at most; it must be at least 1")
     store = store.latest()
     options = pilot_of(store)
-    samples = sample_pilot(
-        shards, store.form, store.policy, options, cluster, limits, storage_options, progress
-    )
+    samples = sample_pilot(shards, store.form, store.policy, options, run)
     sample, known = merge_samples(samples), store.vocabulary
     chosen = frequent_terms(
         frequencies_of(sample),
@@ -114,12 +100,7 @@ def grow(
     return GrowthResult(store, terms, sample.batch.documents, len(samples))
 
 
-def recent_shards(
-    store: MomentStore,
-    cluster: Cluster,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
-) -> list[Shard]:
+def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
     """Of the shards counted last, as many as a pilot takes, those that are still there.
 
     Raises
@@ -135,14 +116,7 @@ def recent_shards(
         for record in ledger.records(part.id):
             if len(last) < PILOT_SHARDS and ledger.find(record.url) == record:
                 last.setdefault(record.url, record)
-    found: list[tuple[Shard | None, str]] = run_bounded(
-        cluster,
-        counted_shard,
-        [(record, storage_options) for record in last.values()],
-        2 * cluster.workers * cluster.threads,
-        progress or Silent(),
-        "looking for counted shards",
-    )
+    found = looked_for(list(last.values()), run)
     present = [shard for shard, _ in found if shard is not None]
     if not present:
         raise InvalidInput(

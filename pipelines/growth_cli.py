@@ -61,17 +61,8 @@ def grow(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     kind = opened.form.kind
     listed = list_shards(shards, storage_options, kind, tell=tell) if shards else []
-    with running(session) as (cluster, progress):
-        result = grow_store(
-            opened,
-            listed or recent_shards(opened, cluster, storage_options, progress),
-            cluster,
-            words,
-            limits,
-            storage_options,
-            progress,
-            message,
-        )
+    with running(session, storage_options, limits) as run:
+        result = grow_store(opened, listed or recent_shards(opened, run), run, words, message)
     found, after = result.words, result.store
     if json_output:
         print_json(

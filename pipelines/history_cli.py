@@ -176,8 +176,8 @@ def compact(
     """Replace the segments of STORE by their sums; older versions keep theirs."""
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     before = len(opened.commit.segments)
-    with running(session) as (cluster, progress):
-        after = compact_store(opened, cluster, progress, by)
+    with running(session) as run:
+        after = compact_store(opened, run, by)
     _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
 
 
@@ -208,16 +208,8 @@ def forget(
         counted=lambda url: ledger.find(url) is not None,
         tell=tell,
     )
-    with running(session) as (cluster, progress):
-        after = forget_shards(
-            opened,
-            listed,
-            cluster,
-            limits,
-            storage_options,
-            progress,
-            message,
-        )
+    with running(session, storage_options, limits) as run:
+        after = forget_shards(opened, listed, run, message)
     _print_version(after, f"{len(listed)} shards forgotten", json_output)
 
 
@@ -261,8 +253,8 @@ def gc(
 @cluster_options
 def demo(folder: str | None, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
-    with running(session) as (cluster, progress):
-        run_demo(console(), folder, cluster, progress)
+    with running(session) as run:
+        run_demo(console(), folder, run)
 
 
 def _print_version(store: MomentStore, what: str, json_output: bool) -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.report_data import StepReport
 from streaming_moments.storage.locks import Lock
 from streaming_moments.storage.store import MomentStore
 

@@ -10,21 +10,17 @@ import numpy as np
 from streaming_moments.drift import Drift
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.candidates import Candidate
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.night_report import Gate
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
-from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.refit import coherence, refit
-from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
+from streaming_moments.pipelines.report_data import Gate
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
+from streaming_moments.storage.windows import StatisticsSource
 from streaming_moments.topic_model import TopicModel
 
 
 def most_coherent(
-    source: StatisticsSource,
-    section: RefitSection,
-    cluster: Cluster,
-    progress: StepProgress | None = None,
+    source: StatisticsSource, section: RefitSection, run: Run
 ) -> tuple[TopicModel, tuple[Candidate, ...]]:
     """The model of the highest mean NPMI among all pairs of k and alpha0, as `select` finds it.
 
@@ -34,10 +30,8 @@ def most_coherent(
         The statistics.
     section : RefitSection
         Values of k and of alpha0, and the method.
-    cluster : Cluster
-        Where to run.
-    progress : StepProgress, optional
-        Told of each row block.
+    run : Run
+        Where to run, and what its steps are told.
 
     Returns
     -------
@@ -59,14 +53,14 @@ def most_coherent(
                 f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
                 "counts; give one number of topics and one alpha0, or create a store with them"
             )
-        how = (cluster, section.method, section.seed, progress)
+        how = (run, section.method, section.seed)
         selection = select(source, section.topics, section.alpha0, *how)
         tried = selection.candidates
         best = selection.best or next(one for one in tried if not one.refusal)
         pairs = [(best.n_topics, best.alpha0)]
     k, alpha0 = pairs[0]
-    model = refit(source, k, alpha0, cluster, section.method, section.seed, progress)
-    scores = coherence(source, model, cluster, progress)
+    model = refit(source, k, alpha0, run, section.method, section.seed)
+    scores = coherence(source, model, run)
     if scores is not None:
         model = model.with_coherence(scores.umass, scores.npmi)
     return model, tried or (Candidate(k, alpha0, mean_npmi(model)),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from streaming_moments.basis import Basis
 from streaming_moments.errors import BoundExceeded
@@ -11,9 +10,8 @@ from streaming_moments.evidence import evidence_bytes
 from streaming_moments.fit_rows import number_of_strips
 from streaming_moments.methods import decomposition_called
 from streaming_moments.packing import packed_size
-from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import statistic_shapes
 from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
 # Resident size of a worker process with everything imported and compiled, measured: 330 MiB.
@@ -33,39 +31,6 @@ _TENSOR_COPIES = 4
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 _LEAST_PART = 32 * MEBIBYTE  # about one batch of text
-
-
-@dataclass(frozen=True)
-class StateSize:
-    """Shape of a store's statistics.
-
-    Parameters
-    ----------
-    basis : Basis
-        Q, with n.
-    row_blocks : int
-        Blocks the rows are divided in.
-    codocuments : bool
-        Whether co-document counts are gathered.
-    """
-
-    basis: Basis
-    row_blocks: int
-    codocuments: bool
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all statistics."""
-        return self._bytes(RowBlock())
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of the largest row block."""
-        return self._bytes(RowBlock(0, self.row_blocks))
-
-    def _bytes(self, block: RowBlock) -> int:
-        shapes = statistic_shapes(self.basis, block, self.codocuments)
-        return sum(8 * prod(shape) for shape in shapes.values())
 
 
 @dataclass(frozen=True)
@@ -196,13 +161,13 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
 
 
 def plan_update(
-    size: StateSize, threads: int, memory: int, limits: ReadLimits = LIMITS, workers: int = 1
+    layout: SegmentLayout, threads: int, memory: int, limits: ReadLimits = LIMITS, workers: int = 1
 ) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
     Parameters
     ----------
-    size : StateSize
+    layout : SegmentLayout
         Of the store.
     threads : int
         Threads of the worker.
@@ -221,13 +186,15 @@ def plan_update(
     Examples
     --------
     >>> import numpy as np
-    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
-    >>> plan_update(size, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
+    >>> from streaming_moments.counts_foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> plan_update(layout, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
     True
     """
     text = _reading_bytes(limits.document_bytes)
     # the sums; batches joined, or those of earlier parts; the same again while they are written
-    adding = int(_SLACK * 3 * size.block_bytes)
+    adding = int(_SLACK * 3 * layout.block_bytes)
     free = memory - PROCESS_BYTES - _LEAST_COUNTS
     decoded = limits.row_group_bytes or _row_group_bytes(free // threads - max(text, adding))
     task = max(text + _DECODE_FACTOR * decoded, adding)
@@ -256,7 +223,8 @@ def plan_update(
 
 
 def plan_refit(
-    size: StateSize,
+    layout: SegmentLayout,
+    basis: Basis,
     n_topics: int,
     workers: int,
     threads: int,
@@ -268,8 +236,10 @@ def plan_refit(
 
     Parameters
     ----------
-    size : StateSize
+    layout : SegmentLayout
         Of the store.
+    basis : Basis
+        Q, with n.
     n_topics : int
         k.
     workers, threads : int
@@ -289,11 +259,13 @@ def plan_refit(
     Examples
     --------
     >>> import numpy as np
-    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
-    >>> plan_refit(size, 5, workers=1, threads=2, memory=1024 * MEBIBYTE).keep_blocks
+    >>> from streaming_moments.counts_foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> plan_refit(layout, basis, 5, workers=1, threads=2, memory=1024 * MEBIBYTE).keep_blocks
     True
     """
-    basis, pairs = size.basis, packed_size(n_topics)
+    pairs = packed_size(n_topics)
     decomposition = decomposition_called(method)
     evidence = evidence_bytes(n_topics)
     core_bytes = 8 * basis.core**2
@@ -306,10 +278,10 @@ def plan_refit(
     if decomposition.needs_slices:
         products += 8 * basis.core * (pairs + n_topics**2)
         part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
-    blocks = held * size.block_bytes
+    blocks = held * layout.block_bytes
     slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
     finishing = 8 * 6 * basis.n_words * n_topics + decomposition.copies * evidence
-    gathered = number_of_strips(size.row_blocks, evidence) * evidence
+    gathered = number_of_strips(layout.row_blocks, evidence) * evidence
     alone = PROCESS_BYTES + max(whitening, finishing + gathered)
     least = max(alone, PROCESS_BYTES + gathered + slicing)
     if least > memory:
@@ -323,7 +295,7 @@ def plan_refit(
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
     peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
     solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((decomposition.copies + 1) * evidence)))
-    kept = -(-size.row_blocks // workers) * size.block_bytes
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))
 
@@ -337,7 +309,7 @@ def _row_group_bytes(free: int) -> int:
     return min(max(free // 2 // _DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 
-def blocks_in_flight(size: StateSize, threads: int, memory: int, copies: int) -> int:
+def blocks_in_flight(layout: SegmentLayout, threads: int, memory: int, copies: int) -> int:
     """Tasks of one row block that a worker may run at a time, each holding it so many times.
 
     Raises
@@ -348,11 +320,13 @@ def blocks_in_flight(size: StateSize, threads: int, memory: int, copies: int) ->
     Examples
     --------
     >>> import numpy as np
-    >>> size = StateSize(Basis(np.eye(1000, 9, dtype=np.int8), 1000), 8, True)
-    >>> blocks_in_flight(size, threads=2, memory=1024 * MEBIBYTE, copies=3)
+    >>> from streaming_moments.counts_foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> blocks_in_flight(layout, threads=2, memory=1024 * MEBIBYTE, copies=3)
     2
     """
-    task = copies * size.block_bytes
+    task = copies * layout.block_bytes
     if memory < PROCESS_BYTES + task:
         raise BoundExceeded(
             f"a row block needs {mebibytes(PROCESS_BYTES + task)} on each worker "

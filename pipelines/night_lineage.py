@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from streaming_moments.drift import Drift
-from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.compact import compact_when_many
 from streaming_moments.pipelines.drift import outside_of
 from streaming_moments.pipelines.growth import grow
 from streaming_moments.pipelines.journal import Journal
 from streaming_moments.pipelines.nightly_config import NightlyConfig
-from streaming_moments.pipelines.progress import StepProgress
 from streaming_moments.pipelines.rebase import ShardsMissing, rebase
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.layout import COMMITS, commit_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
@@ -22,9 +21,8 @@ def rebased(
     store: MomentStore,
     drift: Drift,
     config: NightlyConfig,
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> tuple[MomentStore, tuple[str, ...]]:
     """The store after a rebase if one is due, or was cut off; and why it was due."""
     reasons: tuple[str, ...] = ()
@@ -38,15 +36,7 @@ def rebased(
     with journal.step("rebase") as found:
         found["reasons"] = list(reasons)
         try:
-            result = rebase(
-                store,
-                cluster,
-                None,
-                allow_missing,
-                config.update.limits,
-                config.storage_options,
-                progress,
-            )
+            result = rebase(store, run, None, allow_missing)
         except ShardsMissing as refused:
             # the old lineage is as good as it was: the gates judge its model
             found["refused"] = str(refused)
@@ -57,9 +47,7 @@ def rebased(
             "resumed": result.resumed,
         }
         section = config.update
-        store = compact_when_many(
-            result.store, section.compact_after, cluster, progress, section.compact_by
-        )
+        store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         found["version"] = store.version
     return store, reasons
 
@@ -76,9 +64,8 @@ def grown(
     store: MomentStore,
     listed: list[Shard],
     config: NightlyConfig,
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> MomentStore:
     """The store with the words that tonight's shards brought, if enough of them is outside.
 
@@ -91,7 +78,7 @@ def grown(
         As the night found it, and with tonight's shards.
     listed : list of Shard
         All shards.
-    config, cluster, journal, progress
+    config, run, journal
         As of `nightly`.
     """
     section = config.growth
@@ -102,15 +89,8 @@ def grown(
         return store
     tonight = {record.url for record in new}
     with journal.step("growth") as found:
-        result = grow(
-            store,
-            [shard for shard in listed if shard.url in tonight],
-            cluster,
-            section.words,
-            config.update.limits,
-            config.storage_options,
-            progress,
-        )
+        brought = [shard for shard in listed if shard.url in tonight]
+        result = grow(store, brought, run, section.words)
         found |= {"outside_share": share, "words": len(result.words)}
         found["version"] = result.store.version
     return result.store

@@ -10,13 +10,11 @@ from streaming_moments.pipelines.night_history import Night, NightHistory, night
 from streaming_moments.pipelines.night_report import NightReport, topics_of
 from streaming_moments.pipelines.report_data import (
     LedgerRow,
-    ReportGate,
     ReportPage,
-    ReportTopic,
     RunPoint,
     ShareOverTime,
-    StepTime,
-    TriedModel,
+    StepReport,
+    TopicReport,
 )
 from streaming_moments.storage.lineages import vocabulary_of
 from streaming_moments.storage.store import MomentStore
@@ -65,29 +63,23 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
         topics=() if store is None or model is None else _topics(report, store, model),
+        notes={} if report.matching is None else _notes(report.matching),
         distances=()
         if model is None
         else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
-        tried=tuple(
-            TriedModel(
-                one.n_topics,
-                one.alpha0,
-                one.npmi,
-                model is not None and (one.n_topics, one.alpha0) == (model.n_topics, model.alpha0),
-            )
-            for one in report.candidates
-        ),
+        tried=report.candidates,
+        chosen=None if model is None else (model.n_topics, model.alpha0),
         spectrum=() if model is None else tuple(model.spectrum.tolist()),
         exact_spectrum=() if model is None else tuple(model.exact_spectrum.tolist()),
         runs=tuple(_run(night) for night in (*history.nights, tonight)),
-        gates=tuple(ReportGate(one.name, one.value, one.bound, one.holds) for one in report.gates),
+        gates=report.gates,
         ledger=(
             *(LedgerRow(url, 0, 0, None, reason) for url, reason in report.bad),
             *(() if store is None else _counted(store)),
         ),
         shards=0 if report.status is None else report.status.shards,
-        steps=tuple(StepTime(one.step, one.seconds) for one in report.steps),
+        steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
     )
 
 
@@ -127,13 +119,8 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
     )
 
 
-def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple[ReportTopic, ...]:
-    found = report.topics or topics_of(model, vocabulary_of(store, model))
-    notes = {} if report.matching is None else _notes(report.matching)
-    return tuple(
-        ReportTopic(one.topic, one.weight, one.words, one.npmi, notes.get(one.topic, ""))
-        for one in found
-    )
+def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple[TopicReport, ...]:
+    return report.topics or topics_of(model, vocabulary_of(store, model))
 
 
 def _notes(matching: TopicMatching) -> dict[int, str]:

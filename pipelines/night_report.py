@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
-
-import numpy as np
 
 from streaming_moments.drift import Drift
 from streaming_moments.matching import TopicMatching
@@ -16,6 +13,7 @@ from streaming_moments.pipelines.candidates import Candidate
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.report import RELEVANCE_WEIGHT, topic_lines
+from streaming_moments.pipelines.report_data import Gate, StepReport, TopicReport
 from streaming_moments.pipelines.status import Status
 from streaming_moments.quality import top_words
 from streaming_moments.storage.folders import Folder
@@ -24,51 +22,6 @@ from streaming_moments.vocabulary import Vocabulary
 
 LATEST = "latest"
 _WORDS = 30
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """One step: its name, how long it took in seconds, and what it found."""
-
-    step: str
-    seconds: float
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A condition of publishing: the value found, its bound, and whether it holds."""
-
-    name: str
-    value: float | None
-    bound: float
-    holds: bool
-
-
-@dataclass(frozen=True)
-class TopicReport:
-    """One topic of the night's model.
-
-    Parameters
-    ----------
-    topic : int
-        Its number.
-    weight : float
-        Share of the corpus.
-    npmi : float or None
-        Coherence.
-    relevant : tuple of str
-        Most relevant words, lambda 0.7.
-    words : tuple of (str, float, float)
-        Most probable words, each with its probability in the topic and in the corpus: relevance
-        at any lambda follows.
-    """
-
-    topic: int
-    weight: float
-    npmi: float | None
-    relevant: tuple[str, ...]
-    words: tuple[tuple[str, float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -109,8 +62,6 @@ class NightReport:
         When a run last published a model, this one or an earlier, ISO 8601.
     topics : tuple of TopicReport
         Of the night's model.
-    distances : tuple of tuple of float
-        (k, k) total variation between them, for a map.
     matching : TopicMatching, optional
         Its topics beside those published before.
     spectrum, exact_spectrum : tuple of float
@@ -141,7 +92,6 @@ class NightReport:
     published_before: str | None = None
     last_published: str | None = None
     topics: tuple[TopicReport, ...] = ()
-    distances: tuple[tuple[float, ...], ...] = ()
     matching: TopicMatching | None = None
     spectrum: tuple[float, ...] = ()
     exact_spectrum: tuple[float, ...] = ()
@@ -171,12 +121,6 @@ def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, .
         ]
         found.append(TopicReport(line.topic, line.weight, line.npmi, line.words, tuple(rows)))
     return tuple(found)
-
-
-def distances_of(model: TopicModel) -> tuple[tuple[float, ...], ...]:
-    """(k, k) total variation between the topics of a model."""
-    rows = [np.abs(model.topics - topic[:, None]).sum(axis=0) / 2 for topic in model.topics.T]
-    return tuple(tuple(row.tolist()) for row in rows)
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:

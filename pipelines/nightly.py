@@ -22,8 +22,6 @@ from streaming_moments.pipelines.night_history import NightHistory, read_history
 from streaming_moments.pipelines.night_lineage import grown, rebased
 from streaming_moments.pipelines.night_report import (
     NightReport,
-    StepReport,
-    distances_of,
     topics_of,
 )
 from streaming_moments.pipelines.nightly_config import (
@@ -32,7 +30,8 @@ from streaming_moments.pipelines.nightly_config import (
     RefitSection,
 )
 from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
+from streaming_moments.pipelines.report_data import StepReport
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import UpdateResult, update
 from streaming_moments.storage.commits import CommitLog
@@ -43,7 +42,7 @@ from streaming_moments.storage.locks import Lock, LockHeld
 from streaming_moments.storage.model_changes import TagMove
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.windows import Window, windowed
+from streaming_moments.storage.windows import StatisticsSource, Window, windowed
 from streaming_moments.topic_model import TopicModel
 
 
@@ -86,7 +85,8 @@ def nightly(
         try:
             history = read_history(output, config.store)
             beating = Heartbeat(journal, progress or Silent())
-            report = _night(begun, config, folder, cluster, journal, beating)
+            run = Run(cluster, beating, config.update.limits, config.storage_options)
+            report = _night(begun, config, folder, run, journal)
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)
             text = str(error) if ours else output.explain(error)
@@ -110,19 +110,18 @@ def _night(
     report: NightReport,
     config: NightlyConfig,
     folder: Folder,
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> NightReport:
     with journal.step("list") as found:
         kind = _kind(config, folder)
         options, told = config.storage_options, list[str]()
         listed = list_shards(config.shards, options, kind, none_is_fine=True, tell=told.append)
         found |= {"shards": len(listed), "told": told}
-    before = _store(config, folder, listed, cluster, journal, progress)
+    before = _store(config, folder, listed, run, journal)
     if before is None:
         return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
-    updated = _updated(before, config, listed, cluster, journal, progress)
+    updated = _updated(before, config, listed, run, journal)
     store = updated.store
     report = replace(
         report,
@@ -142,17 +141,17 @@ def _night(
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
     published = None if report.published is None else store.load_model(report.published)
-    drift = _drift(store, report.published, published, config, cluster, journal, progress)
-    store, reasons = rebased(store, drift, config, cluster, journal, progress)
+    drift = _drift(store, report.published, published, config, run, journal)
+    store, reasons = rebased(store, drift, config, run, journal)
     if not reasons:
-        store = grown(before, store, listed, config, cluster, journal, progress)
+        store = grown(before, store, listed, config, run, journal)
     report = replace(report, drift=drift, rebase_reasons=reasons)
     if not news and store.commit.lineage.basis == basis:
         # a rebase was cut off and cannot go on
         return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
     with journal.step("refit") as found:
         source = _source(store, config.refit)
-        model, tried = most_coherent(source, config.refit, cluster, progress)
+        model, tried = most_coherent(source, config.refit, run)
         found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
         found |= {"npmi": mean_npmi(model), "captured": model.captured}
     matching = None
@@ -181,7 +180,6 @@ def _night(
             model=name,
             published=store.commit.tags.get(config.tag),
             topics=topics_of(model, store.vocabulary),
-            distances=distances_of(model),
             matching=matching,
             spectrum=tuple(model.spectrum.tolist()),
             exact_spectrum=tuple(model.exact_spectrum.tolist()),
@@ -204,9 +202,8 @@ def _store(
     config: NightlyConfig,
     folder: Folder,
     listed: list[Shard],
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> MomentStore | None:
     """The store, made if there is none; None if there is nothing to make it of yet."""
     if CommitLog(folder).latest_version() is not None:
@@ -228,11 +225,8 @@ def _store(
             form,
             policy,
             section.pilot,
-            cluster,
+            run,
             section.codocuments,
-            config.update.limits,
-            config.storage_options,
-            progress,
             section.dates,
         )
         found |= {"words": made.basis.n_words, "columns": made.basis.columns}
@@ -243,25 +237,13 @@ def _updated(
     store: MomentStore,
     config: NightlyConfig,
     listed: list[Shard],
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> UpdateResult:
     with journal.step("update") as found:
         section = config.update
-        result = update(
-            store,
-            listed,
-            cluster,
-            section.skip_bad_shards,
-            section.limits,
-            config.storage_options,
-            progress,
-            unique=section.unique,
-        )
-        store = compact_when_many(
-            result.store, section.compact_after, cluster, progress, section.compact_by
-        )
+        result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
+        store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
         found |= {
             "counted": result.counted,
@@ -290,16 +272,15 @@ def _drift(
     name: str | None,
     published: TopicModel | None,
     config: NightlyConfig,
-    cluster: Cluster,
+    run: Run,
     journal: Journal,
-    progress: StepProgress,
 ) -> Drift:
     with journal.step("drift") as found:
         before = None if name is None else store.at(store.models[name].version)
         topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
         if published is not None:
             topics, alpha0 = published.n_topics, published.alpha0
-        drift = measure_drift(store, before, topics, alpha0, cluster, progress)
+        drift = measure_drift(store, before, topics, alpha0, run)
         found |= asdict(drift)
     return drift
 

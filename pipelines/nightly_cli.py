@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
 import structlog
 
 from streaming_moments.pipelines.create import PilotOptions
-from streaming_moments.pipelines.night_report import StepReport
 from streaming_moments.pipelines.nightly import nightly as run_nightly
 from streaming_moments.pipelines.nightly_config import read_config
-from streaming_moments.pipelines.option_types import COUNT, NUMBER, SEED, Share
+from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.options import (
     Session,
     cluster_options,
@@ -27,6 +26,7 @@ from streaming_moments.pipelines.options import (
 )
 from streaming_moments.pipelines.rebase import pilot_of
 from streaming_moments.pipelines.rebase import rebase as rebase_store
+from streaming_moments.pipelines.report_data import StepReport
 from streaming_moments.pipelines.terminal import say, shown, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store import MomentStore
@@ -48,10 +48,8 @@ def nightly(config: str, json_output: bool) -> int:
         if json_output:
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
 
-    place = wanted.cluster
-    session = Session(**asdict(place))
-    with running(session) as (cluster, progress):
-        report = run_nightly(wanted, cluster, tell, progress)
+    with running(Session(**asdict(wanted.cluster))) as run:
+        report = run_nightly(wanted, run.cluster, tell, run.progress)
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
@@ -64,17 +62,7 @@ def nightly(config: str, json_output: bool) -> int:
 @click.command()
 @store_argument
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
-@click.option("--vocabulary-size", type=COUNT, help="Terms at most [as before].")
-@click.option("--core", type=COUNT, help="Core words at most [as before].")
-@click.option("--max-topics", type=COUNT, help="Topics the sketch serves [as before].")
-@click.option("--min-documents", type=NUMBER, help="A term's passages, least [as before].")
-@click.option(
-    "--max-document-fraction",
-    type=Share(min_open=True),
-    help="A term's share of them, most [as before].",
-)
-@click.option("--pilot-documents", type=COUNT, help="Passages to sample [as before].")
-@click.option("--seed", type=SEED, help="Of the sample and the basis [as before].")
+@declared_options(PilotOptions, "changes", changes=True)
 @limit_options
 @cluster_options
 @storage_option
@@ -86,25 +74,16 @@ def rebase(
     storage_options: dict[str, Any] | None,
     session: Session,
     json_output: bool,
-    **pilot: Any,
+    changes: dict[str, Any],
 ) -> None:
     """Give STORE new words and a new basis, and count the shards it holds once more.
 
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
-    given = {name: value for name, value in pilot.items() if value is not None}
-    options = PilotOptions(**{**asdict(pilot_of(opened)), **given})
-    with running(session) as (cluster, progress):
-        result = rebase_store(
-            opened,
-            cluster,
-            options,
-            allow_missing,
-            limits,
-            storage_options,
-            progress,
-        )
+    options = replace(pilot_of(opened), **changes)
+    with running(session, storage_options, limits) as run:
+        result = rebase_store(opened, run, options, allow_missing)
     if json_output:
         print_json(
             {

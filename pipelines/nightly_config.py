@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-import click
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -19,6 +18,8 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic.dataclasses import dataclass
@@ -30,35 +31,27 @@ from streaming_moments.matching import MatchingRule
 from streaming_moments.methods import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.compact import COMPACT_AFTER
-from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.growth import WORDS
-from streaming_moments.pipelines.option_types import Bytes, Duration
-from streaming_moments.storage.dates import NO_PATTERN, Bucket, DateSource
-from streaming_moments.storage.formats import FORMATS, ReadLimits
+from streaming_moments.pipelines.quantities import Count, Number, Seed, Share, size_of, time_of
+from streaming_moments.storage.dates import NO_PATTERN, Bucket
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.locks import LONGEST_EXPIRY
-from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.urls import require_no_secret, require_no_user
 
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
-_MOST = 1 << 53  # up to there every integer is a float
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 
 
-def _by_click(kind: click.ParamType[Any]) -> BeforeValidator:
-    """What the command line takes: "4GB", "6h"."""
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    def checked(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"{name!r} is not one of {', '.join(map(repr, names))}")
+        return name
 
-    def convert(value: Any) -> Any:
-        try:
-            return kind.convert(value, None, None)
-        except click.BadParameter as error:
-            raise ValueError(error.message) from error
-        except OverflowError as error:
-            raise ValueError(f"{value!r} is beyond all bounds") from error
-
-    return BeforeValidator(convert)
+    return AfterValidator(checked)
 
 
 def _collected(path: str) -> str:
@@ -86,31 +79,16 @@ def _alpha(alpha0: float) -> float:
     return alpha0
 
 
-def _language(name: str) -> str:
-    TokenPolicy.for_languages([name])
-    return name
-
-
-def _pattern(pattern: str) -> str:
-    DateSource(pattern=pattern)
-    return pattern
-
-
 def _listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
 Place = Annotated[str, _by_urls(require_no_secret)]
 ShardUrl = Annotated[str, _by_urls(require_no_user)]
-Number = Annotated[int, Field(ge=0, le=_MOST)]
-Count = Annotated[int, Field(ge=1, le=_MOST)]
-Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
-Size = Annotated[Count, _by_click(Bytes())]
-Kind = Annotated[str, _by_click(click.Choice(tuple(FORMATS)))]
-Time = Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=36525)), _by_click(Duration())]
-Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), _by_click(Duration())]
-Method = Annotated[str, _by_click(click.Choice(METHODS))]
-Share = Annotated[float, Field(ge=0, le=1)]
+Size = Annotated[int, BeforeValidator(size_of)]
+Time = Annotated[timedelta, BeforeValidator(time_of)]
+Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeValidator(time_of)]
+Method = Annotated[str, _one_of(METHODS)]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_listed)]
 Alpha = Annotated[float, AfterValidator(_alpha)]
 Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(_listed)]
@@ -119,27 +97,16 @@ HalfLife = Annotated[float, Field(gt=0, le=date.max.toordinal())]
 
 
 @dataclass(frozen=True, config=_STRICT)
-class CreateSection:
+class CreateSection(CountingOptions, PilotOptions):
     """How the store is made on the first night; keys as the options of `create`."""
 
-    format: Kind | None = None
-    text_column: str = "text"
-    ids_column: str | None = None
-    counts_column: str | None = None
-    languages: tuple[Annotated[str, AfterValidator(_language)], ...] = ()
-    stop_words: tuple[str, ...] = ()
-    min_length: Count = 2
-    passage_words: Count | None = None
-    date_column: str | None = None
-    date_pattern: Annotated[str, AfterValidator(_pattern)] | None = None
-    codocuments: bool = True
-    vocabulary_size: Count = 10_000
-    core: Count = 4096
-    max_topics: Count = 32
-    min_documents: Number = 5
-    max_document_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    pilot_documents: Count = 20_000
-    seed: Seed = 0
+    @field_validator("*")
+    @classmethod
+    def _usable(cls, value: Any, info: ValidationInfo) -> Any:
+        check = cls.__dataclass_fields__[str(info.field_name)].metadata["check"]
+        if check is not None and value is not None:
+            check(value)
+        return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> CreateSection:
@@ -150,23 +117,6 @@ class CreateSection:
                 f"({self.vocabulary_size})"
             )
         return self
-
-    @property
-    def form(self) -> ShardFormat:
-        """How documents lie in shards."""
-        return ShardFormat(self.format, self.text_column, self.ids_column, self.counts_column)
-
-    @property
-    def policy(self) -> TokenPolicy:
-        """What makes a text into tokens."""
-        return TokenPolicy.for_languages(
-            self.languages, self.min_length, self.passage_words, self.stop_words
-        )
-
-    @property
-    def dates(self) -> DateSource:
-        """Where the days of documents are."""
-        return DateSource(self.date_column, self.date_pattern)
 
     @property
     def pilot(self) -> PilotOptions:

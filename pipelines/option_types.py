@@ -1,110 +1,84 @@
-"""Types of options: sizes, times, numbers and names, refused where they are read."""
+"""Types of options: what is none is refused where it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, timedelta
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
+from datetime import timedelta
 from math import isnan
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
-from dask.utils import parse_bytes, parse_timedelta
+from annotated_types import Interval
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.forms import form_of
+from streaming_moments.pipelines.quantities import (
+    Count,
+    Number,
+    Seed,
+    alpha0_of,
+    half_life_of,
+    size_of,
+    time_of,
+)
 from streaming_moments.storage.layout import require_name
 
-_TOO_LARGE = 1 << 63  # bytes
-_LONGEST = timedelta(days=36_525)
-_MOST = 1 << 53  # up to there every integer is a float
-NUMBER = click.IntRange(0, _MOST)
-COUNT = click.IntRange(1, _MOST)
-SEED = click.IntRange(0, (1 << 64) - 1)
+_Value = TypeVar("_Value")
 
 
-class Bytes(click.ParamType[int]):
-    """Sizes as Dask reads them: 512MB are 512 * 10^6 bytes, 2GiB 2 * 2^30."""
+class Parsed(click.ParamType[_Value]):
+    """What a function reads, or refuses by `InvalidInput`."""
+
+    @staticmethod
+    def parse(value: Any, /) -> _Value:
+        """The function."""
+        raise NotImplementedError
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> _Value:
+        """What the function makes of the value."""
+        try:
+            return self.parse(value)
+        except InvalidInput as error:
+            self.fail(f"{error}.", param, ctx)
+
+
+class Bytes(Parsed[int]):
+    """Sizes, see `size_of`."""
 
     name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes as an integer, 1 to 2^63 - 1."""
-        size = _read(parse_bytes, value)
-        if size is None or not 1 <= size < _TOO_LARGE:
-            self.fail(
-                f"{_shown(value)} is no size above 0 and below 8 EiB; write for example 512MB "
-                "(10^6 bytes each) or 2GiB (2^30)",
-                param,
-                ctx,
-            )
-        return int(size)
+    parse = staticmethod(size_of)
 
 
-class Duration(click.ParamType[timedelta]):
-    """Times as Dask reads them, such as 7d, 12h, 30m or 90s."""
+class Duration(Parsed[timedelta]):
+    """Times, see `time_of`."""
 
     name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """Time as a difference of times, up to 100 years."""
-        if isinstance(value, timedelta):
-            return value
-        seconds = _read(_parse_seconds, value) if isinstance(value, str) else None
-        if seconds is None or not 0 <= seconds <= _LONGEST.total_seconds():
-            self.fail(
-                f"{_shown(value)} is no time of up to 100 years; write for example 7d, 12h, 30m "
-                "or 90s",
-                param,
-                ctx,
-            )
-        return timedelta(seconds=seconds)
+    parse = staticmethod(time_of)
 
 
-class Alpha(click.ParamType[float]):
-    """Sums of the Dirichlet parameters, 0 for one topic a document."""
+class Alpha(Parsed[float]):
+    """Sums of the Dirichlet parameters, see `alpha0_of`."""
 
     name = "alpha0"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """A number that a model may have as its alpha0."""
-        try:
-            return form_of(float(value)).alpha0
-        except InvalidInput as error:
-            self.fail(str(error), param, ctx)
-        except (ValueError, OverflowError):
-            self.fail(
-                f"{_shown(value)} is no alpha0; write for example 0.1 or 0,0.1,1 where several "
-                "are asked for",
-                param,
-                ctx,
-            )
+    parse = staticmethod(alpha0_of)
 
 
-class HalfLife(click.ParamType[float]):
-    """Days after which a document counts half."""
+class HalfLife(Parsed[float]):
+    """Days after which a document counts half, see `half_life_of`."""
 
     name = "days"
+    parse = staticmethod(half_life_of)
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Days above 0, and no more than the calendar has."""
-        try:
-            days = float(value)
-        except (ValueError, OverflowError):
-            days = 0.0
-        if not 0 < days <= date.max.toordinal():
-            self.fail(
-                f"{_shown(value)} is no number of days above 0 and below 10,000 years; write for "
-                "example 30",
-                param,
-                ctx,
-            )
-        return days
+
+class StoreName(Parsed[str]):
+    """Names of models and tags."""
+
+    name = "name"
+    parse = staticmethod(require_name)
 
 
 class Share(click.FloatRange):
@@ -119,52 +93,86 @@ class Share(click.FloatRange):
         """The share as it is."""
         share: float = super().convert(value, param, ctx)
         if isnan(share):
-            self.fail(f"{_shown(value)} is no number of 0 to 1", param, ctx)
+            self.fail(f"{value!r} is no number of 0 to 1", param, ctx)
         return share
 
 
-class StoreName(click.ParamType[str]):
-    """Names of models and tags."""
-
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """A name that a store takes."""
-        try:
-            return require_name(str(value))
-        except InvalidInput as error:
-            self.fail(f"{error}.", param, ctx)
-
-
-def size_text(nbytes: int) -> str:
-    """A size of up to 2^53 bytes as `Bytes` reads it, to the byte.
+def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
+    """The type of an option that is declared with a hint of `quantities`, or is one of some names.
 
     Examples
     --------
-    >>> [size_text(size) for size in (1536 << 20, 4 * 10**9, 1001)]
-    ['1536MiB', '4GB', '1001B']
+    >>> type_of(Count)
+    <IntRange 1<=x<=9007199254740992>
     """
-    units = (("GB", 10**9), ("GiB", 1 << 30), ("MB", 10**6), ("MiB", 1 << 20), ("B", 1))
-    return next(f"{nbytes // size}{unit}" for unit, size in units if nbytes % size == 0)
+    if choices:
+        return click.Choice(choices)
+    if get_origin(hint) is not Annotated:
+        return hint
+    plain, bounds = get_args(hint)
+    assert isinstance(bounds, Interval)
+    if plain is float:
+        return Share(min_open=bounds.gt is not None)
+    return click.IntRange(bounds.ge, bounds.le)  # type: ignore[arg-type]
 
 
-def _parse_seconds(value: str) -> float:
-    # without a unit it may be meant as hours
-    return float(parse_timedelta(value, default=False))
+NUMBER, COUNT, SEED = type_of(Number), type_of(Count), type_of(Seed)
 
 
-def _read(parse: Callable[[Any], float], value: Any) -> float | None:
-    """What Dask makes of a size or a time; None of what is neither."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    # Dask would put a 1 before a text that does not begin with a digit
-    if isinstance(value, str) and not value.strip()[:1].isdigit():
-        return None
-    try:
-        return parse(value)
-    except (ValueError, KeyError, OverflowError):
-        return None
+def declared_options(
+    kind: type[Any], name: str, without: tuple[str, ...] = (), changes: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options made of the fields of a frozen dataclass, given to the command as one of it.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass, whose fields are of `quantities.option`.
+    name : str
+        Under which the command is given it.
+    without : tuple of str
+        Fields that the command has no option for, and leaves at their defaults.
+    changes : bool
+        Whether the options change what was chosen before: the command is then given a dictionary
+        of those that were given.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    declared = [one for one in fields(kind) if one.name not in without]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def told(**given: Any) -> Any:
+            values = {one.name: given.pop(one.name) for one in declared}
+            if changes:
+                values = {key: value for key, value in values.items() if value not in (None, ())}
+            return command(**{name: values if changes else kind(**values)}, **given)
+
+        options = [_option(one, hints[one.name], changes) for one in declared]
+        return functools.reduce(lambda inner, add: add(inner), reversed(options), told)
+
+    return decorate
 
 
-def _shown(value: Any) -> str:
-    return repr(str(value)[:40])
+def _option(
+    one: Field[Any], hint: Any, changes: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    more: Mapping[str, Any] = one.metadata
+    flag = more.get("flag", f"--{one.name.replace('_', '-')}")
+    if get_origin(hint) in (Union, UnionType):
+        [hint] = [part for part in get_args(hint) if part is not NoneType]
+    many = get_origin(hint) is tuple
+    if many:
+        hint = get_args(hint)[0]
+    if hint is bool:
+        flag = f"{flag}/--no-{flag[2:]}"
+    default = None if changes else one.default
+    return click.option(
+        flag,
+        one.name,
+        type=type_of(hint, more.get("choices", ())),
+        multiple=many,
+        default=default,
+        show_default=not many and hint is not bool and default is not None,
+        metavar=more.get("metavar"),
+        help=f"{more['help'][:-1]} [as before]." if changes else more["help"],
+    )

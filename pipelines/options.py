@@ -18,7 +18,8 @@ from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.methods import METHODS
-from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, Cluster, connect
+from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, connect
+from streaming_moments.pipelines.memory import LIMITS
 from streaming_moments.pipelines.option_types import (
     NUMBER,
     SEED,
@@ -27,10 +28,10 @@ from streaming_moments.pipelines.option_types import (
     Duration,
     HalfLife,
 )
-from streaming_moments.pipelines.progress import StepProgress, step_progress
+from streaming_moments.pipelines.progress import step_progress
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.pipelines.watching import dashboard_link, reported, require_report
-from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.urls import require_no_secret, require_no_user
 from streaming_moments.storage.windows import Window
@@ -220,22 +221,6 @@ def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def date_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where dates are, given to the command as `dates`."""
-
-    @click.option("--date-column", metavar="NAME", help="Column or JSON field of dates.")
-    @click.option(
-        "--date-pattern",
-        metavar="PATTERN",
-        help='Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
-    )
-    @functools.wraps(command)
-    def dated(date_column: str | None, date_pattern: str | None, **given: Any) -> Any:
-        return command(dates=DateSource(date_column, date_pattern), **given)
-
-    return dated
-
-
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which days count, given to the command as `window`."""
 
@@ -299,8 +284,12 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
-    """A cluster, and the progress shown while it works."""
+def running(
+    session: Session,
+    storage_options: Mapping[str, object] | None = None,
+    limits: ReadLimits = LIMITS,
+) -> Iterator[Run]:
+    """What a job runs in: a cluster, and the progress shown while it works."""
     require_report(session.performance_report)
     timeout = session.worker_timeout.total_seconds()
     place = (session.scheduler, session.workers, session.memory)
@@ -309,7 +298,7 @@ def running(session: Session) -> Iterator[tuple[Cluster, StepProgress]]:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
-            yield cluster, progress
+            yield Run(cluster, progress, limits, storage_options)
 
 
 def console() -> Console:

@@ -24,16 +24,9 @@ from streaming_moments.pipelines.cost import (
     store_bytes,
     update_groups,
 )
-from streaming_moments.pipelines.create import PilotOptions
+from streaming_moments.pipelines.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.memory import mebibytes, plan_update
-from streaming_moments.pipelines.option_types import (
-    COUNT,
-    NUMBER,
-    Bytes,
-    Duration,
-    Share,
-    size_text,
-)
+from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.options import (
     console,
     json_option,
@@ -41,12 +34,10 @@ from streaming_moments.pipelines.options import (
     shards_argument,
     storage_option,
 )
+from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.pipelines.trial import Reading, try_out
-from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
 _MEGABYTE = 1e6
@@ -90,37 +81,11 @@ class Plan:
 
 @click.command()
 @shards_argument
-@click.option(
-    "--vocabulary-size", type=COUNT, default=10_000, show_default=True, help="Terms at most."
-)
-@click.option("--core", type=COUNT, default=4096, show_default=True, help="Core words at most.")
-@click.option(
-    "--max-topics", type=COUNT, default=32, show_default=True, help="Topics the sketch serves."
-)
+@declared_options(PilotOptions, "pilot", without=("seed",))
 @click.option("--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics].")
-@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
-@click.option("--text-column", default="text", show_default=True, help="Column or JSON field.")
-@click.option("--ids-column", help="Column of token id lists, instead of text.")
-@click.option("--counts-column", help="Column of the counts of the token ids.")
-@click.option("--language", "languages", multiple=True, help="Stop words of; repeatable.")
-@click.option(
-    "--min-length", type=COUNT, default=2, show_default=True, help="Shortest term, in characters."
+@declared_options(
+    CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
 )
-@click.option("--passage-words", type=COUNT, help="Cut documents into passages of so many words.")
-@click.option(
-    "--min-documents", type=NUMBER, default=5, show_default=True, help="A term's passages, least."
-)
-@click.option(
-    "--max-document-fraction",
-    type=Share(min_open=True),
-    default=0.5,
-    show_default=True,
-    help="A term's share of them, most.",
-)
-@click.option(
-    "--pilot-documents", type=COUNT, default=20_000, show_default=True, help="Passages to sample."
-)
-@click.option("--codocuments/--no-codocuments", default=True, help="Keep counts for coherence.")
 @click.option(
     "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
 )
@@ -137,35 +102,25 @@ class Plan:
 def plan(
     shards: tuple[str, ...],
     n_topics: int | None,
-    kind: str | None,
-    text_column: str,
-    ids_column: str | None,
-    counts_column: str | None,
-    languages: tuple[str, ...],
-    min_length: int,
-    passage_words: int | None,
-    codocuments: bool,
+    counting: CountingOptions,
+    pilot: PilotOptions,
     workers: tuple[int, ...],
     memory: int | None,
     within: timedelta,
     storage_options: dict[str, Any] | None,
     json_output: bool,
-    **pilot: Any,
 ) -> None:
     """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
-    listed = list_shards(shards, storage_options, kind, tell=tell)
-    form = ShardFormat(kind, text_column, ids_column, counts_column)
-    policy = None
-    if form.holds(listed[0].url) == "texts":
-        policy = TokenPolicy.for_languages(languages, min_length, passage_words)
-    options = PilotOptions(**pilot)
+    listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    form = counting.form
+    policy = counting.policy if form.holds(listed[0].url) == "texts" else None
     job, costs = try_out(
         listed,
         Reading(form, policy, storage_options),
-        options,
-        n_topics or options.max_topics,
+        pilot,
+        n_topics or pilot.max_topics,
         CPU_COUNT,
-        codocuments,
+        counting.codocuments,
     )
     made = plan_of(job, costs, workers or _WORKERS, memory, within.total_seconds())
     if json_output:
@@ -185,7 +140,7 @@ def plan_of(
         The budget given does not hold the work.
     """
     budget = memory or comfortable_budget(job, costs.threads)
-    update = plan_update(job.size, costs.threads, budget)
+    update = plan_update(job.layout, costs.threads, budget)
     return Plan(
         job,
         costs,
@@ -199,19 +154,19 @@ def plan_of(
 
 def plan_as_json(made: Plan) -> dict[str, Any]:
     """The plan as one JSON object; sizes in bytes, times in seconds."""
-    reading, size = made.costs.reading, made.job.size
+    reading, job = made.costs.reading, made.job
     return {
         "corpus": asdict(made.job.corpus),
         "sampled_bytes": reading.sampled_bytes,
         "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
         "documents": reading.passages * made.job.corpus.nbytes,
         "tokens": reading.tokens * made.job.corpus.nbytes,
-        "words": size.basis.n_words,
-        "core": size.basis.core,
-        "basis_columns": size.basis.columns,
-        "row_blocks": size.row_blocks,
+        "words": job.basis.n_words,
+        "core": job.basis.core,
+        "basis_columns": job.basis.columns,
+        "row_blocks": job.row_blocks,
         "segments": made.segments,
-        "state_bytes": size.nbytes,
+        "state_bytes": job.layout.state_bytes,
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
         "threads": made.costs.threads,
@@ -222,7 +177,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
 
 def print_plan(console: Console, made: Plan) -> None:
     """Names and values, then a line for each number of workers."""
-    corpus, size, memory = made.job.corpus, made.job.size, made.memory
+    job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
     rows = [
         ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
@@ -238,8 +193,8 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "statistics",
-            f"{mebibytes(size.nbytes)}: {size.basis.n_words:,} words, core {size.basis.core:,}, "
-            f"{size.basis.columns} columns, {size.row_blocks} row blocks",
+            f"{mebibytes(job.layout.state_bytes)}: {job.basis.n_words:,} words, core "
+            f"{job.basis.core:,}, {job.basis.columns} columns, {job.row_blocks} row blocks",
         ),
         (
             "store on disk",

@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.create import PilotOptions, draw_pilot
-from streaming_moments.pipelines.days import by_days, with_days
+from streaming_moments.pipelines.divisions import by_days, with_days
 from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.groups import gather_group
 from streaming_moments.pipelines.parts import PartAddress
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.ledger import (
     Ledger,
     ShardRecord,
@@ -80,12 +77,9 @@ def pilot_of(store: MomentStore) -> PilotOptions:
 
 def rebase(
     store: MomentStore,
-    cluster: Cluster,
+    run: Run,
     options: PilotOptions | None = None,
     allow_missing: bool = False,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
 ) -> RebaseResult:
     """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
 
@@ -97,18 +91,12 @@ def rebase(
     ----------
     store : MomentStore
         Its latest version is extended.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     options : PilotOptions, optional
         As in `create`; by default as vocabulary and basis were made before.
     allow_missing : bool
         Leave out shards that are gone, have new content or cannot be read; else they are an error.
-    limits : ReadLimits, optional
-        Bounds on documents.
-    storage_options : mapping, optional
-        Options of the shards' file systems.
-    progress : StepProgress, optional
-        Told of each shard.
 
     Raises
     ------
@@ -121,23 +109,13 @@ def rebase(
     ForeignStatistics, StoreError
         Another rebase took the place of this one.
     """
-    progress = progress or Silent()
     store = store.latest()
     resumed = store.commit.staged is not None
     for _ in range(_ROUNDS):
-        present, left_out = _present(store, cluster, allow_missing, storage_options, progress)
+        present, left_out = _present(store, run, allow_missing)
         if store.commit.staged is None:
             chosen = options or pilot_of(store)
-            pilot = draw_pilot(
-                present,
-                store.form,
-                store.policy,
-                chosen,
-                cluster,
-                limits,
-                storage_options,
-                progress,
-            )
+            pilot = draw_pilot(present, store.form, store.policy, chosen, run)
             store = stage(
                 store,
                 pilot.vocabulary,
@@ -147,9 +125,8 @@ def rebase(
                 f"rebase: begin from {pilot.origin}",
             )
         aside = staged_store(store)
-        gathering = Gathering.begin(aside, cluster, progress, limits, storage_options)
-        gathering = replace(gathering, keep_going=allow_missing)
-        store, known, bad = _gathered(store, gathering, present, storage_options)
+        gathering = replace(Gathering.begin(aside, run), keep_going=allow_missing)
+        store, known, bad = _gathered(store, gathering, present)
         left_out |= bad
         counted = staged_store(store).commit
         message = f"rebase: {counted.shards} shards, {counted.documents} documents"
@@ -195,23 +172,17 @@ def counted_shard(
     return None, "has new content since it was counted"
 
 
+def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | None, str]]:
+    """`counted_shard` of each, on the cluster."""
+    return run.looked_at("looking for counted shards", counted_shard, records)
+
+
 def _present(
-    store: MomentStore,
-    cluster: Cluster,
-    allow_missing: bool,
-    storage_options: Mapping[str, object] | None,
-    progress: StepProgress,
+    store: MomentStore, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
     """Shards of the ledger that are as they were counted, and why the others are not."""
     records = list(store.ledger())
-    found: Sequence[tuple[Shard | None, str]] = run_bounded(
-        cluster,
-        counted_shard,
-        [(record, storage_options) for record in records],
-        2 * cluster.workers * cluster.threads,
-        progress,
-        "looking for counted shards",
-    )
+    found = looked_for(records, run)
     missing = {
         record.url: reason
         for record, (shard, reason) in zip(records, found, strict=True)
@@ -234,16 +205,13 @@ def _present(
 
 
 def _gathered(
-    store: MomentStore,
-    gathering: Gathering,
-    present: Sequence[Shard],
-    storage_options: Mapping[str, object] | None,
+    store: MomentStore, gathering: Gathering, present: Sequence[Shard]
 ) -> tuple[MomentStore, Ledger, dict[str, str]]:
     """Count aside what is not counted there yet; the store, the ledger there, and bad shards."""
     known = gathering.store.ledger()
     done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]
-    gathering, undated = with_days(gathering, lacking, storage_options)
+    gathering, undated = with_days(gathering, lacking)
     bad = {error.url: error.reason for error in undated}
     readable = [shard for shard in lacking if shard.url not in bad]
     waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))

@@ -14,13 +14,12 @@ from streaming_moments.forms import form_of
 from streaming_moments.lengths import Lengths, WeightedLengths
 from streaming_moments.methods import decomposition_called
 from streaming_moments.moments import require_topics
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import StateSize, plan_refit
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.rows_on_cluster import OnCluster, StatisticsSource
+from streaming_moments.pipelines.memory import plan_refit
+from streaming_moments.pipelines.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.run import Run
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.row_lengths import RowLengths
-from streaming_moments.storage.windows import Window, WindowedStore
+from streaming_moments.storage.windows import StatisticsSource, Window, WindowedStore
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.weighted import Statistics
 
@@ -85,10 +84,9 @@ def refit(
     store: StatisticsSource,
     n_topics: int,
     alpha0: float,
-    cluster: Cluster,
+    run: Run,
     method: str = "joint",
     seed: int = 0,
-    progress: StepProgress | None = None,
 ) -> TopicModel:
     """Fit a model to a version of a store; the documents are not needed.
 
@@ -103,14 +101,12 @@ def refit(
         k.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
         Of the random directions and starts of some methods.
-    progress : StepProgress, optional
-        Told of each block.
 
     Raises
     ------
@@ -123,12 +119,10 @@ def refit(
     decomposition_called(method, seed)
     require_topics(n_topics)
     form, lengths = form_of(alpha0), counted_lengths(store)
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    cluster = run.cluster
     shape = n_topics, cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(size, *shape, method, blocks_held(lengths.whole))
-    rows = OnCluster.of(
-        store, lengths, cluster, plan.in_flight, progress or Silent(), plan.keep_blocks
-    )
+    plan = plan_refit(store.layout, store.basis, *shape, method, blocks_held(lengths.whole))
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
     model = fit_rows(rows, n_topics, form, method, seed)
     return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
 
@@ -161,12 +155,7 @@ def blocks_held(histogram: Lengths) -> int:
     return 3 if isinstance(histogram, WeightedLengths) else 2
 
 
-def coherence(
-    store: StatisticsSource,
-    model: TopicModel,
-    cluster: Cluster,
-    progress: StepProgress | None = None,
-) -> Coherence | None:
+def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence | None:
     """Coherence of a model's topics on a version of a store; None without co-document counts."""
     if not store.codocuments:
         return None
@@ -175,7 +164,7 @@ def coherence(
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     lengths = store.row_lengths()
-    rows = OnCluster.of(store, lengths, cluster, cluster.threads, progress or Silent())
+    rows = OnCluster.of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
     return Coherence(
         pairs.umass(words, model.topics[words], number),

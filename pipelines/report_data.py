@@ -1,14 +1,36 @@
-"""What a report page shows, as plain values."""
+"""What a report and its page tell of a run, as plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from streaming_moments.pipelines.candidates import Candidate
 
 
 @dataclass(frozen=True)
-class ReportTopic:
-    """One topic.
+class StepReport:
+    """One step: its name, how long it took in seconds, and what it found."""
+
+    step: str
+    seconds: float
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition of publishing: the value found, its bound, and whether it holds."""
+
+    name: str
+    value: float | None
+    bound: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class TopicReport:
+    """One topic of a model.
 
     Parameters
     ----------
@@ -16,20 +38,20 @@ class ReportTopic:
         Its number, the same from night to night.
     weight : float
         Share of the corpus.
-    words : tuple of (str, float, float)
-        Its most probable words, some 30: each with its probability in the topic and in the
-        corpus, from which relevance at any lambda follows.
-    npmi : float, optional
+    npmi : float or None
         Coherence.
-    note : str
-        What happened to it: "new", "split from 3"; empty if nothing did.
+    relevant : tuple of str
+        Most relevant words, lambda 0.7.
+    words : tuple of (str, float, float)
+        Most probable words, each with its probability in the topic and in the corpus: relevance
+        at any lambda follows.
     """
 
     topic: int
     weight: float
+    npmi: float | None
+    relevant: tuple[str, ...]
     words: tuple[tuple[str, float, float], ...]
-    npmi: float | None = None
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,16 +71,6 @@ class ShareOverTime:
     dates: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     note: str = ""
-
-
-@dataclass(frozen=True)
-class TriedModel:
-    """A model that was tried, and its mean NPMI; None where there is no model."""
-
-    topics: int
-    alpha0: float
-    npmi: float | None
-    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,24 +98,6 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
-class StepTime:
-    """A step, and its seconds."""
-
-    step: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class ReportGate:
-    """A condition of publishing: the value found, its bound, and whether it holds."""
-
-    name: str
-    value: float | None
-    bound: float
-    holds: bool
-
-
-@dataclass(frozen=True)
 class ReportPage:
     """All that one page shows; what is left empty is left out of it.
 
@@ -121,26 +115,30 @@ class ReportPage:
         Names and values at the head of the page: documents, tokens, version and so on.
     reasons : tuple of str
         Why the model was refused, or words and basis made anew.
-    topics : tuple of ReportTopic
+    topics : tuple of TopicReport
         In the order of their numbers.
+    notes : mapping
+        What happened to topics, by number: "new", "split from 3".
     distances : tuple of tuple of float
         (k, k) distances between them, see `topic_map.topic_distances`.
     shares : ShareOverTime
         Of the topics.
-    tried : tuple of TriedModel
+    tried : tuple of Candidate
         For coherence by k.
+    chosen : (int, float), optional
+        Number of topics and alpha0 of that which is shown.
     spectrum, exact_spectrum : tuple of float
         Eigenvalues seen through the basis, and exact.
     runs : tuple of RunPoint
         The last runs, this one last.
-    gates : tuple of ReportGate
+    gates : tuple of Gate
         Conditions of publishing.
     ledger : tuple of LedgerRow
         Shards, the latest first.
     shards : int
         In the store, of which the ledger may show the latest only.
-    steps : tuple of StepTime
-        In order.
+    steps : tuple of StepReport
+        In order; a page needs no values of them.
     """
 
     title: str
@@ -149,14 +147,16 @@ class ReportPage:
     outcome: str
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
-    topics: tuple[ReportTopic, ...] = ()
+    topics: tuple[TopicReport, ...] = ()
+    notes: Mapping[int, str] = field(default_factory=dict)
     distances: tuple[tuple[float, ...], ...] = ()
     shares: ShareOverTime = ShareOverTime()
-    tried: tuple[TriedModel, ...] = ()
+    tried: tuple[Candidate, ...] = ()
+    chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()
     exact_spectrum: tuple[float, ...] = ()
     runs: tuple[RunPoint, ...] = ()
-    gates: tuple[ReportGate, ...] = ()
+    gates: tuple[Gate, ...] = ()
     ledger: tuple[LedgerRow, ...] = ()
     shards: int = 0
-    steps: tuple[StepTime, ...] = ()
+    steps: tuple[StepReport, ...] = ()

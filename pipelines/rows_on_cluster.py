@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from distributed import Future
 from threadpoolctl import threadpool_limits
@@ -12,33 +12,11 @@ from threadpoolctl import threadpool_limits
 from streaming_moments.basis import Basis
 from streaming_moments.fit_rows import added, strips
 from streaming_moments.lengths import Lengths
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.progress import StepProgress
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.tasks import result_of, run_bounded
 from streaming_moments.row_lengths import RowLengths
+from streaming_moments.storage.windows import StatisticsSource
 from streaming_moments.weighted import Statistics
-
-
-class StatisticsSource(Protocol):
-    """A version of a store, or a window of it: statistics to be read by row block."""
-
-    @property
-    def basis(self) -> Basis: ...
-    @property
-    def row_blocks(self) -> int: ...
-    @property
-    def codocuments(self) -> bool: ...
-    @property
-    def version(self) -> int: ...
-
-    def length_histogram(self) -> Lengths:
-        """Documents by length."""
-
-    def row_lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row."""
-
-    def load_block(self, index: int) -> Statistics:
-        """Statistics of one row block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,36 +47,32 @@ class OnCluster:
         Which documents count a row.
     blocks : list of BlockAddress or Future
         All row blocks: addresses, to be read by each step, or statistics kept.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     in_flight : int
         Tasks of all workers at a time.
-    progress : StepProgress
-        Told of each block.
     """
 
     basis: Basis
     lengths: RowLengths[Lengths]
     blocks: list[BlockAddress | Future[Any]]
-    cluster: Cluster
+    run: Run
     in_flight: int
-    progress: StepProgress
 
     @classmethod
     def of(
         cls,
         store: StatisticsSource,
         lengths: RowLengths[Lengths],
-        cluster: Cluster,
+        run: Run,
         per_worker: int,
-        progress: StepProgress,
         keep: bool = False,
     ) -> OnCluster:
         """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
         blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
         if keep:
-            blocks = [cluster.client.submit(load_block, one, pure=False) for one in blocks]
-        return cls(store.basis, lengths, blocks, cluster, cluster.workers * per_worker, progress)
+            blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
+        return cls(store.basis, lengths, blocks, run, run.cluster.workers * per_worker)
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Futures."""
@@ -116,18 +90,18 @@ class OnCluster:
         """A task adds up the blocks of a strip, another one the strips."""
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         parts = self.calls(step, OnBlocks(function), each, keep=True)
-        return self.cluster.client.submit(added, parts, pure=False)
+        return self.run.cluster.client.submit(added, parts, pure=False)
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
         """A task with all threads of a worker."""
-        threads = self.cluster.threads
-        future = self.cluster.client.submit(alone, threads, function, *values, pure=False)
-        finished: Future[Any] = result_of(self.cluster, future, step, keep=True)
+        threads = self.run.cluster.threads
+        future = self.run.cluster.client.submit(alone, threads, function, *values, pure=False)
+        finished: Future[Any] = result_of(self.run.cluster, future, step, keep=True)
         return finished
 
     def value(self, handle: Future[Any]) -> Any:
         """Brought here."""
-        return result_of(self.cluster, handle, "reading a result")
+        return result_of(self.run.cluster, handle, "reading a result")
 
     def calls(
         self,
@@ -138,8 +112,8 @@ class OnCluster:
         in_flight: int | None = None,
     ) -> list[Any]:
         """Results of `function(*call)`, or futures, as of `run_bounded`."""
-        at_a_time, progress = in_flight or self.in_flight, self.progress
-        return run_bounded(self.cluster, function, calls, at_a_time, progress, step, keep)
+        at_a_time, run = in_flight or self.in_flight, self.run
+        return run_bounded(run.cluster, function, calls, at_a_time, run.progress, step, keep)
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,16 @@ from streaming_moments.lengths import Lengths
 from streaming_moments.methods import decomposition_called
 from streaming_moments.moments import require_topics
 from streaming_moments.pipelines.candidates import Candidate, Fitted, Selection
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import RefitPlan, StateSize, plan_refit
-from streaming_moments.pipelines.progress import Silent, StepProgress
+from streaming_moments.pipelines.memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.refit import (
     WordPairs,
     blocks_held,
     count_pairs,
     counted_lengths,
 )
-from streaming_moments.pipelines.rows_on_cluster import OnCluster, StatisticsSource
+from streaming_moments.pipelines.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.run import Run
+from streaming_moments.storage.windows import StatisticsSource
 from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import (
     CoreMoments,
@@ -63,10 +63,9 @@ def select(
     store: StatisticsSource,
     topics: Sequence[int],
     alphas: Sequence[float],
-    cluster: Cluster,
+    run: Run,
     method: str = "joint",
     seed: int = 0,
-    progress: StepProgress | None = None,
 ) -> Selection:
     """Fit models of many numbers of topics and alpha0 to a version of a store; keep none.
 
@@ -84,14 +83,12 @@ def select(
         Numbers of topics.
     alphas : sequence of float
         Sums of the Dirichlet parameters.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
         Of the random directions and starts of some methods.
-    progress : StepProgress, optional
-        Told of each step.
 
     Returns
     -------
@@ -112,11 +109,9 @@ def select(
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
     require_topics(numbers[0])
     lengths = counted_lengths(store)
-    plan, too_large = _planned(store, numbers, cluster, method, blocks_held(lengths.whole))
+    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole))
     possible = [k for k in numbers if k not in too_large]
-    rows = OnCluster.of(
-        store, lengths, cluster, plan.in_flight, progress or Silent(), plan.keep_blocks
-    )
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -193,17 +188,17 @@ def leading_rows(
 
 
 def _planned(
-    store: StatisticsSource, numbers: Sequence[int], cluster: Cluster, method: str, held: int
+    store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    cluster = run.cluster
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
         try:
             require_columns(k, store.basis)
-            shape = (size, k, cluster.workers, cluster.threads, cluster.memory)
-            plans.append(plan_refit(*shape, method, held))
+            shape = (k, cluster.workers, cluster.threads, cluster.memory)
+            plans.append(plan_refit(store.layout, store.basis, *shape, method, held))
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error
     if not plans:
@@ -251,7 +246,7 @@ def _models(
         "rotations",
         solve_leading,
         [(gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
-        in_flight=rows.cluster.workers * plan.solves_in_flight,
+        in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered
     for k, one in zip(falling, solved, strict=True):
@@ -289,7 +284,7 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
     # the plan has room for the rows of the largest model twice; more where memory is left
-    room = max(2 * numbers[-1], (rows.cluster.memory - plan.peak_bytes) // column)
+    room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:
         if group and sum(group) + k > room:

@@ -14,7 +14,7 @@ from streaming_moments.bounds import error_radius
 from streaming_moments.drift import outside_share
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.pipelines.drift import DriftSince
-from streaming_moments.pipelines.memory import StateSize, mebibytes
+from streaming_moments.pipelines.memory import mebibytes
 from streaming_moments.storage.growth import AddedWords, added_words
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
@@ -71,7 +71,6 @@ def status_of(store: MomentStore) -> Status:
     empty = int(histogram.documents[histogram.lengths == 0].sum())
     outside = sum(record.outside for record in store.ledger())
     days = [part.dates for part in commit.segments if part.dates is not None]
-    size = StateSize(basis, store.row_blocks, store.codocuments)
     return Status(
         store=store.url,
         version=store.version,
@@ -96,7 +95,7 @@ def status_of(store: MomentStore) -> Status:
         core=basis.core,
         basis_columns=basis.columns,
         row_blocks=store.row_blocks,
-        state_bytes=size.nbytes,
+        state_bytes=store.layout.state_bytes,
         models=tuple(store.models),
         tags=dict(store.commit.tags),
         vocabulary=basis.vocabulary,

@@ -157,8 +157,8 @@ def select(
         require_plot(plot_file)
     opened = MomentStore.open(store, version, storage_options)
     source = windowed(opened, window)
-    with running(session) as (cluster, progress):
-        selection = select_topics(source, numbers, every, cluster, method, seed, progress)
+    with running(session) as run:
+        selection = select_topics(source, numbers, every, run, method, seed)
     if plot_file is not None:
         plot(selection, plot_file)
     best = selection.best

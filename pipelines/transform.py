@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.memory import LIMITS, plan_reading
+from streaming_moments.pipelines.memory import plan_reading
 from streaming_moments.pipelines.parts import ReadingContext
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store import MomentStore
@@ -58,12 +55,9 @@ def transform(
     model: TopicModel,
     shards: Sequence[Shard],
     output: str,
-    cluster: Cluster,
+    run: Run,
     method: Method = "fixed-point",
     seed: int | None = None,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
 ) -> TransformResult:
     """Write one Parquet file a shard: document, length, topic, and its k proportions.
 
@@ -77,16 +71,10 @@ def transform(
         Need not be counted in the store.
     output : str
         fsspec URL of a folder; a file appears whole or not at all.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     method, seed : str, int or None
         As in `TopicModel.transform`; each shard draws from its own stream of the seed.
-    limits : ReadLimits, optional
-        Bounds on documents.
-    storage_options : mapping, optional
-        Options of the file systems.
-    progress : StepProgress, optional
-        Told of each shard.
 
     Raises
     ------
@@ -102,21 +90,14 @@ def transform(
     names = [proportions_file(shard.url) for shard in shards]
     if len(set(names)) < len(names):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    limits = limits or LIMITS
-    plan = plan_reading(cluster.threads, cluster.memory, limits)
-    limits = replace(limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
-    client = cluster.client
-    reading = client.submit(ReadingContext.of, store, limits, storage_options, pure=False)
+    client = run.cluster.client
+    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     context = client.submit(TransformContext, reading, model, output, method, seed, pure=False)
-    written = run_bounded(
-        cluster,
-        transform_shard,
-        [(shard, place, context) for place, shard in enumerate(shards)],
-        cluster.workers * plan.in_flight,
-        progress or Silent(),
-        "transforming shards",
-    )
+    calls = [(shard, place, context) for place, shard in enumerate(shards)]
+    written = run.calls("transforming shards", transform_shard, calls, plan.in_flight)
     return TransformResult(
         tuple(url for url, _, _ in written),
         sum(documents for _, documents, _ in written),

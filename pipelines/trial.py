@@ -29,7 +29,7 @@ from streaming_moments.pipelines.cost import (
     StepCosts,
 )
 from streaming_moments.pipelines.create import Pilot, PilotOptions, choose
-from streaming_moments.pipelines.memory import BATCH_BYTES, LIMITS, StateSize
+from streaming_moments.pipelines.memory import BATCH_BYTES, LIMITS
 from streaming_moments.pipelines.parts import Part, PartAddress, ReadingContext, read_part
 from streaming_moments.pipelines.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.timed_rows import Timed
@@ -125,8 +125,7 @@ def try_out(
                 codocuments=codocuments,
             )
             pieces, open_shard = _read(sampled, store, reading, pool)
-            size = StateSize(store.basis, store.row_blocks, codocuments)
-            job = Job(corpus, size, n_topics, options.pilot_documents)
+            job = Job(corpus, store.counts, store.row_blocks, n_topics, options.pilot_documents)
             read = _reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
             blocks = _block_costs(job, store, pieces, factor, pool, threads)
@@ -230,15 +229,15 @@ def _block_costs(
 
     def added(index: int) -> MomentStatistics:
         block = layout.block(index)
-        return MomentStatistics.of_projected(batches, store.basis, block, job.size.codocuments)
+        return MomentStatistics.of_projected(batches, store.basis, block, store.codocuments)
 
     def empty(index: int) -> MomentStatistics:
-        return MomentStatistics.zero(store.basis, layout.block(index), job.size.codocuments)
+        return MomentStatistics.zero(store.basis, layout.block(index), store.codocuments)
 
     words, fingerprint = store.vocabulary.n_words, store.vocabulary.fingerprint
     one = CountBatch.from_rows([0, 1], [0], None, words, fingerprint)
     warm = ProjectedBatch.of(one, store.basis)
-    MomentStatistics.of_projected([warm], store.basis, layout.block(0), job.size.codocuments)
+    MomentStatistics.of_projected([warm], store.basis, layout.block(0), store.codocuments)
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.pipelines.cluster import Cluster
-from streaming_moments.pipelines.days import by_days, with_days
+from streaming_moments.pipelines.divisions import by_days, with_days
 from streaming_moments.pipelines.forget import replace_changed
 from streaming_moments.pipelines.gathering import Gathering
 from streaming_moments.pipelines.groups import Gathered, gather_group
 from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.parts import PartAddress
-from streaming_moments.pipelines.progress import Silent, StepProgress
-from streaming_moments.pipelines.tasks import run_bounded
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.changes import require_apart
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store import MomentStore
@@ -78,11 +75,8 @@ class Compared:
 def update(
     store: MomentStore,
     shards: Sequence[Shard],
-    cluster: Cluster,
+    run: Run,
     skip_bad_shards: bool = False,
-    limits: ReadLimits | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    progress: StepProgress | None = None,
     plan: UpdatePlan | None = None,
     old: Sequence[Shard] | None = None,
     unique: bool = False,
@@ -99,16 +93,10 @@ def update(
         The store; its latest version is extended.
     shards : sequence of Shard
         As `list_shards` gives them.
-    cluster : Cluster
-        Where to run.
+    run : Run
+        Where to run, and what its steps are told.
     skip_bad_shards : bool
         Commit the others when some cannot be read, and record those; else stop.
-    limits : ReadLimits, optional
-        Bounds on documents; the batch size is the plan's.
-    storage_options : mapping, optional
-        Options of the shards' file systems.
-    progress : StepProgress, optional
-        Told of each shard.
     plan : UpdatePlan, optional
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
@@ -128,19 +116,18 @@ def update(
     StoreError
         The store cannot be written.
     """
-    progress = progress or Silent()
     store = store.latest()
-    gathering = Gathering.begin(store, cluster, progress, limits, storage_options, plan)
+    gathering = Gathering.begin(store, run, plan)
     gathering = replace(gathering, keep_going=skip_bad_shards)
-    compared = compare(store, shards, cluster, storage_options, progress)
+    compared = compare(store, shards, run)
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
-        store = replace_changed(strict, changed, old, storage_options, unique)
+        store = replace_changed(strict, changed, old, unique)
     # a group is of one day, so that a refit can choose among days
-    gathering, undated = with_days(gathering, compared.new, storage_options)
+    gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
@@ -158,13 +145,7 @@ def update(
     return result
 
 
-def compare(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    cluster: Cluster,
-    storage_options: Mapping[str, object] | None,
-    progress: StepProgress,
-) -> Compared:
+def compare(store: MomentStore, shards: Sequence[Shard], run: Run) -> Compared:
     """Look shards up in the ledger, and fingerprint those that are in it.
 
     Raises
@@ -176,14 +157,7 @@ def compare(
     """
     ledger = store.ledger()
     known = [(shard, record) for shard in shards if (record := ledger.find(shard.url))]
-    marks = run_bounded(
-        cluster,
-        fingerprint,
-        [(shard, storage_options) for shard, _ in known],
-        2 * cluster.workers * cluster.threads,
-        progress,
-        "checking counted shards",
-    )
+    marks = run.looked_at("checking counted shards", fingerprint, [shard for shard, _ in known])
     changed = tuple(
         (shard, record, mark)
         for (shard, record), mark in zip(known, marks, strict=True)

@@ -13,6 +13,7 @@ from streaming_moments.lengths import Lengths
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.storage.blocks import sum_block, sum_totals
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.layout import SegmentLayout
 from streaming_moments.storage.ledger import Ledger
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.versions import SegmentReference
@@ -154,6 +155,11 @@ class WindowedStore:
         return self.store.codocuments
 
     @property
+    def layout(self) -> SegmentLayout:
+        """How the statistics are cut."""
+        return self.store.layout
+
+    @property
     def version(self) -> int:
         """The version."""
         return self.store.version
@@ -188,7 +194,11 @@ class WindowedStore:
         return next(sums)[1] if self.window.half_life is None else WeightedStatistics.of(sums)
 
 
-def windowed(store: MomentStore, window: Window) -> MomentStore | WindowedStore:
+StatisticsSource = MomentStore | WindowedStore
+"""Statistics to be read by row block: a version of a store, or a window of it."""
+
+
+def windowed(store: MomentStore, window: Window) -> StatisticsSource:
     """What is to be fitted: the version itself where all of it counts, else the window of it."""
     return store if window.is_everything else WindowedStore.of(store, window)
 

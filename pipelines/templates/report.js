@@ -67,7 +67,8 @@
       const head = element("h3", `Topic ${topic.topic}`);
       head.append(element("small", percent(topic.weight)));
       if (topic.npmi !== null) head.append(element("small", `NPMI ${topic.npmi.toFixed(2)}`));
-      if (topic.note) head.append(element("span", topic.note, { class: "note" }));
+      const note = content.notes[topic.topic];
+      if (note) head.append(element("span", note, { class: "note" }));
       const list = element("ol");
       const rows = ranked(topic, weight);
       const most = Math.max(...rows.map((row) => row.inside));
@@ -169,16 +170,17 @@
   };
 
   const drawCoherence = (place) => {
-    const tried = content.tried;
+    const [taken, alpha] = content.chosen ?? [];
+    const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && one.alpha0 === alpha }));
     const alphas = [...new Set(tried.map((one) => one.alpha0))];
     const known = tried.filter((one) => one.npmi !== null);
     if (!known.length) { place.textContent = "No model was found."; return; }
     // of several alpha0 the best is drawn for each k
-    const best = [...new Set(known.map((one) => one.topics))].sort((one, other) => one - other).map((k) =>
-      known.filter((one) => one.topics === k).reduce((one, other) => other.chosen || (!one.chosen && other.npmi > one.npmi) ? other : one));
+    const best = [...new Set(known.map((one) => one.n_topics))].sort((one, other) => one - other).map((k) =>
+      known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && other.npmi > one.npmi) ? other : one));
     const points = best.map((one) => ({
-      x: one.topics, y: one.npmi, name: String(one.topics), chosen: one.chosen,
-      title: `${one.topics} topics, alpha0 ${one.alpha0}: NPMI ${one.npmi.toFixed(3)}`,
+      x: one.n_topics, y: one.npmi, name: String(one.n_topics), chosen: one.chosen,
+      title: `${one.n_topics} topics, alpha0 ${one.alpha0}: NPMI ${one.npmi.toFixed(3)}`,
     }));
     const room = points.length <= 12 ? points : [points[0], points[points.length - 1]];
     drawLine(place, points, {

@@ -18,6 +18,7 @@ from streaming_moments.counts import concatenate
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.demo import write_decades
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat
@@ -225,7 +226,7 @@ def _count_sotu(cache: Path, kept: Path) -> None:
     try:
         shards = list_shards(write_decades(scratch / "shards"))
         with connect() as cluster:
-            store = create(str(scratch / "store"), shards, form, policy, options, cluster)
+            store = create(str(scratch / "store"), shards, form, policy, options, Run(cluster))
         vocabulary: Vocabulary = store.vocabulary
         batches = [
             read.batch for shard in shards for read in read_shard(shard, form, vocabulary, policy)

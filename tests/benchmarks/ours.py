@@ -31,8 +31,9 @@ from streaming_moments import (
 from streaming_moments.pipelines.cluster import Cluster, connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.gathering import plan_of
-from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_refit
+from streaming_moments.pipelines.memory import plan_reading, plan_refit
 from streaming_moments.pipelines.refit import refit
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
 from streaming_moments.storage.listing import list_shards
@@ -96,7 +97,7 @@ def pilot_options(max_topics: int) -> PilotOptions:
 
 def new_store(place: Path, shards: list[Shard], max_topics: int, cluster: Cluster) -> MomentStore:
     """An empty store for a planted corpus."""
-    return create(str(place), shards, IDS, None, pilot_options(max_topics), cluster)
+    return create(str(place), shards, IDS, None, pilot_options(max_topics), Run(cluster))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +130,9 @@ def from_parquet(corpus: Planted, workers: int, clock: Clock) -> PipelineRun:
                 shards = list_shards([str(corpus.shards)])
                 store = new_store(place / "store", shards, k, cluster)
             with clock.running("update"):
-                store = update(store, shards, cluster).store
+                store = update(store, shards, Run(cluster)).store
             with clock.running("refit"):
-                model = refit(store, k, ALPHA0, cluster)
+                model = refit(store, k, ALPHA0, Run(cluster))
             projected = projected_bytes(store, k, cluster)
         finally:
             entered.__exit__(None, None, None)
@@ -143,11 +144,11 @@ def from_parquet(corpus: Planted, workers: int, clock: Clock) -> PipelineRun:
 
 def projected_bytes(store: MomentStore, n_topics: int, cluster: Cluster) -> int:
     """What a worker process was planned to hold at most."""
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
+    shape = n_topics, cluster.workers, cluster.threads, cluster.memory
     return max(
         plan_reading(cluster.threads, cluster.memory).peak_bytes,
-        plan_of(store, cluster).peak_bytes,
-        plan_refit(size, n_topics, cluster.workers, cluster.threads, cluster.memory).peak_bytes,
+        plan_of(store, Run(cluster)).peak_bytes,
+        plan_refit(store.layout, store.basis, *shape).peak_bytes,
     )
 
 

@@ -24,6 +24,7 @@ from streaming_moments.pipelines.memory import LIMITS
 from streaming_moments.pipelines.parts import ReadingContext
 from streaming_moments.pipelines.progress import Silent
 from streaming_moments.pipelines.refit import refit
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.tasks import run_bounded
 from streaming_moments.pipelines.update import update
 from streaming_moments.projection import ProjectedBatch
@@ -76,9 +77,9 @@ class UpdateScaling:
             load_kernels()
             cluster.client.run(load_kernels)
             with clock.running("update"):
-                store = update(store, shards, cluster).store
+                store = update(store, shards, Run(cluster)).store
             peaks = cluster.client.run(peak_memory)
-            projected = plan_of(store, cluster).peak_bytes
+            projected = plan_of(store, Run(cluster)).peak_bytes
         return {"worker_peak_bytes": max(peaks.values()), "projected_bytes": projected}
 
 
@@ -99,12 +100,12 @@ class StoreCosts:
             empty = new_store(place / "copy", shards, STORE_TOPICS, cluster)
             load_kernels()
             with clock.running("update"):
-                store = update(store, shards, cluster).store
+                store = update(store, shards, Run(cluster)).store
             refits = []
             for _ in range(3):
                 with clock.running("refit"):
                     start = time.perf_counter()
-                    refit(store, STORE_TOPICS, ALPHA0, cluster)
+                    refit(store, STORE_TOPICS, ALPHA0, Run(cluster))
                     refits.append(time.perf_counter() - start)
             projected = projected_bytes(store, STORE_TOPICS, cluster)
             write, commit = _write_and_commit(store, empty, clock)
@@ -135,11 +136,11 @@ class TextReading:
         form, options = ShardFormat("parquet"), PilotOptions(max_topics=TEXT_TOPICS)
         with scratch(self.corpus) as place, connect() as cluster:
             # each shard holds all addresses
-            store = create(str(place / "store"), shards[:1], form, policy, options, cluster)
+            store = create(str(place / "store"), shards[:1], form, policy, options, Run(cluster))
             load_kernels()
             if self.whole:
                 with clock.running("update"):
-                    tokens = update(store, shards, cluster).tokens
+                    tokens = update(store, shards, Run(cluster)).tokens
             else:
                 context = cluster.client.submit(ReadingContext.of, store, LIMITS, None)
                 calls = [(shard, context) for shard in shards]

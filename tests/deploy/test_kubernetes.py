@@ -14,7 +14,6 @@ from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.pipelines.cluster import limit_for
 from streaming_moments.pipelines.cost import CorpusSize, Job, comfortable_budget
-from streaming_moments.pipelines.memory import StateSize
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.storage.layout import row_blocks_for
 
@@ -205,12 +204,8 @@ def test_the_limits_are_those_that_the_memory_projection_asks_for(
     columns = -(-3 * topics // 2) + max(2, topics // 8)
     signs = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.int8), (core, columns))
     basis = Basis(signs, words)
-    job = Job(
-        CorpusSize(1, 1, 1),
-        StateSize(basis, row_blocks_for(CountsFoundation(basis, True)), True),
-        topics,
-        1,
-    )
+    foundation = CountsFoundation(basis, True)
+    job = Job(CorpusSize(1, 1, 1), foundation, row_blocks_for(foundation), topics, 1)
     text = (
         KUBERNETES / place / ("daskcluster.yaml" if place == "base" else "workers.yaml")
     ).read_text()

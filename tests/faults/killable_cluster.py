@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin
 
 from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
@@ -115,7 +116,7 @@ def killable_cluster(folder, workers=2):
 def coordinate(address, store, shards, plan):
     """Update a store on a cluster: what a coordinator process does."""
     with connect(address, worker_timeout=PATIENCE) as cluster:
-        update(MomentStore.open(store), list_shards([shards]), cluster, plan=plan)
+        update(MomentStore.open(store), list_shards([shards]), Run(cluster), plan=plan)
 
 
 def coordinator(*arguments):

@@ -15,6 +15,7 @@ from night_corpus import CREATE, REFIT, command, require_counted_once, shard
 from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.nightly import nightly
 from streaming_moments.pipelines.nightly_config import read_config
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -35,7 +36,7 @@ def corpus(tmp_path_factory):
         for number in range(1, SHARDS):
             (place / f"{number}.txt").write_bytes(shard(number))
         listed = list_shards([str(place / "*.txt")])
-        update(MomentStore.open(str(place / "counted")), listed, cluster)
+        update(MomentStore.open(str(place / "counted")), listed, Run(cluster))
     return place
 
 

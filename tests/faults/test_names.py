@@ -13,6 +13,7 @@ from test_bad_input import OPTIONS, ended, texts
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import files_of
@@ -123,7 +124,7 @@ def test_hostile_names_are_counted_shown_and_forgotten_as_themselves(campaigns, 
             good = {f"{folder}/{one}" for one in decoded(names)}
             store = MomentStore.open(str(tmp_path / "store"))
             before = {record.url for record in store.ledger()}
-            result = update(store, list_shards([str(folder)], kind="text"), cluster, True)
+            result = update(store, list_shards([str(folder)], kind="text"), Run(cluster), True)
             after = {record.url for record in result.store.ledger()}
             tried, held = tried + 1, held + (after - before == good)
             for gone in sorted(good)[:2]:

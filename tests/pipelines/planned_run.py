@@ -18,6 +18,7 @@ from streaming_moments.pipelines.cost import cluster_cost, memory_need, store_by
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.memory import plan_update
 from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.trial import Reading, try_out
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
@@ -85,19 +86,19 @@ def main(shards, place, n_topics, memory):
     warm()
     # words are cut by Python: a second thread would take turns with the first
     with one_thread(memory) as cluster, clocked(seconds, "create"):
-        store = create(place, listed, form, policy, options, cluster)
+        store = create(place, listed, form, policy, options, Run(cluster))
     with connect(memory=memory) as cluster:
         assert cluster.threads == THREADS, f"{cluster.threads} threads; the plan is for {THREADS}"
         with clocked(seconds, "update"):
-            store = update(store, listed, cluster).store
+            store = update(store, listed, Run(cluster)).store
         with clocked(seconds, "refit"):
-            model = refit(store, n_topics, 0.1, cluster)
-            scores = coherence(store, model, cluster)
+            model = refit(store, n_topics, 0.1, Run(cluster))
+            scores = coherence(store, model, Run(cluster))
             store = store.save_model("m", model.with_coherence(scores.umass, scores.npmi))
     peak = peak_bytes()
     disk = sum(path.stat().st_size for path in Path(place).rglob("*") if path.is_file())
     job, costs = try_out(listed, Reading(form, policy), options, n_topics, THREADS)
-    groups = update_groups(job, costs, plan_update(job.size, THREADS, memory))
+    groups = update_groups(job, costs, plan_update(job.layout, THREADS, memory))
     real = {"seconds": seconds, "peak": peak, "disk": disk, "segments": len(store.commit.segments)}
     planned = {
         "seconds": asdict(cluster_cost(job, costs, 1, memory)),
@@ -107,7 +108,7 @@ def main(shards, place, n_topics, memory):
     }
     real |= {"words": store.basis.n_words, "tokens": store.commit.tokens}
     tokens = costs.reading.tokens * job.corpus.nbytes
-    planned |= {"words": job.size.basis.n_words, "tokens": tokens}
+    planned |= {"words": job.basis.n_words, "tokens": tokens}
     print(json.dumps({"real": real, "planned": planned, "costs": asdict(costs)}))
 
 

@@ -19,6 +19,7 @@ from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.growth import grow, recent_shards
 from streaming_moments.pipelines.refit import refit
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.growth import store_of_era
@@ -55,8 +56,10 @@ def folder(planted, tmp_path):
 def store(folder, embedded):
     """Made from the first two days, which are counted."""
     listed = list_shards([str(folder / "*.txt")])[:2]
-    made = create(str(folder / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
-    return update(made, listed, embedded).store
+    made = create(
+        str(folder / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded)
+    )
+    return update(made, listed, Run(embedded)).store
 
 
 def shards_of(folder, *days):
@@ -76,40 +79,40 @@ def counted(store, folder, words, *days):
 
 def test_words_of_new_shards_are_counted_from_then_on(store, folder, embedded):
     before, old = store, store.basis.n_words
-    result = grow(store, shards_of(folder, DAYS[2]), embedded)
+    result = grow(store, shards_of(folder, DAYS[2]), Run(embedded))
     assert result.words[0] == "mars"
     assert set(NEW) <= set(result.words)
     assert (result.documents, result.shards) == (60, 1)
-    store = update(result.store, shards_of(folder, *DAYS[2:]), embedded).store
+    store = update(result.store, shards_of(folder, *DAYS[2:]), Run(embedded)).store
     both = counted(store, folder, old, *DAYS[:2]) + counted(
         store, folder, store.basis.n_words, *DAYS[2:]
     )
     assert store.load() == both
     assert store.verify() == []
-    assert grow(store, shards_of(folder, DAYS[2]), embedded).words == ()
-    assert grow(store, shards_of(folder, DAYS[2]), embedded).store.version == store.version
+    assert grow(store, shards_of(folder, DAYS[2]), Run(embedded)).words == ()
+    assert grow(store, shards_of(folder, DAYS[2]), Run(embedded)).store.version == store.version
     for method in ("joint", "power"):
-        model = refit(store, 3, 1.0, embedded, method)
+        model = refit(store, 3, 1.0, Run(embedded), method)
         expected = fit_by(both, 3, 1.0, method)
         assert np.allclose(model.topics, expected.topics, rtol=0, atol=1e-9)
         assert np.allclose(model.word_probabilities, expected.word_probabilities)
-    best = select(store, [3], [1.0], embedded).best
-    assert best.captured == pytest.approx(refit(store, 3, 1.0, embedded).captured)
-    drift = measure_drift(store, before, 3, 1.0, embedded)
+    best = select(store, [3], [1.0], Run(embedded)).best
+    assert best.captured == pytest.approx(refit(store, 3, 1.0, Run(embedded)).captured)
+    drift = measure_drift(store, before, 3, 1.0, Run(embedded))
     assert 0 < drift.pair_distance < 1
 
 
 def test_shards_of_either_era_are_forgotten_and_replaced(store, folder, embedded, planted):
     old = store.basis.n_words
-    store = grow(store, shards_of(folder, DAYS[2]), embedded).store
-    store = update(store, shards_of(folder, *DAYS[2:]), embedded).store
+    store = grow(store, shards_of(folder, DAYS[2]), Run(embedded)).store
+    store = update(store, shards_of(folder, *DAYS[2:]), Run(embedded)).store
     new = store.basis.n_words
     whole = store
-    gone = forget(store, shards_of(folder, DAYS[0], DAYS[2]), embedded)
+    gone = forget(store, shards_of(folder, DAYS[0], DAYS[2]), Run(embedded))
     left = counted(gone, folder, old, DAYS[1]) + counted(gone, folder, new, DAYS[3])
     assert gone.load() == left
     assert gone.verify() == []
-    small = compact(gone, embedded, by="all")
+    small = compact(gone, Run(embedded), by="all")
     assert len(small.commit.segments) == 2
     assert small.load() == left
     assert small.verify() == []
@@ -119,7 +122,7 @@ def test_shards_of_either_era_are_forgotten_and_replaced(store, folder, embedded
     copy.write_bytes(path.read_bytes())
     path.write_text(texts_with(planted, 600, NEW))
     changed = update(
-        small, shards_of(folder, DAYS[1]), embedded, old=list_shards([str(copy)])
+        small, shards_of(folder, DAYS[1]), Run(embedded), old=list_shards([str(copy)])
     ).store
     assert changed.load() == counted(changed, folder, new, DAYS[1], DAYS[3])
     assert changed.verify() == []
@@ -131,7 +134,7 @@ class Growing:
     """Another writer, who adds words at the first sign of a step."""
 
     def __init__(self, store, shards, step, cluster):
-        self.growth = (store, shards, cluster)
+        self.growth = (store, shards, Run(cluster))
         self.step, self.done = step, False
 
     def advance(self, step, done, total):
@@ -143,11 +146,11 @@ class Growing:
 def test_an_update_that_began_before_the_growth_counts_without_the_words(store, folder, embedded):
     old, more = store.basis.n_words, shards_of(folder, *DAYS[2:])
     other = Growing(store, more[:1], "reading shards", embedded)
-    after = update(store, more, embedded, progress=other).store
+    after = update(store, more, Run(embedded, progress=other)).store
     assert after.basis.n_words > old
     assert after.load() == counted(after, folder, old, *DAYS)
     assert after.verify() == []
-    assert forget(after, more[1:], embedded).load() == counted(after, folder, old, *DAYS[:3])
+    assert forget(after, more[1:], Run(embedded)).load() == counted(after, folder, old, *DAYS[:3])
 
 
 def test_a_compaction_that_began_before_the_growth_keeps_the_eras_apart(store, folder, embedded):
@@ -155,25 +158,25 @@ def test_a_compaction_that_began_before_the_growth_keeps_the_eras_apart(store, f
     for day in DAYS[2:]:
         (folder / f"{day}.txt").rename(folder / f"{day.replace('-11-', '-12-')}.txt")
     late = [day.replace("-11-", "-12-") for day in DAYS[2:]]
-    store = update(store, shards_of(folder, *late), embedded).store
+    store = update(store, shards_of(folder, *late), Run(embedded)).store
     other = Growing(store, shards_of(folder, late[0]), "compacting row blocks", embedded)
-    small = compact(store, embedded, progress=other, by="month")
+    small = compact(store, Run(embedded, progress=other), by="month")
     assert [part.words for part in small.commit.segments] == [old, old]
     assert small.load() == counted(small, folder, old, *DAYS[:2], *late)
     assert small.verify() == []
 
 
 def test_the_shards_counted_last_are_looked_at_first(store, folder, embedded):
-    store = update(store, shards_of(folder, *DAYS[2:]), embedded).store
-    urls = [shard.url for shard in recent_shards(store, embedded)]
+    store = update(store, shards_of(folder, *DAYS[2:]), Run(embedded)).store
+    urls = [shard.url for shard in recent_shards(store, Run(embedded))]
     assert urls[0].endswith(f"{DAYS[3]}.txt")
     assert len(urls) == 4
     (folder / f"{DAYS[3]}.txt").unlink()
-    assert [shard.url for shard in recent_shards(store, embedded)] == urls[1:]
+    assert [shard.url for shard in recent_shards(store, Run(embedded))] == urls[1:]
     for day in DAYS[:3]:
         (folder / f"{day}.txt").unlink()
     with pytest.raises(InvalidInput, match="none of the 4 shards .* give SHARDS"):
-        recent_shards(store, embedded)
+        recent_shards(store, Run(embedded))
 
 
 def test_token_ids_grow_by_their_ids(tmp_path, embedded):
@@ -189,13 +192,13 @@ def test_token_ids_grow_by_their_ids(tmp_path, embedded):
 
     first, second = written("a.dat", 30), written("b.dat", 36)
     options = PilotOptions(core=20, max_topics=3, min_documents=2, max_document_fraction=0.9)
-    store = create(str(tmp_path / "store"), first, ShardFormat(), None, options, embedded)
-    store = update(store, first, embedded).store
-    result = grow(store, second, embedded, words=4)
+    store = create(str(tmp_path / "store"), first, ShardFormat(), None, options, Run(embedded))
+    store = update(store, first, Run(embedded)).store
+    result = grow(store, second, Run(embedded), words=4)
     assert len(result.words) == 4
     assert set(result.words) < {str(own) for own in range(30, 36)}
     assert result.store.vocabulary.token_ids[-4:] == tuple(map(int, result.words))
-    store = update(result.store, second, embedded).store
+    store = update(result.store, second, Run(embedded)).store
     assert store.load().word_counts[-4:].min() > 0
     assert store.verify() == []
 

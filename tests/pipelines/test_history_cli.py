@@ -12,6 +12,7 @@ from streaming_moments.pipelines import forget as forgetting
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.compact import compact
 from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.history import rollback
 from streaming_moments.storage.listing import list_shards
@@ -27,9 +28,9 @@ def counted(tmp_path_factory, shards, embedded):
     folder = tmp_path_factory.mktemp("history") / "store"
     listed = list_shards([str(shards)])
     options = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
-    store = create(str(folder), listed, ShardFormat(), TokenPolicy(), options, embedded)
-    store = update(store, listed[:3], embedded).store
-    update(store, listed, embedded)
+    store = create(str(folder), listed, ShardFormat(), TokenPolicy(), options, Run(embedded))
+    store = update(store, listed[:3], Run(embedded)).store
+    update(store, listed, Run(embedded))
     return folder
 
 
@@ -92,7 +93,7 @@ def test_compact_and_gc(run, store, embedded):
     assert "2 segments became 1" in run("compact", store.url)[1]
     after = store.latest()
     assert (after.load(), len(after.commit.segments)) == (before, 1)
-    assert compact(after, embedded).version == after.version
+    assert compact(after, Run(embedded)).version == after.version
     assert run("verify", store.url)[0] == 0
     store.write_segment(before, list(store.ledger()))
     code, out, _ = run("gc", store.url)
@@ -170,7 +171,7 @@ def apart(tmp_path, counted, planted, embedded):
     places = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for number, place in enumerate(places):
         place.write_text("\n".join(planted[40 * number : 40 * number + 40]))
-        store = update(store, list_shards([str(place)]), embedded).store
+        store = update(store, list_shards([str(place)]), Run(embedded)).store
     places[0].write_text("\n".join(planted[100:130]))
     return store, places
 
@@ -196,7 +197,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
 
     def overtaken(*arguments):
         monkeypatch.undo()
-        compact(store, embedded)
+        compact(store, Run(embedded))
         return gather(*arguments)
 
     monkeypatch.setattr(forgetting, "gather_all", overtaken)
@@ -231,11 +232,11 @@ def test_shards_another_writer_counts_first_are_left_to_it(store, shards, embedd
     def overtaken(gathering, *arguments):
         gathered = gather(gathering, *arguments)
         monkeypatch.undo()
-        update(store, listed[:2], embedded)
+        update(store, listed[:2], Run(embedded))
         return gathered
 
     monkeypatch.setattr(module, "gather_group", overtaken)
-    result = update(store, listed, embedded)
+    result = update(store, listed, Run(embedded))
     assert (result.counted, result.already) == (4, 2)
     assert result.store.load() == store.at(2).load()
     assert result.store.verify() == []

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.candidates import Candidate
 from streaming_moments.pipelines.html_report import html_report
 from streaming_moments.pipelines.report_data import (
+    Gate,
     LedgerRow,
-    ReportGate,
     ReportPage,
-    ReportTopic,
     RunPoint,
     ShareOverTime,
-    StepTime,
-    TriedModel,
+    StepReport,
+    TopicReport,
 )
 from streaming_moments.quality import relevance, top_words
 from streaming_moments.synthetic import lda_corpus
@@ -52,25 +52,25 @@ def full_page():
         facts={"documents": 1_234_567, "captured": 0.93, "model": "k9-a0.1-joint-v12", "x": NASTY},
         reasons=(f"coherence fell by 0.031, more than 0.020 {NASTY}",),
         topics=tuple(
-            ReportTopic(
+            TopicReport(
                 topic,
                 float(weights[topic]),
+                None if topic == 2 else 0.1 + topic / 50,
+                (),
                 listed[topic],
-                npmi=None if topic == 2 else 0.1 + topic / 50,
-                note="split from 3" if topic == 4 else "",
             )
             for topic in range(TOPICS)
         ),
+        notes={4: "split from 3"},
         distances=tuple(map(tuple, topic_distances(topics).tolist())),
         shares=ShareOverTime(
             tuple(nights),
             tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in nights),
         ),
         tried=tuple(
-            TriedModel(k, a, 0.05 + k / 100 + a / 100, chosen=(k, a) == (9, 0.1))
-            for k in (5, 7, 9, 11)
-            for a in (0.0, 0.1)
+            Candidate(k, a, 0.05 + k / 100 + a / 100) for k in (5, 7, 9, 11) for a in (0.0, 0.1)
         ),
+        chosen=(9, 0.1),
         spectrum=tuple((spectrum * 0.9).tolist()),
         exact_spectrum=tuple(spectrum.tolist()),
         runs=tuple(
@@ -86,15 +86,15 @@ def full_page():
             for index, night in enumerate(nights)
         ),
         gates=(
-            ReportGate("max_coherence_drop", 0.031, 0.02, False),
-            ReportGate("min_documents", 1_234_567.0, 2000.0, True),
-            ReportGate("min_captured", None, 0.5, True),
+            Gate("max_coherence_drop", 0.031, 0.02, False),
+            Gate("min_documents", 1_234_567.0, 2000.0, True),
+            Gate("min_captured", None, 0.5, True),
         ),
         ledger=(
             LedgerRow("s3://bucket/" + "a" * 70 + ".parquet", 10_000, 1_500_000, 120_000),
             LedgerRow(f"s3://bucket/{NASTY}", 0, 0, None, f"is not Parquet {NASTY}"),
         ),
-        steps=(StepTime("update", 61.5), StepTime("refit", 4.2), StepTime("publish", 0.01)),
+        steps=(StepReport("update", 61.5), StepReport("refit", 4.2), StepReport("publish", 0.01)),
     )
 
 
@@ -255,14 +255,14 @@ def test_the_page_names_no_other_place(written):
 
 
 def test_numbers_that_are_none_become_null():
-    topic = ReportTopic(0, float("nan"), (("law", 0.5, 0.1),))
+    topic = TopicReport(0, float("nan"), None, (), (("law", 0.5, 0.1),))
     html = html_report(ReportPage("T", "s", "2026-05-01T03:15:00Z", "published", topics=(topic,)))
     [content] = re.findall(r'id="content">(.*?)</script>', html)
     assert json.loads(content)["topics"][0]["weight"] is None
 
 
 def test_data_that_do_not_belong_together_are_refused():
-    topic = ReportTopic(0, 1.0, (("law", 0.5, 0.1),))
+    topic = TopicReport(0, 1.0, None, (), (("law", 0.5, 0.1),))
     base = {"title": "T", "store": "s", "time": "2026-05-01T03:15:00Z", "outcome": "published"}
     for wrong in (
         {"distances": ((0.0, 1.0), (1.0, 0.0))},

@@ -13,12 +13,12 @@ from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.cluster import budget_of, connect
-from streaming_moments.pipelines.memory import StateSize, plan_reading, plan_refit, plan_update
+from streaming_moments.pipelines.memory import plan_reading, plan_refit, plan_update
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.rows import RowBlock
 from streaming_moments.statistics import MomentStatistics
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.layout import row_blocks_for
+from streaming_moments.storage.layout import SegmentLayout, row_blocks_for
 
 SIZES = st.integers(300, 4000).map(lambda number: f"{number}MB") | st.integers(300, 4000).map(
     lambda number: f"{number}MiB"
@@ -34,29 +34,31 @@ def bases(draw, words=20_000, core=800, columns=60):
 
 @given(bases(40, 20, 6), st.booleans(), st.integers(1, 9))
 def test_the_bytes_of_the_statistics_are_those_of_their_arrays(basis, codocuments, blocks):
-    size = StateSize(basis, min(blocks, basis.n_words), codocuments)
+    foundation = CountsFoundation(basis, codocuments)
+    layout = SegmentLayout(foundation, min(blocks, basis.n_words))
     whole = MomentStatistics.zero(basis, codocuments=codocuments)
-    assert size.nbytes == whole.nbytes == sum(one.nbytes for one in whole.arrays().values())
+    assert layout.state_bytes == whole.nbytes == sum(one.nbytes for one in whole.arrays().values())
     parts = [
-        MomentStatistics.zero(basis, RowBlock(index, size.row_blocks), codocuments).nbytes
-        for index in range(size.row_blocks)
+        MomentStatistics.zero(basis, RowBlock(index, layout.row_blocks), codocuments).nbytes
+        for index in range(layout.row_blocks)
     ]
-    assert size.block_bytes == max(parts)
-    assert size.nbytes == sum(parts)
+    assert layout.block_bytes == max(parts)
+    assert layout.state_bytes == sum(parts)
 
 
 @given(bases(), SIZES, st.integers(1, 16), st.integers(1, 16), st.sampled_from([0, 1 << 20]))
 def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_bytes):
     memory = Bytes().convert(budget, None, None)
-    size = StateSize(basis, row_blocks_for(CountsFoundation(basis, True)), True)
+    foundation = CountsFoundation(basis, True)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
     limits = ReadLimits(8 << 20, row_group_bytes=row_group_bytes or None)
     k = min(basis.columns, 40)
     held = 0
     for planned in (
         lambda: plan_reading(threads, memory, limits),
-        lambda: plan_update(size, threads, memory, limits, workers),
+        lambda: plan_update(layout, threads, memory, limits, workers),
         *(
-            lambda method=method: plan_refit(size, k, workers, threads, memory, method)
+            lambda method=method: plan_refit(layout, basis, k, workers, threads, memory, method)
             for method in ("joint", "feature", "als")
         ),
     ):

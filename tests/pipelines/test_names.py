@@ -19,6 +19,7 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.nightly_config import config_of
 from streaming_moments.pipelines.progress import Silent
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.ledger import CopiesCounted
 from streaming_moments.storage.listing import list_shards
@@ -42,7 +43,9 @@ def folder(tmp_path, planted):
 def store(tmp_path, folder, embedded):
     """An empty one."""
     listed = list_shards([str(folder / "a1.txt")])
-    return create(str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
+    return create(
+        str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded)
+    )
 
 
 def urls(opened):
@@ -135,7 +138,7 @@ def test_signatures_reach_no_log_of_a_worker(store, bucket, planted):
     spoilt = type(shard)(shard.url, shard.size, None, url.replace("/a.txt?", "/b.txt?"))
     with connect(workers=1) as cluster:
         with pytest.raises(ShardError) as caught:
-            update(store, [spoilt], cluster)
+            update(store, [spoilt], Run(cluster))
         logs = str(cluster.client.get_worker_logs()) + str(cluster.client.get_scheduler_logs())
         logs += str(cluster.client.story(*cluster.client.futures)) + str(caught.value)
         logs += str(cluster.client.get_events())
@@ -216,7 +219,7 @@ def test_texts_of_a_folder_may_have_names_that_are_not_utf_8(run, store, folder)
 @pytest.fixture
 def copies(store, folder, embedded):
     """A store that has counted a file, and links to it and a copy of it."""
-    counted = update(store, list_shards([str(folder / "a1.txt")]), embedded).store
+    counted = update(store, list_shards([str(folder / "a1.txt")]), Run(embedded)).store
     place = folder.parent / "copies"
     place.mkdir()
     shutil.copy(folder / "a1.txt", place / "copy.txt")
@@ -264,42 +267,42 @@ def test_unique_holds_beside_another_writer(copies, embedded):
         def advance(self, step, done, total):
             if step == "adding up row blocks" and not self.done:
                 self.done = True
-                update(counted, list_shards([str(place / "other.txt")]), embedded)
+                update(counted, list_shards([str(place / "other.txt")]), Run(embedded))
 
     mine = list_shards([str(place / "same.txt")])
     with pytest.raises(ShardError, match=r"same\.txt: has the content .* as .*other\.txt"):
-        update(counted, mine, embedded, progress=Rival(), unique=True)
+        update(counted, mine, Run(embedded, progress=Rival()), unique=True)
     assert names(counted) == ["a1.txt", "other.txt"]
-    left_out = update(counted, mine, embedded, True, progress=Rival(), unique=True)
+    left_out = update(counted, mine, Run(embedded, progress=Rival()), True, unique=True)
     assert [error.url for error in left_out.bad] == [f"{place}/same.txt"]
     assert left_out.store.verify() == []
 
 
 def test_unique_holds_for_what_replaces_other_content(copies, folder, embedded):
     counted, place = copies
-    counted = update(counted, list_shards([str(place / "other.txt")]), embedded).store
+    counted = update(counted, list_shards([str(place / "other.txt")]), Run(embedded)).store
     old = folder.parent / "old.txt"
     shutil.move(place / "other.txt", old)
     shutil.copy(folder / "a1.txt", place / "other.txt")
     given = list_shards([str(place / "other.txt")])
     with pytest.raises(CopiesCounted, match=r"other\.txt has the content that is counted as .*a1"):
-        update(counted, given, embedded, old=list_shards([str(old)]), unique=True)
-    assert update(counted, given, embedded, old=list_shards([str(old)])).replaced == 1
+        update(counted, given, Run(embedded), old=list_shards([str(old)]), unique=True)
+    assert update(counted, given, Run(embedded), old=list_shards([str(old)])).replaced == 1
 
 
 def test_a_folder_and_its_files_are_not_both_counted(store, folder, embedded):
     whole, part = list_shards([str(folder)]), list_shards([str(folder / "a1.txt")])
-    counted = update(store, whole, embedded).store
+    counted = update(store, whole, Run(embedded)).store
     with pytest.raises(InvalidInput, match=r"a1\.txt lies within .*/g/, which is counted") as told:
-        update(counted, part, embedded)
+        update(counted, part, Run(embedded))
     assert "`forget` what is counted first" in str(told.value)
     assert urls(counted) == [f"{folder}/"]
-    bare = update(forget(counted, whole, embedded), part, embedded).store
+    bare = update(forget(counted, whole, Run(embedded)), part, Run(embedded)).store
     with pytest.raises(InvalidInput, match=r"/g/ holds .*/g/a1\.txt, which is counted"):
-        update(bare, whole, embedded)
+        update(bare, whole, Run(embedded))
     assert urls(bare) == [f"{folder}/a1.txt"]
     # what was counted so before stays countable
-    assert update(bare, part, embedded).already == 1
+    assert update(bare, part, Run(embedded)).already == 1
 
 
 HOSTILE = "a\nERROR: all is lost \x1b[31m\x9b2J\u202e.txt"

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.drift import measure_drift
 from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.judging import judged, most_coherent, reasons_of
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -37,13 +38,13 @@ def counted(planted, tmp_path_factory, embedded):
         (folder / f"2026-11-2{number}.txt").write_text("\n".join(texts))
     listed = list_shards([str(folder / "*.txt")])
     place = str(folder / "store")
-    made = create(place, listed[:1], ShardFormat(), TokenPolicy(), OPTIONS, embedded)
-    return update(update(made, listed[:2], embedded).store, listed, embedded).store
+    made = create(place, listed[:1], ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    return update(update(made, listed[:2], Run(embedded)).store, listed, Run(embedded)).store
 
 
 def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
     before, now = counted.at(counted.version - 1), counted
-    found = measure_drift(now, before, 4, 1.0, embedded)
+    found = measure_drift(now, before, 4, 1.0, Run(embedded))
     core = counted.basis.core
     P, R = (store.load().pair_counts[:core] for store in (before, now))
     assert found.pair_distance == pytest.approx(np.abs(P / P.sum() - R / R.sum()).sum() / 2)
@@ -51,19 +52,19 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
     assert found.effective_documents == now.length_histogram().effective_documents
     last = max(now.ledger(), key=lambda record: record.url)
     assert found.outside_share == last.outside / (last.outside + last.tokens)
-    alone = measure_drift(now, None, 4, 1.0, embedded)
+    alone = measure_drift(now, None, 4, 1.0, Run(embedded))
     assert alone.pair_distance is None
     assert alone.captured == found.captured
     tokens = sum(record.tokens for record in now.ledger())
     outside = sum(record.outside for record in now.ledger())
     assert alone.outside_share == outside / (outside + tokens)
     # more topics than the basis has columns: no spectrum to compare
-    assert measure_drift(now, None, 99, 1.0, embedded).captured is None
+    assert measure_drift(now, None, 99, 1.0, Run(embedded)).captured is None
 
 
 def test_the_most_coherent_of_all_pairs_is_taken(counted, embedded):
     section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0))
-    model, tried = most_coherent(counted, section, embedded)
+    model, tried = most_coherent(counted, section, Run(embedded))
     assert [(one.n_topics, one.alpha0) for one in tried] == [
         (k, alpha0) for alpha0 in (0.0, 1.0) for k in (2, 4, 60)
     ]
@@ -74,13 +75,13 @@ def test_the_most_coherent_of_all_pairs_is_taken(counted, embedded):
     assert model.npmi.mean() == pytest.approx(best.npmi)
     assert np.allclose(model.topics, fit(counted.load(), best.n_topics, best.alpha0).topics)
     with pytest.raises(NotIdentifiable, match="60 topics asked for"):
-        most_coherent(counted, RefitSection(topics=(60,), alpha0=(1.0,)), embedded)
+        most_coherent(counted, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
 
 
 @pytest.mark.parametrize("alphas", [(1.0,), (0.5, 1.0)])
 def test_the_method_of_the_configuration_is_taken(counted, embedded, alphas):
     section = RefitSection(topics=(3,), alpha0=alphas, method="power", seed=5)
-    model, _ = most_coherent(counted, section, embedded)
+    model, _ = most_coherent(counted, section, Run(embedded))
     expected = fit_by(counted.load(), 3, model.alpha0, "power", 5)
     assert model.method == "power"
     assert np.allclose(model.topics, expected.topics)
@@ -91,11 +92,11 @@ def test_models_without_coherence_cannot_be_compared(counted, planted, tmp_path,
     shard.write_text("\n".join(planted[:150]))
     listed = list_shards([str(shard)])
     place = str(tmp_path / "store")
-    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded, False)
-    store = update(store, listed, embedded).store
+    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded), False)
+    store = update(store, listed, Run(embedded)).store
     with pytest.raises(InvalidInput, match="2 models cannot be compared"):
-        most_coherent(store, RefitSection(topics=(2, 3)), embedded)
-    model, [only] = most_coherent(store, RefitSection(topics=(2,)), embedded)
+        most_coherent(store, RefitSection(topics=(2, 3)), Run(embedded))
+    model, [only] = most_coherent(store, RefitSection(topics=(2,)), Run(embedded))
     assert (model.n_topics, only.npmi) == (2, None)
 
 

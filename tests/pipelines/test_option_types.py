@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from streaming_moments.pipelines.cli import cli
 from streaming_moments.pipelines.cluster import budget_of, limit_for
-from streaming_moments.pipelines.option_types import Bytes, Duration, size_text
+from streaming_moments.pipelines.option_types import Bytes, Duration
+from streaming_moments.pipelines.quantities import size_text
 
 
 def read(kind, value):

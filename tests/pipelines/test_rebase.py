@@ -16,6 +16,7 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.rebase import ShardsMissing, pilot_of, rebase
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
@@ -43,9 +44,9 @@ def store(folder, embedded):
     """Made from the first days, with all days counted."""
     listed = list_shards([str(folder / "*.txt")])
     made = create(
-        str(folder / "store"), listed[:4], ShardFormat(), TokenPolicy(), OPTIONS, embedded
+        str(folder / "store"), listed[:4], ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded)
     )
-    return update(made, listed, embedded).store
+    return update(made, listed, Run(embedded)).store
 
 
 def serial(store, folder, days=DAYS):
@@ -69,7 +70,7 @@ def test_a_rebase_counts_every_shard_on_new_words(store, folder, embedded, capsy
     assert "mars" not in store.vocabulary.terms
     assert pilot_of(store) == OPTIONS
     main_code = run(capsys, "refit", store.url, "--topics", 3, "--name", "before")[0]
-    result = rebase(store.latest(), embedded)
+    result = rebase(store.latest(), Run(embedded))
     after = result.store
     assert (main_code, result.shards, result.left_out, result.resumed) == (0, 6, (), False)
     assert {"mars", "rover", "crater"} <= set(after.vocabulary.terms)
@@ -91,7 +92,7 @@ def test_a_rebase_counts_every_shard_on_new_words(store, folder, embedded, capsy
     assert run(capsys, "refit", store.url, "--topics", 3, "--name", "after")[0] == 0
     code, out, err = run(capsys, "diff", store.url, store.version + 1, after.version + 1)
     assert (code, err) == (0, "")
-    assert update(after, list_shards([str(folder / "*.txt")]), embedded).already == 6
+    assert update(after, list_shards([str(folder / "*.txt")]), Run(embedded)).already == 6
 
 
 def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, embedded, capsys):
@@ -99,7 +100,7 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
     changed = folder / f"{DAYS[1]}.txt"
     changed.write_text(changed.read_text().replace("w", "v", 1))
     with pytest.raises(ShardsMissing) as told:
-        rebase(store, embedded)
+        rebase(store, Run(embedded))
     assert "2 of 6 counted shards" in str(told.value)
     assert f"{DAYS[0]}.txt is gone; " in str(told.value)
     assert f"{DAYS[1]}.txt has new content since it was counted" in str(told.value)
@@ -116,13 +117,14 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
     assert after.load() == serial(after, folder, DAYS[2:])
     assert [url for url, _ in after.commit.skipped] == [left["url"] for left in shown["left_out"]]
     # what was changed is counted with its new content by the next update
-    assert update(after, list_shards([str(folder / "*.txt")]), embedded).counted == 1
+    assert update(after, list_shards([str(folder / "*.txt")]), Run(embedded)).counted == 1
 
 
 KILLED = """
 import os, signal, sys
 from streaming_moments.pipelines import rebase as module
 from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.store import MomentStore
 
 url, moment, after = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -136,7 +138,7 @@ def dying(*arguments, **given):
 
 setattr(module, moment, dying)
 with connect() as cluster:
-    module.rebase(MomentStore.open(url), cluster)
+    module.rebase(MomentStore.open(url), Run(cluster))
 """
 
 
@@ -156,7 +158,7 @@ def test_a_killed_rebase_goes_on_where_it_was(
     assert left.verify() == []
     gather, groups = module.gather_group, []
     monkeypatch.setattr(module, "gather_group", lambda *a: groups.append(gather(*a)) or groups[-1])
-    result = rebase(left, embedded)
+    result = rebase(left, Run(embedded))
     assert result.resumed == (moment != "draw_pilot")
     assert sum(len(group.shards) for group in groups) == reads
     assert result.store.load() == serial(result.store, folder)
@@ -175,13 +177,13 @@ def test_what_others_do_meanwhile_is_in_the_new_lineage(
     def overtaken(*arguments):
         monkeypatch.undo()
         if deed == "counted":
-            update(store, list_shards([str(late)]), embedded)
+            update(store, list_shards([str(late)]), Run(embedded))
         else:
-            forget(store, first, embedded)
+            forget(store, first, Run(embedded))
         return real(*arguments)
 
     monkeypatch.setattr(module, "adopt", overtaken)
-    after = rebase(store, embedded).store
+    after = rebase(store, Run(embedded)).store
     days = (*DAYS, "2026-11-22") if deed == "counted" else DAYS[1:]
     assert after.load() == serial(after, folder, days)
     assert after.verify() == []
@@ -199,16 +201,16 @@ def test_a_shard_that_cannot_be_read_stops_it_and_what_was_gathered_stays(
 
     monkeypatch.setattr(module, "gather_group", spoilt)
     with pytest.raises(ShardError, match="cannot be read"):
-        rebase(store, embedded)
+        rebase(store, Run(embedded))
     monkeypatch.undo()
     left = store.latest()
     assert len(left.commit.staged.segments) == 3
-    assert rebase(left, embedded).resumed
+    assert rebase(left, Run(embedded)).resumed
 
 
 def test_a_store_without_shards_has_nothing_to_choose_words_from(folder, embedded, capsys):
     listed = list_shards([str(folder / "*.txt")])
-    made = create(str(folder / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
+    made = create(str(folder / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
     code, _, err = run(capsys, "rebase", made.url)
     assert code == 2
     assert "nothing to choose new words from" in err

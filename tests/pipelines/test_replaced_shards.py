@@ -9,6 +9,7 @@ from streaming_moments.pipelines import parts
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.rebase import rebase
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, fingerprint
@@ -40,7 +41,7 @@ def shard(request, tmp_path, planted):
 def store(tmp_path, shards, embedded, shard):
     pilot = list_shards([str(shards)])
     form = ShardFormat()
-    return create(str(tmp_path / "store"), pilot, form, TokenPolicy(), OPTIONS, embedded)
+    return create(str(tmp_path / "store"), pilot, form, TokenPolicy(), OPTIONS, Run(embedded))
 
 
 @pytest.fixture
@@ -61,27 +62,27 @@ def test_an_update_never_counts_other_content_than_the_ledger_says(
 ):
     replaced()
     with pytest.raises(ShardError, match="changed while it was read; list and read it again"):
-        update(store, [shard[0]], embedded)
+        update(store, [shard[0]], Run(embedded))
     assert store.latest().version == 0
-    result = update(store, [shard[0]], embedded, skip_bad_shards=True)
+    result = update(store, [shard[0]], Run(embedded), skip_bad_shards=True)
     assert [error.url for error in result.bad] == [shard[0].url]
     assert result.counted == 0
 
 
 def test_what_is_forgotten_is_what_was_counted(store, shard, embedded, replaced):
-    store = update(store, [shard[0]], embedded).store
+    store = update(store, [shard[0]], Run(embedded)).store
     replaced()
     with pytest.raises(ShardError, match="changed while it was read"):
-        forget(store, [shard[0]], embedded)
+        forget(store, [shard[0]], Run(embedded))
     assert store.latest().version == store.version
 
 
 def test_a_rebase_counts_what_was_counted(store, shard, shards, embedded, replaced):
-    store = update(store, [shard[0], *list_shards([str(shards)])], embedded).store
+    store = update(store, [shard[0], *list_shards([str(shards)])], Run(embedded)).store
     before, mark = store.load(), fingerprint(shard[0])
     replaced()
     with pytest.raises(ShardError, match="changed while it was read"):
-        rebase(store, embedded)
+        rebase(store, Run(embedded))
     left = MomentStore.open(store.url)
     assert left.load() == before
     assert left.ledger().find(shard[0].url).fingerprint == mark

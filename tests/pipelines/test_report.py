@@ -9,6 +9,7 @@ from streaming_moments import LengthHistogram, TopicModel
 from streaming_moments.bounds import error_radius
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.report import model_scores, topic_lines
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.status import status_of
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
@@ -40,8 +41,8 @@ def counted(tmp_path, embedded):
         policy = None if ids else TokenPolicy(passage_words=passage_words)
         listed = list_shards([str(shard)])
         folder = str(tmp_path / "store")
-        made = create(folder, listed, ShardFormat(), policy, options, embedded)
-        return update(made, listed, embedded).store
+        made = create(folder, listed, ShardFormat(), policy, options, Run(embedded))
+        return update(made, listed, Run(embedded)).store
 
     return call
 

@@ -18,6 +18,7 @@ from streaming_moments import (
     methods,
 )
 from streaming_moments import fit_rows as running
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.evidence import evidence_bytes
 from streaming_moments.fit import fit_rows
@@ -25,13 +26,14 @@ from streaming_moments.fit_rows import InMemory, number_of_strips
 from streaming_moments.forms import PerDocument, form_of
 from streaming_moments.matching import match_topics
 from streaming_moments.methods import OfTensor
-from streaming_moments.pipelines.memory import StateSize, plan_refit
-from streaming_moments.pipelines.progress import Silent
+from streaming_moments.pipelines.memory import plan_refit
 from streaming_moments.pipelines.refit import refit
 from streaming_moments.pipelines.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.timed_rows import Timed
 from streaming_moments.power_method import by_power_method
+from streaming_moments.storage.layout import SegmentLayout
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.weighted import WeightedStatistics
 
@@ -56,6 +58,10 @@ class Held:
     def row_blocks(self):
         return len(self.blocks)
 
+    @property
+    def layout(self):
+        return SegmentLayout(CountsFoundation(self.basis, self.codocuments), self.row_blocks)
+
     def row_lengths(self):
         return self.blocks[0].row_lengths
 
@@ -74,7 +80,7 @@ def runners(blocks, cluster, pool, keep):
     held = Held(blocks)
     lengths = held.row_lengths()
     yield InMemory(blocks)
-    yield OnCluster.of(held, lengths, cluster, per_worker=2, progress=Silent(), keep=keep)
+    yield OnCluster.of(held, lengths, Run(cluster), per_worker=2, keep=keep)
     yield Timed(held.basis, lengths, blocks, pool, known={})
 
 
@@ -164,15 +170,17 @@ def test_a_new_decomposition_is_one_entry_its_memory_included(embedded, monkeypa
     greedy = OfTensor("greedy", by_power_method, copies=1000)
     monkeypatch.setattr(methods, "DECOMPOSITIONS", {**methods.DECOMPOSITIONS, "greedy": greedy})
     held = Held(blocks_of(4, weighted=False))
-    found, expected = (refit(held, TOPICS, 0.2, embedded, name) for name in ("greedy", "power"))
+    found, expected = (
+        refit(held, TOPICS, 0.2, Run(embedded), name) for name in ("greedy", "power")
+    )
     assert np.array_equal(found.topics, expected.topics)
     assert found.method == "greedy"
-    best = select(held, [2, 3], [0.2], embedded, "greedy").best
-    assert best.npmi == select(held, [2, 3], [0.2], embedded, "power").best.npmi
-    size = StateSize(BASIS, 4, codocuments=True)
+    best = select(held, [2, 3], [0.2], Run(embedded), "greedy").best
+    assert best.npmi == select(held, [2, 3], [0.2], Run(embedded), "power").best.npmi
+    size = held.layout, BASIS
     large, small = (
-        plan_refit(size, 60, 1, 2, 8 << 30, name).peak_bytes for name in ("greedy", "power")
+        plan_refit(*size, 60, 1, 2, 8 << 30, name).peak_bytes for name in ("greedy", "power")
     )
     assert large > 1000 * evidence_bytes(60) > small
     with pytest.raises(InvalidInput, match='method is "jacobi"; choose joint'):
-        plan_refit(size, 60, 1, 2, 8 << 30, "jacobi")
+        plan_refit(*size, 60, 1, 2, 8 << 30, "jacobi")

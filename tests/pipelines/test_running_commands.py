@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from streaming_moments.pipelines.create import PilotOptions, create
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
@@ -45,7 +46,7 @@ def test_a_command_listens_on_the_loopback_only_and_serves_no_pages_unasked(
 ):
     place, long = tmp_path / "store", tmp_path / "long.txt"
     listed = list_shards([str(shards)])
-    create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
+    create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
     long.write_text("\n".join([" ".join(["sea law"] * 100)] * 40_000))
     command = [sys.executable, "-m", "streaming_moments", "update", str(place), str(long)]
     with subprocess.Popen([*command, *options.split()], stderr=subprocess.DEVNULL) as job:
@@ -120,13 +121,13 @@ def test_a_scheduler_restarted_in_the_middle_costs_the_group_and_no_more(
 ):
     place, long = str(tmp_path / "store"), tmp_path / "long.txt"
     listed = list_shards([str(shards)])
-    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
+    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
     long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
-    store = update(store, listed[:2], embedded).store
+    store = update(store, listed[:2], Run(embedded)).store
     shutil.copytree(place, tmp_path / "undisturbed")
     both = list_shards([str(shards), str(long)])
     twin = MomentStore.open(str(tmp_path / "undisturbed"))
-    undisturbed = update(twin, both, embedded).store.load()
+    undisturbed = update(twin, both, Run(embedded)).store.load()
     with running_scheduler(0) as (first, address):
         command = [*COMMANDS["-m"], "update", place, str(shards), str(long)]
         command += ["--scheduler", address]

@@ -11,8 +11,9 @@ from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
 from streaming_moments.pipelines import select as module
 from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.memory import MEBIBYTE, StateSize, plan_refit
+from streaming_moments.pipelines.memory import MEBIBYTE, plan_refit
 from streaming_moments.pipelines.options import TopicNumbers
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.quality import npmi_coherence, umass_coherence
@@ -25,8 +26,10 @@ from streaming_moments.storage.tokens import TokenPolicy
 def counted_store(folder, shards, embedded, codocuments):
     options = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
     listed = list_shards([str(shards)])
-    made = create(str(folder), listed, ShardFormat(), TokenPolicy(), options, embedded, codocuments)
-    return update(made, listed, embedded).store
+    made = create(
+        str(folder), listed, ShardFormat(), TokenPolicy(), options, Run(embedded), codocuments
+    )
+    return update(made, listed, Run(embedded)).store
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def silent_store(tmp_path_factory, shards, embedded):
     ("method", "alphas"), [("joint", [0.0, 1.0]), *((name, [1.0]) for name in METHODS[1:])]
 )
 def test_every_candidate_is_what_its_fit_gives(store, statistics, embedded, method, alphas):
-    selection = select(store, [4, 2], alphas, embedded, method, seed=3)
+    selection = select(store, [4, 2], alphas, Run(embedded), method, seed=3)
     chosen = [(one.alpha0, one.n_topics) for one in selection.candidates]
     assert chosen == [(alpha0, k) for alpha0 in alphas for k in (2, 4)]
     frequencies, together = statistics.document_frequencies, statistics.codocuments
@@ -69,14 +72,13 @@ def test_every_candidate_is_what_its_fit_gives(store, statistics, embedded, meth
 
 def without_room_for_blocks(store, n_topics, cluster):
     """The cluster with memory for the work, but not to keep a block besides."""
-    size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    shape = n_topics, cluster.workers, cluster.threads
-    kept = plan_refit(size, *shape, cluster.memory)
+    shape = store.layout, store.basis, n_topics, cluster.workers, cluster.threads
+    kept = plan_refit(*shape, cluster.memory)
     poor = dataclasses.replace(
-        cluster, memory=kept.peak_bytes - store.row_blocks * size.block_bytes
+        cluster, memory=kept.peak_bytes - store.row_blocks * store.layout.block_bytes
     )
     assert kept.keep_blocks
-    assert not plan_refit(size, *shape, poor.memory).keep_blocks
+    assert not plan_refit(*shape, poor.memory).keep_blocks
     return poor
 
 
@@ -92,10 +94,10 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
         return load(opened, index)
 
     monkeypatch.setattr(MomentStore, "load_block", counting)
-    rich = select(store, (2, 4, 5), [0.0, 0.5], embedded)
+    rich = select(store, (2, 4, 5), [0.0, 0.5], Run(embedded))
     assert sorted(read) == list(range(store.row_blocks))
     read.clear()
-    poor = select(store, (2, 4, 5), [0.0, 0.5], without_room_for_blocks(store, 5, embedded))
+    poor = select(store, (2, 4, 5), [0.0, 0.5], Run(without_room_for_blocks(store, 5, embedded)))
     # core; for each alpha0 slices, rows of 2 and 4 and rows of 5; co-document counts
     assert sorted(read) == sorted(8 * [*range(store.row_blocks)])
     for one, two in zip(numbers_of(rich), numbers_of(poor), strict=True):
@@ -114,14 +116,14 @@ def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embed
         return count(core, basis, form)
 
     monkeypatch.setattr(module, "positive_eigenvalues", watched)
-    select(store, [2], [0.0, 1.0], embedded)
+    select(store, [2], [0.0, 1.0], Run(embedded))
     assert not met
 
 
 def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded):
     columns = store.basis.columns
     # so near to the weights of two topics that the second moment keeps few positive eigenvalues
-    selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], embedded)
+    selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], Run(embedded))
     by_place = {(one.alpha0, one.n_topics): one for one in selection.candidates}
     assert by_place[1.0, 2].npmi is not None
     for alpha0 in (1.0, 1e6):
@@ -130,15 +132,15 @@ def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded
         assert refused.npmi is refused.captured is refused.seconds is None
     assert "positive eigenvalues (alpha0 1e+06)" in by_place[1e6, columns].refusal
     with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics asked for but the basis"):
-        select(store, [columns + 2, columns + 1], [1.0], embedded)
+        select(store, [columns + 2, columns + 1], [1.0], Run(embedded))
     with pytest.raises(NotIdentifiable, match="positive eigenvalues"):
-        select(store, [columns], [1e6], embedded)
+        select(store, [columns], [1e6], Run(embedded))
     with pytest.raises(BoundExceeded, match="refit of 2 topics needs"):
-        select(store, [2, 3], [1.0], dataclasses.replace(embedded, memory=64 * MEBIBYTE))
+        select(store, [2, 3], [1.0], Run(dataclasses.replace(embedded, memory=64 * MEBIBYTE)))
     with pytest.raises(InvalidInput, match="0 topics"):
-        select(store, [0, 2], [1.0], embedded)
+        select(store, [0, 2], [1.0], Run(embedded))
     with pytest.raises(InvalidInput, match="nothing to fit"):
-        select(store, [], [1.0], embedded)
+        select(store, [], [1.0], Run(embedded))
 
 
 def test_a_number_that_the_method_cannot_find_goes_with_its_reason(tmp_path, embedded):
@@ -149,8 +151,10 @@ def test_a_number_that_the_method_cannot_find_goes_with_its_reason(tmp_path, emb
     options = PilotOptions(vocabulary_size=5, core=5, max_topics=3, min_documents=1)
     listed = list_shards([str(tmp_path / "a.jsonl")])
     policy, folder = TokenPolicy(), str(tmp_path / "store")
-    made = create(folder, listed, ShardFormat(), policy, options, embedded)
-    selection = select(update(made, listed, embedded).store, (1, 2, 3), [0.0], embedded, "power")
+    made = create(folder, listed, ShardFormat(), policy, options, Run(embedded))
+    selection = select(
+        update(made, listed, Run(embedded)).store, (1, 2, 3), [0.0], Run(embedded), "power"
+    )
     one, two, three = selection.candidates
     assert one.refusal == ""
     assert "the power method found 1 of 2 components" in two.refusal

@@ -21,6 +21,7 @@ from streaming_moments.pipelines.cluster import connect
 from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.gathering import plan_of
 from streaming_moments.pipelines.memory import MEBIBYTE
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.readers import read_shard
@@ -34,7 +35,7 @@ POLICY = TokenPolicy(passage_words=25)
 
 def new_store(folder, shards, cluster):
     listed = list_shards([str(shards)])
-    return create(str(folder), listed, ShardFormat(), POLICY, OPTIONS, cluster)
+    return create(str(folder), listed, ShardFormat(), POLICY, OPTIONS, Run(cluster))
 
 
 def serial_statistics(store, listed):
@@ -51,7 +52,7 @@ def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embe
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "embedded", shards, embedded)
     shutil.copytree(tmp_path / "embedded", tmp_path / "processes")
-    result = update(store, listed, embedded)
+    result = update(store, listed, Run(embedded))
     assert (result.counted, result.already, result.bad) == (6, 0, ())
     loaded = result.store.load()
     assert loaded == serial_statistics(store, listed)
@@ -60,18 +61,18 @@ def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embe
     assert result.store.verify() == []
     with connect(workers=2) as processes:
         twin = MomentStore.open(str(tmp_path / "processes"))
-        assert update(twin, listed, processes).store.load() == loaded
+        assert update(twin, listed, Run(processes)).store.load() == loaded
 
 
 def test_shards_are_counted_once_in_any_steps(tmp_path, shards, embedded):
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "store", shards, embedded)
-    first = update(store, listed[:2], embedded)
-    again = update(first.store, listed[1:4], embedded)
+    first = update(store, listed[:2], Run(embedded))
+    again = update(first.store, listed[1:4], Run(embedded))
     assert (again.counted, again.already) == (2, 1)
-    last = update(again.store, listed, embedded)
+    last = update(again.store, listed, Run(embedded))
     assert (last.counted, last.already) == (2, 4)
-    idle = update(last.store, listed, embedded)
+    idle = update(last.store, listed, Run(embedded))
     assert (idle.counted, idle.already, idle.store.version) == (0, 6, last.store.version)
     assert last.store.load() == serial_statistics(store, listed)
     assert last.store.at(1).load() == serial_statistics(store, listed[:2])
@@ -81,9 +82,9 @@ def test_small_memory_makes_groups_and_parts_but_the_same_bits(tmp_path, shards,
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "store", shards, embedded)
     plan = dataclasses.replace(
-        plan_of(store, embedded), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
     )
-    result = update(store, listed, embedded, plan=plan)
+    result = update(store, listed, Run(embedded), plan=plan)
     assert result.store.load() == serial_statistics(store, listed)
     assert result.store.version > 1, "several groups"
     segments = {segment.id for segment in result.store.commit.segments}
@@ -97,10 +98,10 @@ def test_a_shard_changed_since_it_was_counted_is_an_error(tmp_path, embedded, pl
     shard = tmp_path / "a.txt"
     shard.write_text("\n".join(planted[:50]))
     store = new_store(tmp_path / "store", shard, embedded)
-    store = update(store, list_shards([str(shard)]), embedded).store
+    store = update(store, list_shards([str(shard)]), Run(embedded)).store
     shard.write_text("\n".join(planted[1:51]))
     with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha256:"):
-        update(store, list_shards([str(shard)]), embedded)
+        update(store, list_shards([str(shard)]), Run(embedded))
     assert store.latest().version == store.version
 
 
@@ -113,11 +114,11 @@ def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
     (folder / "foreign.jsonl").write_text('{"text": "nothing"}\n{"text": "known"}\n')
     listed = list_shards([str(folder)])
     with pytest.raises(InvalidInput) as caught:
-        update(store, listed, embedded)
+        update(store, listed, Run(embedded))
     for name in ("empty.jsonl", "garbage.parquet", "foreign.jsonl: none of its 2 documents"):
         assert name in str(caught.value)
     assert store.latest().version == 0
-    result = update(store, listed, embedded, skip_bad_shards=True)
+    result = update(store, listed, Run(embedded), skip_bad_shards=True)
     assert result.counted == 6
     assert sorted(os.path.basename(error.url) for error in result.bad) == [
         "empty.jsonl",
@@ -137,12 +138,12 @@ def test_a_shard_that_turns_out_bad_late_is_left_out_whole(tmp_path, embedded, s
     (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")
     listed = list_shards([str(tmp_path / "late.txt"), str(shards)])
     plan = dataclasses.replace(
-        plan_of(store, embedded), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
     )
     with pytest.raises(ShardError, match=r"late\.txt: line 301 is not UTF-8"):
-        update(store, listed, embedded, plan=plan)
+        update(store, listed, Run(embedded), plan=plan)
     assert store.latest().ledger().find(str(tmp_path / "late.txt")) is None
-    result = update(store, listed, embedded, skip_bad_shards=True, plan=plan)
+    result = update(store, listed, Run(embedded), skip_bad_shards=True, plan=plan)
     assert [os.path.basename(error.url) for error in result.bad] == ["late.txt"]
     assert result.counted + result.already == 6
     assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
@@ -157,15 +158,15 @@ def test_an_update_that_a_bad_shard_stops_says_what_is_committed(tmp_path, embed
     (folder / "z-bad.jsonl").write_text("no JSON")
     listed = list_shards([str(folder)])
     # a group for each shard
-    plan = dataclasses.replace(plan_of(store, embedded), counts_bytes=1, part_bytes=1 << 30)
+    plan = dataclasses.replace(plan_of(store, Run(embedded)), counts_bytes=1, part_bytes=1 << 30)
     with pytest.raises(ShardError, match=r"z-bad.jsonl: line 1 is not JSON") as stopped:
-        update(store, listed, embedded, plan=plan)
+        update(store, listed, Run(embedded), plan=plan)
     counted = len(store.latest().ledger())
     assert counted == 6
     said = "6 shards were counted before it and are kept; the same command goes on there"
     assert str(stopped.value).endswith(said)
     (folder / "z-bad.jsonl").unlink()
-    assert update(store, list_shards([str(folder)]), embedded).already == 6
+    assert update(store, list_shards([str(folder)]), Run(embedded)).already == 6
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["the same", "other content"])
@@ -183,15 +184,15 @@ def test_what_another_writer_counts_of_a_shard_meanwhile_must_be_the_same(
         gathered = gather(*arguments)
         if other:
             shard.write_text("\n".join(planted[50:100]))
-        update(store, list_shards([str(shard)]), embedded)
+        update(store, list_shards([str(shard)]), Run(embedded))
         return gathered
 
     monkeypatch.setattr(update_module, "gather_group", overtaken)
     if other:
         with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha"):
-            update(store, listed, embedded)
+            update(store, listed, Run(embedded))
     else:
-        result = update(store, listed, embedded)
+        result = update(store, listed, Run(embedded))
         assert (result.counted, result.already) == (0, 1)
     assert store.latest().version == 1
     assert store.latest().load() == serial_statistics(store, list_shards([str(shard)]))
@@ -202,14 +203,14 @@ def test_one_bad_shard_is_named(tmp_path, embedded, shards):
     table = pa.table({"body": ["a"]})
     pq.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(ShardError, match=r"x\.parquet.*text.*body"):
-        update(store, list_shards([str(tmp_path / "x.parquet")]), embedded)
+        update(store, list_shards([str(tmp_path / "x.parquet")]), Run(embedded))
 
 
 def test_memory_that_cannot_do_is_refused_with_numbers(tmp_path, shards, embedded):
     store = new_store(tmp_path / "store", shards, embedded)
     poor = dataclasses.replace(embedded, memory=300 * MEBIBYTE)
     with pytest.raises(BoundExceeded, match=r"needs \d+ MiB on each worker .* budget is 300 MiB"):
-        update(store, list_shards([str(shards)]), poor)
+        update(store, list_shards([str(shards)]), Run(poor))
 
 
 def test_a_store_of_ids_counts_ids(tmp_path, embedded):
@@ -230,9 +231,9 @@ def test_a_store_of_ids_counts_ids(tmp_path, embedded):
     ):
         listed = list_shards([str(tmp_path / name)])
         options = PilotOptions(max_topics=2, min_documents=1, max_document_fraction=1.0)
-        store = create(str(tmp_path / f"store-{name}"), listed, form, None, options, embedded)
+        store = create(str(tmp_path / f"store-{name}"), listed, form, None, options, Run(embedded))
         assert set(store.vocabulary.token_ids) <= set(range(100, 130))
-        loaded.append(update(store, listed, embedded).store.load())
+        loaded.append(update(store, listed, Run(embedded)).store.load())
     assert loaded[0].pair_counts.sum() == loaded[1].pair_counts.sum() == 80 * 12 * 11
     assert np.array_equal(loaded[0].word_counts, loaded[1].word_counts)
 
@@ -242,6 +243,7 @@ import os, signal, sys
 from streaming_moments.pipelines import groups
 from streaming_moments.pipelines import update as module
 from streaming_moments.pipelines.cluster import connect
+from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store import MomentStore
 
@@ -251,7 +253,7 @@ def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 with connect() as cluster:
-    store = module.update(store, listed[:2], cluster).store
+    store = module.update(store, listed[:2], Run(cluster)).store
     if moment == "read":
         groups._write_segment = die
     elif moment == "write":
@@ -259,7 +261,7 @@ with connect() as cluster:
     else:
         commit = MomentStore.append
         MomentStore.append = lambda *arguments: die(commit(*arguments))
-    module.update(store, listed, cluster)
+    module.update(store, listed, Run(cluster))
 """
 
 
@@ -276,6 +278,6 @@ def test_a_killed_update_is_completed_by_the_next(tmp_path, shards, embedded, mo
     assert left.verify() == []
     counted = listed if version == 2 else listed[:2]
     assert left.load() == serial_statistics(store, counted)
-    done = update(left, listed, embedded)
+    done = update(left, listed, Run(embedded))
     assert done.already == len(counted)
     assert done.store.load() == serial_statistics(store, listed)

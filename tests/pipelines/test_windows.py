@@ -16,6 +16,7 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.forget import forget
 from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
 from streaming_moments.pipelines.update import update
 from streaming_moments.statistics import merge_blocks
@@ -47,8 +48,8 @@ def dated(planted, tmp_path_factory):
 def counted(dated, tmp_path_factory, embedded):
     listed = list_shards([str(dated / "*" / "*.txt")])
     place = str(tmp_path_factory.mktemp("windows") / "store")
-    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded)
-    return update(store, listed, embedded).store
+    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    return update(store, listed, Run(embedded)).store
 
 
 def serial(store, paths):
@@ -113,7 +114,7 @@ def test_every_method_fits_weighted_days_on_the_cluster_as_in_one_process(
     counted, embedded, method
 ):
     recent = WindowedStore.of(counted, Window(half_life=1))
-    found = refit(recent, 4, 1.0, embedded, method, seed=3)
+    found = refit(recent, 4, 1.0, Run(embedded), method, seed=3)
     days = [recent.load_block(index) for index in range(recent.row_blocks)]
     assert all(isinstance(day, WeightedStatistics) for day in days)
     parts = [
@@ -131,10 +132,10 @@ def test_every_method_fits_weighted_days_on_the_cluster_as_in_one_process(
 )
 def test_select_compares_models_of_a_window(counted, embedded, window):
     source = WindowedStore.of(counted, window)
-    selection = select(source, (2, 4), [1.0], embedded)
+    selection = select(source, (2, 4), [1.0], Run(embedded))
     for one in selection.candidates:
-        model = refit(source, one.n_topics, 1.0, embedded)
-        scores = coherence(source, model, embedded)
+        model = refit(source, one.n_topics, 1.0, Run(embedded))
+        scores = coherence(source, model, Run(embedded))
         assert one.npmi == pytest.approx(scores.npmi.mean())
         assert one.umass == pytest.approx(scores.umass.mean())
         assert one.captured == pytest.approx(model.captured)
@@ -163,9 +164,9 @@ def test_a_window_that_is_none_is_wrong_input(counted, capsys):
 
 def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys):
     shard = dated / "0" / f"{DAYS[1]}.txt"
-    less = forget(counted, list_shards([str(shard)]), embedded)
+    less = forget(counted, list_shards([str(shard)]), Run(embedded))
     assert [str(part.dates) for part in less.commit.segments if part.sign < 0] == [DAYS[1]]
-    small = compact(less, embedded)
+    small = compact(less, Run(embedded))
     assert sorted(str(part.dates) for part in small.commit.segments) == list(DAYS)
     window = ("--since", DAYS[1], "--until", DAYS[1], "--name", "without")
     assert run(capsys, "refit", counted.url, "--topics", 3, *window)[0] == 0
@@ -188,13 +189,13 @@ def test_a_column_of_dates_is_read_and_a_bad_one_left_out(planted, tmp_path, emb
         ShardFormat(),
         TokenPolicy(),
         OPTIONS,
-        embedded,
+        Run(embedded),
         dates=DateSource(column="day"),
     )
     with pytest.raises(ShardError, match=r"3\.parquet: column 'day' does not begin with a date"):
-        update(made, listed, embedded)
+        update(made, listed, Run(embedded))
     assert made.latest().version == 0
-    result = update(MomentStore.open(made.url), listed, embedded, skip_bad_shards=True)
+    result = update(MomentStore.open(made.url), listed, Run(embedded), skip_bad_shards=True)
     assert [error.url for error in result.bad] == [listed[3].url]
     assert result.store.log()[2].skipped[0][0] == listed[3].url
     found = [(str(part.dates), part.shards) for part in result.store.commit.segments]

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.create import PilotOptions, create
 from streaming_moments.pipelines.entry import main
 from streaming_moments.pipelines.memory import UpdatePlan
 from streaming_moments.pipelines.progress import Silent
+from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.tasks import WorkersLost, result_of, run_bounded
 from streaming_moments.pipelines.transform import transform
 from streaming_moments.pipelines.update import update
@@ -61,7 +62,7 @@ def test_no_workers_is_an_error_wherever_a_job_waits(tmp_path, shards):
     listed = list_shards([str(shards)])
     with connect() as cluster:
         store = create(
-            str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster
+            str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster)
         )
         model = model_of(store)
         assert result_of(cluster, cluster.client.submit(str, 1), "waiting") == "1"
@@ -72,9 +73,9 @@ def test_no_workers_is_an_error_wherever_a_job_waits(tmp_path, shards):
         with pytest.raises(WorkersLost, match="no workers"):
             result_of(impatient, cluster.client.submit(str, 2), "waiting")
         with pytest.raises(WorkersLost, match="no workers"):
-            update(store, listed, impatient)
+            update(store, listed, Run(impatient))
         with pytest.raises(WorkersLost, match="no workers"):
-            transform(store, model, listed, str(tmp_path / "out"), impatient)
+            transform(store, model, listed, str(tmp_path / "out"), Run(impatient))
 
 
 def model_of(store):
@@ -91,7 +92,7 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
     listed = list_shards([str(folder)])
     with connect(workers=2) as cluster:
         place = str(tmp_path / "store")
-        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
         cluster.client.register_plugin(Deadly())
         # ten deaths would take a minute, and now one is blamed on all
         cluster.client.run_on_scheduler(
@@ -106,7 +107,7 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
         assert "0-deadly.jsonl: killed every worker that read it" in printed.err
         left = store.latest()
         with pytest.raises(ShardError, match=r"deadly\.jsonl: killed every worker that read it"):
-            update(left, listed, cluster)
+            update(left, listed, Run(cluster))
         assert left.latest().version == left.version
 
         # in parts, so that some of it and of its neighbours is added up when it turns deadly
@@ -117,7 +118,7 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
         size = 20_000
         plan = UpdatePlan(2 * size, size, batch_bytes=8_000, reads_in_flight=2, peak_bytes=0)
         others = list_shards([str(more)])
-        result = update(left, others, cluster, skip_bad_shards=True, plan=plan)
+        result = update(left, others, Run(cluster), skip_bad_shards=True, plan=plan)
         assert [error.url for error in result.bad] == [others[1].url]
         assert "killed every worker that read it" in str(result.bad)
         assert result.counted == 2
@@ -128,12 +129,12 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
     assert left.verify() == []
     with connect() as embedded:
         twin = create(
-            str(tmp_path / "twin"), listed, ShardFormat(), TokenPolicy(), OPTIONS, embedded
+            str(tmp_path / "twin"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded)
         )
         good = [shard for shard in listed if "deadly" not in shard.url]
-        twin = update(twin, good, embedded).store
+        twin = update(twin, good, Run(embedded)).store
         assert twin.load() == left.load()
-        twin = update(twin, [others[0], others[2]], embedded).store
+        twin = update(twin, [others[0], others[2]], Run(embedded)).store
         assert twin.load() == result.store.load()
 
 
@@ -157,7 +158,7 @@ with LocalCluster(1, **options) as cluster:
 def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
     place, listed = str(tmp_path / "store"), list_shards([str(shards)])
     with connect() as cluster:
-        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [sys.executable, "-c", SCHEDULER], stdin=pipe, stdout=pipe, text=True
@@ -193,13 +194,13 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     command = [sys.executable, "-m", "streaming_moments", "update", str(place)]
     command += [str(shards), str(long), "--workers", workers]
     with connect() as cluster:
-        store = create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, cluster)
+        store = create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
         long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
-        before = update(store, listed[:2], cluster).store
+        before = update(store, listed[:2], Run(cluster)).store
         shutil.copytree(place, tmp_path / "undisturbed")
         twin = MomentStore.open(str(tmp_path / "undisturbed"))
         both = list_shards([str(shards), str(long)])
-        undisturbed = update(twin, both, cluster).store.load()
+        undisturbed = update(twin, both, Run(cluster)).store.load()
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -1,0 +1,154 @@
+"""Quantities: sizes, times and numbers as people write them, and what options are declared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, field
+from datetime import date, timedelta
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from dask.utils import parse_bytes, parse_timedelta
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.forms import form_of
+
+_TOO_LARGE = 1 << 63  # bytes
+_LONGEST = timedelta(days=36_525)
+_MOST = 1 << 53  # up to there every integer is a float
+
+Number = Annotated[int, Interval(ge=0, le=_MOST)]
+Count = Annotated[int, Interval(ge=1, le=_MOST)]
+Seed = Annotated[int, Interval(ge=0, le=(1 << 64) - 1)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+PositiveShare = Annotated[float, Interval(gt=0, le=1)]
+
+
+def option(
+    told: str,
+    default: Any = MISSING,
+    check: Callable[[Any], object] | None = None,
+    **more: Any,
+) -> Any:
+    """A field of a frozen dataclass of which options of commands and keys of a file are made.
+
+    Parameters
+    ----------
+    told : str
+        What the help says of it.
+    default : object
+        Without one it must be given.
+    check : callable, optional
+        Raises `InvalidInput` for a value that is none.
+    **more : object
+        `choices`, where only some values are; `flag`, where the option is not called as the field;
+        `metavar`, what stands for its value in the help.
+    """
+    return field(default=default, metadata={"help": told, "check": check, **more})
+
+
+def size_of(value: Any) -> int:
+    """Bytes, as Dask reads them: 512MB are 512 * 10^6, 2GiB 2 * 2^30.
+
+    Raises
+    ------
+    InvalidInput
+        No size of 1 to 2^63 - 1 bytes.
+    """
+    size = _read(parse_bytes, value)
+    if size is None or not 1 <= size < _TOO_LARGE:
+        raise InvalidInput(
+            f"{_shown(value)} is no size above 0 and below 8 EiB; write for example 512MB "
+            "(10^6 bytes each) or 2GiB (2^30)"
+        )
+    return int(size)
+
+
+def time_of(value: Any) -> timedelta:
+    """Times as Dask reads them, such as 7d, 12h, 30m or 90s.
+
+    Raises
+    ------
+    InvalidInput
+        No time of up to 100 years.
+    """
+    if isinstance(value, timedelta):
+        return value
+    seconds = _read(_parse_seconds, value) if isinstance(value, str) else None
+    if seconds is None or not 0 <= seconds <= _LONGEST.total_seconds():
+        raise InvalidInput(
+            f"{_shown(value)} is no time of up to 100 years; write for example 7d, 12h, 30m or 90s"
+        )
+    return timedelta(seconds=seconds)
+
+
+def alpha0_of(value: Any) -> float:
+    """The sum of the Dirichlet parameters of a model, 0 for one topic a document.
+
+    Raises
+    ------
+    InvalidInput
+        No number of 0 to 10^6.
+    """
+    try:
+        alpha0 = float(value)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(
+            f"{_shown(value)} is no alpha0; write for example 0.1 or 0,0.1,1 where several are "
+            "asked for"
+        ) from error
+    return form_of(alpha0).alpha0
+
+
+def half_life_of(value: Any) -> float:
+    """Days after which a document counts half: above 0, and no more than the calendar has.
+
+    Raises
+    ------
+    InvalidInput
+        It is none.
+    """
+    try:
+        days = float(value)
+    except (ValueError, OverflowError):
+        days = 0.0
+    if not 0 < days <= date.max.toordinal():
+        raise InvalidInput(
+            f"{_shown(value)} is no number of days above 0 and below 10,000 years; write for "
+            "example 30"
+        )
+    return days
+
+
+def size_text(nbytes: int) -> str:
+    """A size of up to 2^53 bytes as `size_of` reads it, to the byte.
+
+    Examples
+    --------
+    >>> [size_text(size) for size in (1536 << 20, 4 * 10**9, 1001)]
+    ['1536MiB', '4GB', '1001B']
+    """
+    units = (("GB", 10**9), ("GiB", 1 << 30), ("MB", 10**6), ("MiB", 1 << 20), ("B", 1))
+    return next(f"{nbytes // size}{unit}" for unit, size in units if nbytes % size == 0)
+
+
+def _parse_seconds(value: str) -> float:
+    # without a unit it may be meant as hours
+    return float(parse_timedelta(value, default=False))
+
+
+def _read(parse: Callable[[Any], float], value: Any) -> float | None:
+    """What Dask makes of a size or a time; None of what is neither."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    # Dask would put a 1 before a text that does not begin with a digit
+    if isinstance(value, str) and not value.strip()[:1].isdigit():
+        return None
+    try:
+        return parse(value)
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    return repr(str(value)[:40])
