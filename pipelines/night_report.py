@@ -104,6 +104,7 @@ def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, .
 
     Examples
     --------
+    >>> import numpy as np
     >>> model = TopicModel.from_topics(np.array([[0.9], [0.1]]), np.array([1.0]))
     >>> topics_of(model, Vocabulary(("law", "sea"), core=2))[0].words
     (('law', 0.9, 0.9), ('sea', 0.1, 0.1))
