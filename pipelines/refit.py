@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.fit import fit_rows
-from streaming_moments.forms import form_of
 from streaming_moments.lengths import Lengths, WeightedLengths
-from streaming_moments.methods import decomposition_called
-from streaming_moments.moments import require_topics
+from streaming_moments.model import FitOptions, Model
 from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.memory import StateSize, plan_refit
 from streaming_moments.pipelines.progress import Silent, StepProgress
@@ -21,10 +18,12 @@ from streaming_moments.pipelines.rows_on_cluster import OnCluster, StatisticsSou
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.storage.windows import Window, WindowedStore
-from streaming_moments.topic_model import TopicModel
+from streaming_moments.topic_model import TopicModel, TopicOptions
 from streaming_moments.weighted import Statistics
 
 COHERENCE_WORDS = 10
+
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +119,38 @@ def refit(
     BoundExceeded
         The memory budget cannot hold the work.
     """
-    decomposition_called(method, seed)
-    require_topics(n_topics)
-    form, lengths = form_of(alpha0), counted_lengths(store)
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    return refit_by(store, TopicModel, options, cluster, progress)
+
+
+def refit_by(
+    store: StatisticsSource,
+    model: type[M],
+    options: FitOptions,
+    cluster: Cluster,
+    progress: StepProgress | None = None,
+) -> M:
+    """Fit any model of the registry to a version of a store, or a window of it; errors as `refit`.
+
+    Parameters
+    ----------
+    store, cluster, progress
+        As in `refit`.
+    model : type
+        A class of `MODELS`.
+    options : FitOptions
+        Of its `Options`.
+    """
+    lengths = counted_lengths(store)
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
-    shape = n_topics, cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(size, *shape, method, blocks_held(lengths.whole))
+    shape = options.topics, cluster.workers, cluster.threads, cluster.memory
+    held = blocks_held(lengths.whole)
+    plan = plan_refit(size, *shape, options.method, held, model.row_copies)
     rows = OnCluster.of(
         store, lengths, cluster, plan.in_flight, progress or Silent(), plan.keep_blocks
     )
-    model = fit_rows(rows, n_topics, form, method, seed)
-    return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
+    fitted = model.fit(rows, options)
+    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
@@ -205,8 +225,9 @@ def word_codocuments(
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
 
 
-def _of_window(model: TopicModel, window: Window) -> TopicModel:
+def _of_window(model: M, window: Window) -> M:
     since, until = (
         None if day is None else day.isoformat() for day in (window.since, window.until)
     )
-    return replace(model, since=since, until=until, half_life=window.half_life)
+    dated: M = replace(cast("Any", model), since=since, until=until, half_life=window.half_life)
+    return dated

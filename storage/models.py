@@ -1,14 +1,17 @@
-"""Models: fitted topic models kept in a store, immutable."""
+"""Models kept in a store, immutable, each with its name in the registry."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.model import Model
+from streaming_moments.models import DEFAULT_MODEL, model_named
 from streaming_moments.storage.arrays import (
     ArraySpec,
     array_in,
@@ -29,7 +32,8 @@ from streaming_moments.storage.manifests import (
 )
 from streaming_moments.storage.sealed import seal
 from streaming_moments.storage.versions import Commit, ModelReference
-from streaming_moments.topic_model import TopicModel
+
+_MODEL = "model"
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
@@ -56,7 +60,7 @@ def model_called(commit: Commit, name: str | None = None) -> str:
 
 
 def write_model(
-    folder: Folder, name: str, model: TopicModel, version: int
+    folder: Folder, name: str, model: Model, version: int
 ) -> tuple[ModelReference, Uncommitted]:
     """Write a model; it counts once a commit names it, for which its files must be there.
 
@@ -66,8 +70,9 @@ def write_model(
         The store.
     name : str
         Of the model.
-    model : TopicModel
-        Its arrays become Zarr arrays of one chunk, its scalars attributes of the group.
+    model : Model
+        Its arrays become Zarr arrays of one chunk, its attributes those of the group, and its name
+        in the registry one more, unless it is that of topics.
     version : int
         The version whose statistics it was fitted on.
 
@@ -77,9 +82,11 @@ def write_model(
         A file cannot be written.
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
-    arrays = model.arrays()
+    arrays, attributes = model.parts()
+    if model.name != DEFAULT_MODEL:
+        attributes = {**attributes, _MODEL: model.name}
     specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
-    files = {**encode_metadata(specs, model.attributes()), **encode_chunks(specs, arrays)}
+    files = {**encode_metadata(specs, attributes), **encode_chunks(specs, arrays)}
     place = model_folder(name, identity)
     for path, content in files.items():
         folder.write(f"{place}/{path}", content)
@@ -111,23 +118,28 @@ def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[st
     return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")
 
 
-def read_model(folder: Folder, name: str, reference: ModelReference) -> TopicModel:
-    """Read a model.
+def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
+    """Read a model, of any name in the registry.
 
     Raises
     ------
     StoreError
-        A file is missing or damaged: names it.
+        A file is missing or damaged, or this version of the package has no such models: names it.
     """
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"
     files = model_files(folder, name, reference)
     group = decode(read_files(folder, place, files, files), where)
     try:
-        arrays = {
-            key: np.asarray(array_in(group, key, where)[...], dtype=np.float64)
-            for key in group.array_keys()
-        }
+        arrays = {key: np.asarray(array_in(group, key, where)[...]) for key in group.array_keys()}
     except (ValueError, RuntimeError) as error:
         raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    return TopicModel.from_parts(arrays, dict(group.attrs))
+    attributes = dict(group.attrs)
+    try:
+        model = model_named(str(attributes.pop(_MODEL, DEFAULT_MODEL)))
+    except InvalidInput as error:
+        raise StoreError(
+            f"{where} cannot be read ({error}); install the version of the package that fitted it, "
+            "or refit"
+        ) from error
+    return model.from_parts(arrays, attributes)

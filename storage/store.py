@@ -10,9 +10,10 @@ from typing import Any
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.foundation import Foundation, Statistics
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.model import Model
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.storage.blocks import block_of, sum_all_rows, sum_block, sum_totals
 from streaming_moments.storage.changes import (
@@ -393,7 +394,7 @@ class MomentStore:
         return writer.seal(statistics.totals, shards, files, dates)
 
     def save_model(
-        self, name: str, model: TopicModel, message: str = "", tag: TagMove | None = None
+        self, name: str, model: Model, message: str = "", tag: TagMove | None = None
     ) -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
 
@@ -411,15 +412,26 @@ class MomentStore:
         )
 
     def load_model(self, name: str | None = None) -> TopicModel:
-        """A model of this version by its name or a tag, by default the latest.
+        """A model of this version by its name or a tag, by default the latest; one with topics.
 
         Raises
         ------
         StoreError
-            There is no such model, or a file of it is damaged.
+            There is no such model, it has no topics, or a file of it is damaged.
         """
+        model = self.load_any_model(name)
+        if not isinstance(model, TopicModel):
+            raise StoreError(
+                f"model {model_called(self.commit, name)!r} is of {model.name!r}, which has no "
+                "topics; name one that has"
+            )
+        return model
+
+    def load_any_model(self, name: str | None = None) -> Model:
+        """As `load_model`, with or without topics."""
         chosen = model_called(self.commit, name)
-        return read_model(self.folder, chosen, self.commit.models[chosen])
+        model: Model = read_model(self.folder, chosen, self.commit.models[chosen])
+        return model
 
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
