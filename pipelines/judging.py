@@ -14,7 +14,7 @@ from streaming_moments.pipelines.cluster import Cluster
 from streaming_moments.pipelines.night_report import Gate
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
 from streaming_moments.pipelines.progress import StepProgress
-from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.refit import refit_by, with_coherence
 from streaming_moments.pipelines.rows_on_cluster import StatisticsSource
 from streaming_moments.pipelines.select import select
 from streaming_moments.topic_model import TopicModel
@@ -65,11 +65,9 @@ def most_coherent(
         best = selection.best or next(one for one in tried if not one.refusal)
         pairs = [(best.n_topics, best.alpha0)]
     k, alpha0 = pairs[0]
-    model = refit(source, k, alpha0, cluster, section.method, section.seed, progress)
-    scores = coherence(source, model, cluster, progress)
-    if scores is not None:
-        model = model.with_coherence(scores.umass, scores.npmi)
-    return model, tried or (Candidate(k, alpha0, mean_npmi(model)),)
+    model = refit_by(source, section.family, section.options(k, alpha0), cluster, progress)
+    model = with_coherence(source, model, cluster, progress)
+    return model, tried or (Candidate(k, model.alpha0, mean_npmi(model)),)
 
 
 def mean_npmi(model: TopicModel) -> float | None:

@@ -24,6 +24,7 @@ from streaming_moments.weighted import Statistics
 COHERENCE_WORDS = 10
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +202,17 @@ def coherence(
         pairs.umass(words, model.topics[words], number),
         pairs.npmi(words, model.topics[words], number),
     )
+
+
+def with_coherence(
+    store: StatisticsSource,
+    model: T,
+    cluster: Cluster,
+    progress: StepProgress | None = None,
+) -> T:
+    """The model with the coherence of its topics, where it is known."""
+    scores = coherence(store, model, cluster, progress)
+    return model if scores is None else model.with_coherence(scores.umass, scores.npmi)
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:

@@ -172,11 +172,12 @@ class IndependentIntensities(TopicModel):
     def described(self) -> Description:
         """With the alpha0 that the lengths imply, and how far the model's own check is off."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
+        said = super().described()
         return Description(
-            {**super().described().facts, "check": off},
+            {**said.facts, "check": off},
             {"words a document": self.shapes / self.rates, "shape": self.shapes},
-            f"the lengths imply alpha0 {self.alpha0:.3g}; variances by the second and third "
-            f"moment differ by a factor of up to {np.exp(off):.2f}",
+            f"{said.sentence}; the lengths imply alpha0 {self.alpha0:.3g}; variances by the second "
+            f"and third moment differ by a factor of up to {np.exp(off):.2f}",
         )
 
     def transform(

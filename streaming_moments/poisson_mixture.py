@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -56,7 +56,7 @@ class PoissonMixture(TopicModel):
 
     def described(self) -> Description:
         """With the mean length of the documents of each component."""
-        return Description(super().described().facts, {"words a document": self.lengths})
+        return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         # log Poisson of each word, and its rate is the topic times the mean length

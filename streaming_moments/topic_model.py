@@ -258,7 +258,8 @@ class TopicModel:
     def described(self) -> Description:
         """Its size, how it was fitted and what the basis saw of it."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
-        return Description({**facts, "alpha": self.alpha.tolist()})
+        facts["alpha"] = self.alpha.tolist()
+        return Description(facts, sentence=f"captured spectrum {self.captured:.2f}")
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
