@@ -16,6 +16,7 @@ _MODULES = {
     "nightly_cli": ("nightly", "rebase"),
     "growth_cli": ("grow",),
 }
+_ALIASES = {"show": "topics"}
 _PLACES = {command: module for module, commands in _MODULES.items() for command in commands}
 
 
@@ -26,6 +27,7 @@ class _LateGroup(click.Group):
         return sorted(_PLACES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _PLACES:
             return None
         module = import_module(f"streaming_moments.pipelines.{_PLACES[cmd_name]}")

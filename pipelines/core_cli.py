@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from streaming_moments.errors import ShardError
-from streaming_moments.moments import require_topics
 from streaming_moments.pipelines.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.create import create as create_store
 from streaming_moments.pipelines.drift import drift_since
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.option_types import SEED, Alpha, StoreName, declared_options
+from streaming_moments.pipelines.model_options import FitRequest, model_options
+from streaming_moments.pipelines.option_types import SEED, StoreName, declared_options
 from streaming_moments.pipelines.options import (
     Session,
     Url,
@@ -22,7 +22,6 @@ from streaming_moments.pipelines.options import (
     console,
     json_option,
     limit_options,
-    method_options,
     print_json,
     running,
     shards_argument,
@@ -31,11 +30,10 @@ from streaming_moments.pipelines.options import (
     window_options,
     words_option,
 )
-from streaming_moments.pipelines.refit import coherence as coherence_of
-from streaming_moments.pipelines.refit import refit as refit_store
+from streaming_moments.pipelines.refit import refit_by, with_coherence
 from streaming_moments.pipelines.report import (
     as_json,
-    documents_as_json,
+    described_as_json,
     documents_of,
     print_topics,
     topic_lines,
@@ -52,6 +50,7 @@ from streaming_moments.storage.model_changes import require_free
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.windows import Window, windowed
+from streaming_moments.topic_model import TopicModel
 
 
 @click.command()
@@ -169,17 +168,9 @@ def update(
 
 @click.command()
 @store_argument
-@click.option("--topics", "n_topics", type=int, required=True, help="Number of topics.")
-@click.option(
-    "--alpha0",
-    type=Alpha(),
-    default=0.1,
-    show_default=True,
-    help="0: one topic a document; else LDA.",
-)
-@method_options
+@model_options
 @click.option("--version", type=int, help="Version to fit [the latest].")
-@click.option("--name", type=StoreName(), help="Name of the model [kK-aALPHA0-METHOD-vVERSION].")
+@click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
 @window_options
 @words_option
 @cluster_options
@@ -187,10 +178,7 @@ def update(
 @json_option
 def refit(
     store: str,
-    n_topics: int,
-    alpha0: float,
-    method: Any,
-    seed: int,
+    asked: FitRequest,
     version: int | None,
     name: str | None,
     window: Window,
@@ -199,19 +187,18 @@ def refit(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Fit topics to STORE, without the documents, and keep the model in it."""
-    require_topics(n_topics)
+    """Fit a model to STORE, without the documents, and keep it there."""
     opened = MomentStore.open(store, version, storage_options).writable()
-    chosen = name or f"k{n_topics}-a{alpha0:g}-{method}-v{opened.version}{window.suffix}"
+    chosen = name or f"{asked.label}-v{opened.version}{window.suffix}"
     require_free(opened.latest().commit, chosen)
     source = windowed(opened, window)
     with running(session) as run:
-        model = refit_store(source, n_topics, alpha0, run, method, seed)
-        scores = coherence_of(source, model, run)
-    if scores is not None:
-        model = model.with_coherence(scores.umass, scores.npmi)
-    kept = opened.save_model(chosen, model, f"refit: {n_topics} topics, alpha0 {alpha0:g}")
-    lines = topic_lines(model, opened.vocabulary, words)
+        model = refit_by(source, asked.model, asked.options, run)
+        if isinstance(model, TopicModel):
+            model = with_coherence(source, model, run)
+    kept = opened.save_model(chosen, model, f"refit: {asked.options.said}")
+    topical, said = isinstance(model, TopicModel), model.described()
+    lines = topic_lines(model, opened.vocabulary, words) if topical else []
     if json_output:
         print_json(
             {
@@ -219,22 +206,16 @@ def refit(
                 "model": chosen,
                 "fitted_version": opened.version,
                 "version": kept.version,
-                **documents_as_json(model),
-                "n_topics": n_topics,
-                "alpha0": alpha0,
-                "method": method,
-                "seed": seed,
-                "captured": model.captured,
-                "alpha": model.alpha.tolist(),
+                **described_as_json(model),
+                "seed": asked.options.seed,
                 "topics": [as_json(line) for line in lines],
             }
         )
         return
-    print_topics(console(), lines)
+    print_topics(console(), lines, columns=said.columns)
     say(
         "",
-        f"model {chosen} of {documents_of(model)} kept in version {kept.version}; "
-        f"captured spectrum {model.captured:.2f}",
+        f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
     )
 
 

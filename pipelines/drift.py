@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from streaming_moments.drift import Drift, PairRows, outside_share, pair_difference
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.fit import whiten_rows
 from streaming_moments.forms import Form, form_of
 from streaming_moments.pipelines.memory import blocks_in_flight
 from streaming_moments.pipelines.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
@@ -20,6 +19,7 @@ from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.ledger import ShardRecord
 from streaming_moments.storage.models import model_called
 from streaming_moments.storage.store import MomentStore
+from streaming_moments.sweeps import whiten_rows
 from streaming_moments.whitening import Whitening, core_rows
 
 _READING = "reading row blocks for drift"

@@ -11,7 +11,7 @@ from streaming_moments.drift import Drift
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.candidates import Candidate
 from streaming_moments.pipelines.nightly_config import GatesSection, RefitSection
-from streaming_moments.pipelines.refit import coherence, refit
+from streaming_moments.pipelines.refit import refit_by, with_coherence
 from streaming_moments.pipelines.report_data import Gate
 from streaming_moments.pipelines.run import Run
 from streaming_moments.pipelines.select import select
@@ -59,11 +59,9 @@ def most_coherent(
         best = selection.best or next(one for one in tried if not one.refusal)
         pairs = [(best.n_topics, best.alpha0)]
     k, alpha0 = pairs[0]
-    model = refit(source, k, alpha0, run, section.method, section.seed)
-    scores = coherence(source, model, run)
-    if scores is not None:
-        model = model.with_coherence(scores.umass, scores.npmi)
-    return model, tried or (Candidate(k, alpha0, mean_npmi(model)),)
+    model = refit_by(source, section.family, section.options(k, alpha0), run)
+    model = with_coherence(source, model, run)
+    return model, tried or (Candidate(k, model.alpha0, mean_npmi(model)),)
 
 
 def mean_npmi(model: TopicModel) -> float | None:

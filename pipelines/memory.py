@@ -231,6 +231,7 @@ def plan_refit(
     memory: int,
     method: str = "joint",
     held: int = 2,
+    row_copies: int = 6,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit.
 
@@ -250,6 +251,8 @@ def plan_refit(
         Decomposition.
     held : int
         Row blocks that reading one holds.
+    row_copies : int
+        (n, k) arrays that the last step holds, as the model says.
 
     Raises
     ------
@@ -280,7 +283,7 @@ def plan_refit(
         part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
     blocks = held * layout.block_bytes
     slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
-    finishing = 8 * 6 * basis.n_words * n_topics + decomposition.copies * evidence
+    finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
     gathered = number_of_strips(layout.row_blocks, evidence) * evidence
     alone = PROCESS_BYTES + max(whitening, finishing + gathered)
     least = max(alone, PROCESS_BYTES + gathered + slicing)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -29,6 +29,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.forms import form_of
 from streaming_moments.matching import MatchingRule
 from streaming_moments.methods import METHODS
+from streaming_moments.model import FitOptions
+from streaming_moments.models import DEFAULT_MODEL, MODELS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.compact import COMPACT_AFTER
 from streaming_moments.pipelines.create import CountingOptions, PilotOptions
@@ -39,6 +41,7 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.layout import require_name
 from streaming_moments.storage.locks import LONGEST_EXPIRY
 from streaming_moments.storage.urls import require_no_secret, require_no_user
+from streaming_moments.topic_model import TopicModel, TopicOptions
 
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
@@ -89,6 +92,7 @@ Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
 Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeValidator(time_of)]
 Method = Annotated[str, _one_of(METHODS)]
+Family = Annotated[str, _one_of(tuple(MODELS))]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_listed)]
 Alpha = Annotated[float, AfterValidator(_alpha)]
 Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(_listed)]
@@ -166,17 +170,72 @@ class GrowthSection:
     words: Count = WORDS
 
 
+_TOPICS = TopicOptions(topics=1)  # for its defaults
+_TRIED = {one.name for one in fields(TopicOptions)}
+
+
+def _keys_of(model: Any) -> set[str]:
+    return {one.name for one in fields(model.Options)}
+
+
 @dataclass(frozen=True, config=_STRICT)
 class RefitSection:
-    """Topics and alpha0: one value, or a list of which the most coherent is taken; and how."""
+    """Topics and alpha0: one value, or a list of which the most coherent is taken; and how.
+
+    Beside these, any other option of the model is a key: they are in `further`.
+    """
 
     topics: Topics
-    alpha0: Alphas = (0.1,)
-    method: Method = "joint"
-    seed: Seed = 0
+    model: Family = DEFAULT_MODEL
+    alpha0: Alphas = (_TOPICS.alpha0,)
+    method: Method = _TOPICS.method
+    seed: Seed = _TOPICS.seed
     window_days: Days | None = None
     half_life_days: HalfLife | None = None
     same_topic_within: Share = MatchingRule().furthest
+    further: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_model(cls, given: Any) -> Any:
+        """Each key that only some models have is one of this model."""
+        name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
+        if name not in MODELS:
+            return given  # what is wrong is told of the key itself
+        own = _keys_of(MODELS[name])
+        others = {"further", *(key for one in MODELS.values() for key in _keys_of(one))} - own
+        for key in given:
+            if key in others:
+                raise ValueError(
+                    f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
+                )
+        further = {key: given[key] for key in given if key in own - _TRIED}
+        try:
+            TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
+        except ValidationError as refused:
+            told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
+            raise ValueError("; ".join(told)) from refused
+        return {**{key: given[key] for key in given if key not in further}, "further": further}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RefitSection:
+        if not issubclass(self.family, TopicModel):
+            raise ValueError(f"model: {self.model!r} has no topics, which a night compares")
+        if self.model != DEFAULT_MODEL and len(self.topics) > 1:
+            raise ValueError(f"topics: several are compared with model {DEFAULT_MODEL!r} only")
+        return self
+
+    @property
+    def family(self) -> Any:
+        """The class of the model."""
+        return MODELS[self.model]
+
+    def options(self, topics: int, alpha0: float) -> FitOptions:
+        """What a fit of the model is told, with one of the values that are tried."""
+        given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
+        own = _keys_of(self.family)
+        kept = {key: value for key, value in given.items() if key in own}
+        return cast("FitOptions", self.family.Options(**kept, **self.further))
 
     @property
     def rule(self) -> MatchingRule:

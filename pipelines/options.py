@@ -17,12 +17,10 @@ from rich.console import Console
 from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.methods import METHODS
 from streaming_moments.pipelines.cluster import WORKER_TIMEOUT, connect
 from streaming_moments.pipelines.memory import LIMITS
 from streaming_moments.pipelines.option_types import (
     NUMBER,
-    SEED,
     Alpha,
     Bytes,
     Duration,
@@ -262,25 +260,6 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(limits=limits, **given)
 
     return limited
-
-
-def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which decomposition, and what it draws its random starts from."""
-    seed = click.option(
-        "--seed",
-        type=SEED,
-        default=0,
-        show_default=True,
-        help="Of the random starts of power, svd, eigen and als.",
-    )
-    method = click.option(
-        "--method",
-        type=click.Choice(METHODS),
-        default="joint",
-        show_default=True,
-        help="Decomposition of the third moment.",
-    )
-    return method(seed(command))
 
 
 @contextmanager

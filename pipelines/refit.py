@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.fit import fit_rows
-from streaming_moments.forms import form_of
 from streaming_moments.lengths import Lengths, WeightedLengths
-from streaming_moments.methods import decomposition_called
-from streaming_moments.moments import require_topics
+from streaming_moments.model import FitOptions, Model
 from streaming_moments.pipelines.memory import plan_refit
 from streaming_moments.pipelines.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.run import Run
 from streaming_moments.quality import npmi_coherence, top_words, umass_coherence
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.storage.windows import StatisticsSource, Window, WindowedStore
-from streaming_moments.topic_model import TopicModel
+from streaming_moments.topic_model import TopicModel, TopicOptions
 from streaming_moments.weighted import Statistics
 
 COHERENCE_WORDS = 10
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,15 +116,29 @@ def refit(
     BoundExceeded
         The memory budget cannot hold the work.
     """
-    decomposition_called(method, seed)
-    require_topics(n_topics)
-    form, lengths = form_of(alpha0), counted_lengths(store)
-    cluster = run.cluster
-    shape = n_topics, cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(store.layout, store.basis, *shape, method, blocks_held(lengths.whole))
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    return refit_by(store, TopicModel, options, run)
+
+
+def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
+    """Fit any model of the registry to a version of a store, or a window of it; errors as `refit`.
+
+    Parameters
+    ----------
+    store, run
+        As in `refit`.
+    model : type
+        A class of `MODELS`.
+    options : FitOptions
+        Of its `Options`.
+    """
+    lengths, cluster = counted_lengths(store), run.cluster
+    shape = options.topics, cluster.workers, cluster.threads, cluster.memory
+    held = blocks_held(lengths.whole)
+    plan = plan_refit(store.layout, store.basis, *shape, options.method, held, model.row_copies)
     rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
-    model = fit_rows(rows, n_topics, form, method, seed)
-    return _of_window(model, store.window) if isinstance(store, WindowedStore) else model
+    fitted = model.fit(rows, options)
+    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
@@ -172,6 +186,16 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence
     )
 
 
+def with_coherence(
+    store: StatisticsSource,
+    model: T,
+    run: Run,
+) -> T:
+    """The model with the coherence of its topics, where it is known."""
+    scores = coherence(store, model, run)
+    return model if scores is None else model.with_coherence(scores.umass, scores.npmi)
+
+
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
     """Document and co-document counts of some rising core words, from all row blocks."""
     frequencies = np.zeros(words.size)
@@ -194,8 +218,9 @@ def word_codocuments(
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
 
 
-def _of_window(model: TopicModel, window: Window) -> TopicModel:
+def _of_window(model: M, window: Window) -> M:
     since, until = (
         None if day is None else day.isoformat() for day in (window.since, window.until)
     )
-    return replace(model, since=since, until=until, half_life=window.half_life)
+    dated: M = replace(cast("Any", model), since=since, until=until, half_life=window.half_life)
+    return dated

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from streaming_moments.model import Model
 from streaming_moments.pipelines.candidates import Candidate, Selection
 from streaming_moments.pipelines.json_values import json_value
 from streaming_moments.pipelines.status import Status
@@ -88,7 +91,7 @@ def topic_lines(
     return lines
 
 
-def documents_of(model: TopicModel) -> str:
+def documents_of(model: Model) -> str:
     """What a model was fitted on, in words.
 
     Examples
@@ -106,10 +109,13 @@ def documents_of(model: TopicModel) -> str:
     return words
 
 
-def documents_as_json(model: TopicModel) -> dict[str, object]:
-    """What a model was fitted on: documents, the window of days and the half-life in days."""
+def described_as_json(model: Model) -> dict[str, object]:
+    """Documents, window of days and half-life in days of a model, and what it says of itself."""
     names = ("documents", "since", "until", "half_life")
-    return {name: getattr(model, name) for name in names}
+    said = model.described()
+    columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}
+    facts: dict[str, object] = json_value({**said.facts, **columns})
+    return {**{name: getattr(model, name) for name in names}, "fitted_as": model.name, **facts}
 
 
 def window_as_json(window: Window) -> dict[str, str | float | None]:
@@ -171,20 +177,32 @@ def print_topics(
     title: str = "",
     weight: float = RELEVANCE_WEIGHT,
     starred: Container[str] = (),
+    columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """A table of topics, some words with an asterisk."""
+    """A table of topics, some words with an asterisk, and of what else a model says of each."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
-    table.add_column("topic", justify="right")
+    table.add_column("topic" if lines else "state", justify="right")
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
+    if not lines:
+        for name in columns:
+            table.add_column(name, justify="right")
+        for state, row in enumerate(numbers):
+            table.add_row(str(state), *row)
+        console.print(table)
+        return
     table.add_column("weight", justify="right")
     coherent = any(line.npmi is not None for line in lines)
     if coherent:
         table.add_column("NPMI", justify="right")
         table.add_column("UMass", justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
     table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
     for line in lines:
         scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
         words = (f"{word}*" if word in starred else word for word in line.words)
-        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, " ".join(words))
+        own = numbers[line.topic] if columns else []
+        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
     console.print(table)
 
 

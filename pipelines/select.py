@@ -20,7 +20,6 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.evidence import Directions, Evidence, evidence_bytes
-from streaming_moments.fit import TopicRows, finish, slice_evidence, solve, topic_rows
 from streaming_moments.forms import Form, form_of
 from streaming_moments.lengths import Lengths
 from streaming_moments.methods import decomposition_called
@@ -36,6 +35,8 @@ from streaming_moments.pipelines.refit import (
 from streaming_moments.pipelines.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.run import Run
 from streaming_moments.storage.windows import StatisticsSource
+from streaming_moments.sweeps import TopicRows, slice_evidence, solve, topic_rows
+from streaming_moments.topic_model import TopicModel
 from streaming_moments.weighted import Statistics
 from streaming_moments.whitening import (
     CoreMoments,
@@ -263,10 +264,10 @@ def _models(
         for k, own in zip(group, zip(*parts, strict=True), strict=True):
             found, seconds = ready[k]
             try:
-                model = finish(
-                    [topics for topics, _ in own],
-                    found,
+                model = TopicModel.finished(
                     whitening.leading(k),
+                    found,
+                    [topics for topics, _ in own],
                     rows.lengths,
                     rows.basis,
                     method,

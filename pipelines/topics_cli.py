@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from streaming_moments.model import Model
+from streaming_moments.pipelines.model_options import method_options
 from streaming_moments.pipelines.option_types import Share
 from streaming_moments.pipelines.options import (
     Alphas,
@@ -14,7 +16,6 @@ from streaming_moments.pipelines.options import (
     cluster_options,
     console,
     json_option,
-    method_options,
     print_json,
     running,
     storage_option,
@@ -25,7 +26,7 @@ from streaming_moments.pipelines.options import (
 from streaming_moments.pipelines.report import (
     RELEVANCE_WEIGHT,
     as_json,
-    documents_as_json,
+    described_as_json,
     documents_of,
     model_scores,
     print_selection,
@@ -71,9 +72,12 @@ def topics(
 ) -> None:
     """Show the topics of a model of STORE."""
     opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_model(name)
-    chosen = model_called(opened.commit, name)
-    lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
+    model = opened.load_any_model(name)
+    chosen, said = model_called(opened.commit, name), model.described()
+    lines, scores, sentences = [], {}, [said.sentence]
+    if isinstance(model, TopicModel):
+        lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
+        scores, sentences = model_scores(model), [scores_line(model), said.sentence]
     shown = {word for line in lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     if json_output:
@@ -81,24 +85,23 @@ def topics(
             {
                 "store": opened.url,
                 "model": chosen,
-                **documents_as_json(model),
-                "alpha0": model.alpha0,
-                "method": model.method,
+                **described_as_json(model),
                 "relevance": weight,
-                **model_scores(model),
+                **scores,
                 "topics": [as_json(line) for line in lines],
                 "counted_since": {word: part.version for word, part in later.items()},
             }
         )
         return
-    print_topics(console(), lines, f"model {chosen} of {documents_of(model)}", weight, later)
+    title = f"model {chosen} of {documents_of(model)}"
+    print_topics(console(), lines, title, weight, later, said.columns)
     for part in sorted(set(later.values()), key=lambda part: part.version):
         since = [word for word, own in later.items() if own == part]
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
-    say("", f"{scores_line(model)}")
+    say("", *sentences)
 
 
-def _later(store: MomentStore, name: str, model: TopicModel) -> dict[str, AddedWords]:
+def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:
     """Words of a model that came later than the others."""
     fitted = store_for(store, name, model)
     terms = fitted.vocabulary.terms

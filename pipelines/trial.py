@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 from streaming_moments.counts import CountBatch
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.evidence import Directions
-from streaming_moments.fit import TopicRows, finish, sweep
 from streaming_moments.forms import Dirichlet
 from streaming_moments.lengths import LengthHistogram
 from streaming_moments.packing import packed_size
@@ -46,6 +45,8 @@ from streaming_moments.storage.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.sweeps import TopicRows, sweep
+from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import Whitening
 
 # Each thread reads so many batches of a task: enough that the clock does not matter.
@@ -258,7 +259,7 @@ def _block_costs(
     loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
     rows, k, (whitening, directions, parts) = _swept(batches, store, statistics, pool, job.n_topics)
     finishing, _ = timed(
-        lambda: finish(parts, directions, whitening, rows.lengths, rows.basis, _METHOD)
+        lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(

@@ -9,6 +9,7 @@ from typing import Any
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
+from streaming_moments.model import Model
 from streaming_moments.storage.changes import require_bound
 from streaming_moments.storage.foundations import (
     read_foundation,
@@ -23,7 +24,6 @@ from streaming_moments.storage.segments import Segment
 from streaming_moments.storage.store import MomentStore
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.versions import Commit, Staging
-from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
 
@@ -267,7 +267,7 @@ def _bases(commit: Commit) -> tuple[str, str | None]:
     return commit.lineage.basis, None if commit.staged is None else commit.staged.lineage.basis
 
 
-def vocabulary_of(store: MomentStore, model: TopicModel) -> Vocabulary:
+def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
     """The words of a model, which may be of an earlier lineage than the store's version.
 
     Raises
@@ -280,7 +280,7 @@ def vocabulary_of(store: MomentStore, model: TopicModel) -> Vocabulary:
     return read_vocabulary(store.folder, model.vocabulary)[0]
 
 
-def store_for(store: MomentStore, name: str, model: TopicModel) -> MomentStore:
+def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
     """The store with the words of a model: at the version it was fitted on, if they are others.
 
     Parameters
@@ -289,7 +289,7 @@ def store_for(store: MomentStore, name: str, model: TopicModel) -> MomentStore:
         At a version that has the model.
     name : str
         Of the model, no tag.
-    model : TopicModel
+    model : Model
         The model.
 
     Raises

@@ -1,4 +1,4 @@
-"""Models: fitted topic models kept in a store, immutable."""
+"""Models kept in a store, immutable, each with its name in the registry."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, StrictFloat, TypeAdapter
 
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.model import Model
+from streaming_moments.models import DEFAULT_MODEL, model_named
 from streaming_moments.storage.arrays import (
     ArraySpec,
     array_in,
@@ -34,6 +36,8 @@ from streaming_moments.storage.schema import Count, checked
 from streaming_moments.storage.sealed import seal
 from streaming_moments.storage.versions import Commit, ModelReference
 from streaming_moments.topic_model import TopicModel
+
+_MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def model_called(commit: Commit, name: str | None = None) -> str:
 
 
 def write_model(
-    folder: Folder, name: str, model: TopicModel, version: int
+    folder: Folder, name: str, model: Model, version: int
 ) -> tuple[ModelReference, Uncommitted]:
     """Write a model; it counts once a commit names it, for which its files must be there.
 
@@ -87,8 +91,9 @@ def write_model(
         The store.
     name : str
         Of the model.
-    model : TopicModel
-        Its arrays become Zarr arrays of one chunk, its scalars attributes of the group.
+    model : Model
+        Its arrays become Zarr arrays of one chunk, its attributes those of the group, and its name
+        in the registry one more, unless it is that of topics.
     version : int
         The version whose statistics it was fitted on.
 
@@ -98,9 +103,11 @@ def write_model(
         A file cannot be written.
     """
     identity, begun = uuid.uuid4().hex, folder.clock()
-    arrays = model.arrays()
+    arrays, attributes = model.parts()
+    if model.name != DEFAULT_MODEL:
+        attributes = {**attributes, _MODEL: model.name}
     specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
-    files = {**encode_metadata(specs, model.attributes()), **encode_chunks(specs, arrays)}
+    files = {**encode_metadata(specs, attributes), **encode_chunks(specs, arrays)}
     place = model_folder(name, identity)
     for path, content in files.items():
         folder.write(f"{place}/{path}", content)
@@ -132,13 +139,13 @@ def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[st
     return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")
 
 
-def read_model(folder: Folder, name: str, reference: ModelReference) -> TopicModel:
-    """Read a model.
+def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
+    """Read a model, of any name in the registry.
 
     Raises
     ------
     StoreError
-        A file is missing or damaged: names it.
+        A file is missing or damaged, or this version of the package has no such models: names it.
     """
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"
@@ -151,5 +158,15 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> TopicMod
         }
     except (ValueError, RuntimeError) as error:
         raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    scalars = checked(_ATTRIBUTES, dict(group.attrs), f"{where} describes no model")
-    return TopicModel.from_parts(arrays, vars(scalars))
+    attributes = dict(group.attrs)
+    try:
+        model = model_named(str(attributes.pop(_MODEL, DEFAULT_MODEL)))
+    except InvalidInput as error:
+        raise StoreError(
+            f"{where} cannot be read ({error}); install the version of the package that fitted it, "
+            "or refit"
+        ) from error
+    if issubclass(model, TopicModel):
+        scalars = checked(_ATTRIBUTES, attributes, f"{where} describes no model")
+        attributes |= vars(scalars)
+    return model.from_parts(arrays, attributes)

@@ -9,9 +9,10 @@ from typing import Any, Self
 
 from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.foundation import Foundation
 from streaming_moments.lengths import LengthHistogram
+from streaming_moments.model import Model
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.storage.blocks import sum_all_rows, sum_block, sum_totals
 from streaming_moments.storage.commits import CommitLog
@@ -168,15 +169,26 @@ class Snapshot:
         return sum_all_rows(self.folder, self.commit.segments, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:
-        """A model of this version by its name or a tag, by default the latest.
+        """A model of this version by its name or a tag, by default the latest; one with topics.
 
         Raises
         ------
         StoreError
-            There is no such model, or a file of it is damaged.
+            There is no such model, it has no topics, or a file of it is damaged.
         """
+        model = self.load_any_model(name)
+        if not isinstance(model, TopicModel):
+            raise StoreError(
+                f"model {model_called(self.commit, name)!r} is of {model.name!r}, which has no "
+                "topics; name one that has"
+            )
+        return model
+
+    def load_any_model(self, name: str | None = None) -> Model:
+        """As `load_model`, with or without topics."""
         chosen = model_called(self.commit, name)
-        return read_model(self.folder, chosen, self.commit.models[chosen])
+        model: Model = read_model(self.folder, chosen, self.commit.models[chosen])
+        return model
 
     def verify(self) -> list[str]:
         """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""

@@ -11,6 +11,7 @@ from streaming_moments.basis import Basis
 from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.foundation import Foundation, Statistics
+from streaming_moments.model import Model
 from streaming_moments.storage.blocks import block_of
 from streaming_moments.storage.changes import Recount, recounted
 from streaming_moments.storage.commits import CommitLog
@@ -31,7 +32,6 @@ from streaming_moments.storage.snapshot import Snapshot
 from streaming_moments.storage.tokens import TokenPolicy
 from streaming_moments.storage.verification import require_whole
 from streaming_moments.storage.versions import Commit, Lineage
-from streaming_moments.topic_model import TopicModel
 from streaming_moments.vocabulary import Vocabulary
 
 
@@ -270,7 +270,7 @@ class MomentStore(Snapshot):
         return writer.seal(statistics.totals, shards, files, dates)
 
     def save_model(
-        self, name: str, model: TopicModel, message: str = "", tag: TagMove | None = None
+        self, name: str, model: Model, message: str = "", tag: TagMove | None = None
     ) -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
 

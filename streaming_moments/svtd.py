@@ -31,11 +31,14 @@ class Recovered:
         Non-negative, sum to 1.
     raw : (n, k) float64
         The columns as they were estimated, same order, signed to a positive sum.
+    order : (k,) int64
+        Which of the columns given each is.
     """
 
     topics: NDArray[np.float64]
     weights: NDArray[np.float64]
     raw: NDArray[np.float64]
+    order: NDArray[np.int64]
 
 
 def svtd(
@@ -140,5 +143,8 @@ def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered
     # equal weights differ by rounding: the topic of the earlier top word goes first
     order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
     return Recovered(
-        np.ascontiguousarray(topics[:, order]), weights[order], np.ascontiguousarray(raw[:, order])
+        np.ascontiguousarray(topics[:, order]),
+        weights[order],
+        np.ascontiguousarray(raw[:, order]),
+        order,
     )

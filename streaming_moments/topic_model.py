@@ -1,28 +1,49 @@
-"""TopicModel: what a refit gives, and how documents are read with it."""
+"""TopicModel: topics fitted from statistics, and how documents are read with them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments import kernels
+from streaming_moments.basis import Basis
 from streaming_moments.counts import CountBatch
+from streaming_moments.counts_foundation import CountsFoundation
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
+from streaming_moments.evidence import Directions
+from streaming_moments.fit_rows import Rows
+from streaming_moments.forms import Form, form_of
+from streaming_moments.gibbs import sampled_proportions
+from streaming_moments.lengths import Lengths
+from streaming_moments.model import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.row_lengths import RowLengths
+from streaming_moments.rows import interleaved
+from streaming_moments.svtd import recover
+from streaming_moments.sweeps import TopicRows, fitted_on, sweep
+from streaming_moments.whitening import Whitening
 
-_ARRAYS = (
-    "topics",
-    "weights",
-    "raw_topics",
-    "word_probabilities",
-    "spectrum",
-    "exact_spectrum",
-    "umass",
-    "npmi",
-)
 _STORED_METHOD = "rotation"  # what stores have called it from the first
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicOptions(FitOptions):
+    """What a fit of topics is told."""
+
+    alpha0: float = option("0: one topic a document; else LDA.", 0.1, form_of)
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"{super().said}, alpha0 {self.alpha0:g}"
+
+    @property
+    def label(self) -> str:
+        """What a model is called after."""
+        return f"k{self.topics}-a{self.alpha0:g}-{self.method}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +89,21 @@ class TopicModel:
     array([0, 1])
     """
 
+    name: ClassVar[str] = "topics"
+    kind: ClassVar[str] = CountsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = TopicOptions
+    row_copies: ClassVar[int] = 6
+    stored: ClassVar[tuple[str, ...]] = (
+        "topics",
+        "weights",
+        "raw_topics",
+        "word_probabilities",
+        "spectrum",
+        "exact_spectrum",
+        "umass",
+        "npmi",
+    )
+
     topics: NDArray[np.float64]
     weights: NDArray[np.float64]
     alpha0: float
@@ -86,7 +122,7 @@ class TopicModel:
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
+        for name in self.stored:
             getattr(self, name).setflags(write=False)
 
     @classmethod
@@ -107,6 +143,46 @@ class TopicModel:
             nothing,
             "given",
             0,
+        )
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """Topics from all rows, whoever runs the steps: the same bits from the same blocks.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of some statistics.
+        options : TopicOptions
+            The same as the arguments of `fit_by`, whose errors are raised.
+        """
+        return cls.of_form(rows, form_of(options.alpha0), options)
+
+    @classmethod
+    def of_form(cls, rows: Rows, form: Form, options: FitOptions) -> Self:
+        """The model of any form that leaves the columns of topics to the third moment."""
+        swept = sweep(rows, options.topics, form, options.method, options.seed)
+        return cls.finished(*swept, rows.lengths, rows.basis, options.method)
+
+    @classmethod
+    def finished(
+        cls,
+        whitening: Whitening,
+        directions: Directions,
+        parts: Sequence[TopicRows],
+        lengths: RowLengths[Lengths],
+        basis: Basis,
+        method: str,
+    ) -> Self:
+        """The model from the topic rows of all blocks, in their order: a fit's last step."""
+        rows = interleaved([rows for rows, _ in parts])
+        recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
+        return cls(
+            topics=recovered.topics,
+            weights=recovered.weights,
+            alpha0=whitening.form.alpha0,
+            raw_topics=recovered.raw,
+            **fitted_on(whitening, parts, lengths, basis, method),
         )
 
     @property
@@ -131,7 +207,7 @@ class TopicModel:
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The arrays by name, as a store keeps them."""
-        return {name: getattr(self, name) for name in _ARRAYS}
+        return {name: getattr(self, name) for name in self.stored}
 
     def attributes(self) -> dict[str, object]:
         """The scalars by name, as a store keeps them."""
@@ -143,10 +219,12 @@ class TopicModel:
             for name in (*names, *given)
         }
 
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """`arrays()` and `attributes()`."""
+        return self.arrays(), self.attributes()
+
     @classmethod
-    def from_parts(
-        cls, arrays: dict[str, NDArray[np.float64]], attributes: dict[str, object]
-    ) -> TopicModel:
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `arrays()` and `attributes()`.
 
         Raises
@@ -154,37 +232,40 @@ class TopicModel:
         InvalidInput
             A part is missing: names it.
         """
-        missing = [name for name in _ARRAYS if name not in arrays]
+        missing = [name for name in cls.stored if name not in arrays]
         missing += [
             name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes
         ]
         if missing:
             raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
-        days = {name: attributes.get(name) for name in ("since", "until")}
+        given: dict[str, Any] = {
+            name: np.asarray(arrays[name], dtype=np.float64) for name in cls.stored
+        }
+        for name in ("since", "until"):
+            day = attributes.get(name)
+            given[name] = None if day is None else str(day)
         half_life = attributes.get("half_life")
         return cls(
-            **{name: None if day is None else str(day) for name, day in days.items()},
+            **given,
             half_life=None if half_life is None else float(str(half_life)),
-            topics=arrays["topics"],
-            weights=arrays["weights"],
             alpha0=float(str(attributes["alpha0"])),
-            raw_topics=arrays["raw_topics"],
-            word_probabilities=arrays["word_probabilities"],
-            spectrum=arrays["spectrum"],
-            exact_spectrum=arrays["exact_spectrum"],
-            umass=arrays["umass"],
-            npmi=arrays["npmi"],
             method=str(attributes[_STORED_METHOD]),
             documents=int(str(attributes["documents"])),
             vocabulary=str(attributes.get("vocabulary", "")),
             basis=str(attributes.get("basis", "")),
         )
 
-    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> TopicModel:
+    def described(self) -> Description:
+        """Its size, how it was fitted and what the basis saw of it."""
+        facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
+        facts["alpha"] = self.alpha.tolist()
+        return Description(facts, sentence=f"captured spectrum {self.captured:.2f}")
+
+    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
         return replace(self, umass=umass.copy(), npmi=npmi.copy())
 
-    def reordered(self, order: NDArray[np.int64]) -> TopicModel:
+    def reordered(self, order: NDArray[np.int64]) -> Self:
         """The model with topic `order[j]` as topic j.
 
         Raises
@@ -292,7 +373,9 @@ class TopicModel:
             raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
         if seed is None or seed < 0 or iterations < 2:
             raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
-        return _gibbs(batch, topics, self.alpha, np.random.default_rng(seed), iterations)
+        return sampled_proportions(
+            batch, topics, self.alpha, np.random.default_rng(seed), iterations
+        )
 
     def _require_words(self, batch: CountBatch) -> None:
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
@@ -315,47 +398,3 @@ class TopicModel:
             prior = np.log(self.weights)
         likelihood = batch.to_csr() @ np.log(self._smoothed(smoothing))
         return np.asarray(prior + likelihood, dtype=np.float64)
-
-
-def _gibbs(
-    batch: CountBatch,
-    topics: NDArray[np.float64],
-    alpha: NDArray[np.float64],
-    rng: np.random.Generator,
-    iterations: int,
-) -> NDArray[np.float64]:
-    """Collapsed Gibbs sampling with fixed topics, vectorised over documents.
-
-    `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`: documents are independent
-    given the topics, so the t-th tokens of all documents are drawn at once.
-    """
-    order = np.argsort(-batch.lengths, kind="stable")
-    lengths = batch.lengths[order]
-    k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
-    # Documents are longest first, so those that have a t-th token are a prefix; the t-th tokens
-    # of all lie together, after the (t-1)-th: as many cells as tokens, however long one may be.
-    active = np.searchsorted(-lengths, -np.arange(longest), side="left")
-    starts = np.concatenate([[0], np.cumsum(active)])
-    tokens = np.empty(starts[-1], dtype=np.int32)
-    for place, document in enumerate(order):
-        entries = slice(int(batch.indptr[document]), int(batch.indptr[document + 1]))
-        words = np.repeat(batch.words[entries], batch.counts[entries])
-        tokens[starts[: words.size] + place] = words
-    state = np.zeros(tokens.size, dtype=np.int32)
-    counts = np.zeros((lengths.size, k))
-    total = np.zeros((lengths.size, k))
-    for iteration in range(iterations + 1):
-        for t in range(longest):
-            rows = np.arange(active[t])
-            cells = slice(int(starts[t]), int(starts[t + 1]))
-            if iteration:  # the first sweep places the tokens one after another
-                counts[rows, state[cells]] -= 1
-            chances = np.cumsum(topics[tokens[cells]] * (alpha + counts[: rows.size]), axis=1)
-            draws = rng.random(rows.size) * chances[:, -1]
-            state[cells] = np.minimum((chances <= draws[:, None]).sum(axis=1), k - 1)
-            counts[rows, state[cells]] += 1
-        if iteration > iterations // 2:
-            total += (alpha + counts) / (alpha.sum() + lengths)[:, None]
-    proportions = np.empty_like(total)
-    proportions[order] = total / total.sum(axis=1, keepdims=True)
-    return proportions

@@ -15,7 +15,6 @@ from ours import gather
 
 from streaming_moments import CountBatch, fit_by
 from streaming_moments.evidence import Directions
-from streaming_moments.fit import finish
 from streaming_moments.forms import form_of
 from streaming_moments.moments import symmetrized
 from streaming_moments.tensor import unwhitened_rows, whitened_tensor
@@ -60,7 +59,7 @@ class Parafac:
         vectors = total / np.linalg.norm(total, axis=0)
         rows = unwhitened_rows(statistics, whitening) @ vectors
         found, parts = Directions(vectors, None), [(rows, statistics.word_counts)]
-        return finish(parts, found, whitening, lengths, basis, "parafac")
+        return TopicModel.finished(whitening, found, parts, lengths, basis, "parafac")
 
     def result(self, fitted: TopicModel, n_words: int) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)

@@ -7,7 +7,6 @@ from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.estimators import pooled_moments, three_word_moments
 from streaming_moments.evidence import GapEvidence, TensorEvidence
-from streaming_moments.fit import slice_evidence, solve, topic_rows, whiten_rows
 from streaming_moments.fit_rows import added
 from streaming_moments.forms import Mixture, form_of
 from streaming_moments.least_squares import by_alternating_least_squares
@@ -19,6 +18,7 @@ from streaming_moments.power_method import by_power_method
 from streaming_moments.rotation import by_joint_diagonalization
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.svtd import recover
+from streaming_moments.sweeps import slice_evidence, solve, topic_rows, whiten_rows
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
 from streaming_moments.tensor import unwhitened_rows, whitened_tensor
 from streaming_moments.whitened import WhitenedMoments, whiten_moments

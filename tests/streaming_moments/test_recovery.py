@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from exact_statistics import raw_sketch
 
 from streaming_moments import Basis, LengthHistogram, MomentStatistics, RowBlock, fit, svtd
 from streaming_moments.errors import InvalidInput, NotIdentifiable
@@ -43,18 +44,8 @@ def ideal_statistics(alpha, columns=4):
     triples = 6 * np.einsum("ia,jb,kc,abc->ijk", TOPICS, TOPICS, TOPICS, third)
     assert word_counts.sum() == 3 * documents
     assert pairs.sum() == triples.sum() == 6 * documents
-    # sum x_i x_h x_l from counts of distinct positions
-    i = np.arange(N_WORDS)
-    raw = triples.copy()
-    raw[i, i, :] += pairs
-    raw[i, :, i] += pairs
-    raw[:, i, i] += pairs
-    raw[i, i, i] += word_counts
     rng = np.random.default_rng(3)
     Q = rng.integers(-127, 128, size=(CORE, columns)).astype(np.int8)
-    wide = Q.astype(np.int64)
-    sketch = np.einsum("ijk,ja,kb->iab", raw[:, :CORE, :CORE], wide, wide)
-    rows, cols = np.triu_indices(columns)
     return MomentStatistics(
         Basis(Q, N_WORDS),
         RowBlock(),
@@ -62,7 +53,7 @@ def ideal_statistics(alpha, columns=4):
         word_counts,
         np.full(N_WORDS, documents),
         np.ascontiguousarray(pairs[:, :CORE]),
-        np.ascontiguousarray(sketch[:, rows, cols]),
+        raw_sketch(triples, pairs, word_counts, Q.astype(np.int64)),
         None,
     )
 

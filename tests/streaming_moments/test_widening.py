@@ -19,11 +19,11 @@ from streaming_moments import (
     fit_by,
 )
 from streaming_moments.errors import ForeignStatistics
-from streaming_moments.fit import slice_evidence, solve, whiten_rows
 from streaming_moments.forms import Dirichlet
 from streaming_moments.matching import match_topics
 from streaming_moments.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics import merge_blocks
+from streaming_moments.sweeps import slice_evidence, solve, whiten_rows
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.weighted import WeightedStatistics
 from streaming_moments.whitening import core_rows
