@@ -146,7 +146,7 @@ def refit_by(
     size = StateSize(store.basis, store.row_blocks, store.codocuments)
     shape = options.topics, cluster.workers, cluster.threads, cluster.memory
     held = blocks_held(lengths.whole)
-    plan = plan_refit(size, *shape, options.method, held, model.row_copies)
+    plan = plan_refit(size, *shape, options.method, held, model.row_copies(options))
     rows = OnCluster.of(
         store, lengths, cluster, plan.in_flight, progress or Silent(), plan.keep_blocks
     )
