@@ -171,7 +171,7 @@ class GrowthSection:
 
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
-_TRIED = {one.name for one in fields(TopicOptions)}
+_TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
 
 
 def _keys_of(model: Any) -> set[str]:

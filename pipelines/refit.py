@@ -135,7 +135,8 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     lengths, cluster = counted_lengths(store), run.cluster
     shape = options.topics, cluster.workers, cluster.threads, cluster.memory
     held = blocks_held(lengths.whole)
-    plan = plan_refit(store.layout, store.basis, *shape, options.method, held, model.row_copies)
+    copies = model.row_copies(options)
+    plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
     rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
     fitted = model.fit(rows, options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted

@@ -21,7 +21,7 @@ from streaming_moments.model import Description, FitOptions, option
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import interleaved
 from streaming_moments.svtd import recover
-from streaming_moments.sweeps import TopicRows, both_rows, fitted_on, sweep
+from streaming_moments.sweeps import TopicRows, both_rows, fitted_on, mean_columns, sweep
 from streaming_moments.topic_model import TopicModel
 from streaming_moments.whitening import Whitening
 
@@ -94,7 +94,6 @@ class IndependentIntensities(TopicModel):
 
     name: ClassVar[str] = "independent"
     Options: ClassVar[type[FitOptions]] = IntensityOptions
-    row_copies: ClassVar[int] = 8
     stored: ClassVar[tuple[str, ...]] = (*TopicModel.stored, "shapes", "rates", "variances")
 
     shapes: NDArray[np.float64]
@@ -129,6 +128,11 @@ class IndependentIntensities(TopicModel):
         return cls.finished(*swept, rows.lengths, rows.basis, method)
 
     @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """As of topics by the mean of both rows."""
+        return 9
+
+    @classmethod
     def finished(
         cls,
         whitening: Whitening,
@@ -141,13 +145,12 @@ class IndependentIntensities(TopicModel):
         """The model from both rows of all blocks.
 
         A column of the third cumulant sums to `2 / b_j`, one of the second to the standard
-        deviation of h_j, and `(o_j . u)^2 = c_j`. Topics are the mean of both, each scaled to
-        sum 1: planted ones err less so than by either alone.
+        deviation of h_j, and `(o_j . u)^2 = c_j`. Topics are the mean of both.
         """
-        third, second = np.hsplit(interleaved([rows for rows, _ in parts]), 2)
-        scales, deviations = third.sum(axis=0), second.sum(axis=0)
+        rows = interleaved([rows for rows, _ in parts])
+        scales, deviations = np.hsplit(rows.sum(axis=0), 2)
         shapes, rates = (directions.vectors.T @ whitening.first) ** 2, 2 / np.abs(scales)
-        found = recover((third / scales + second / deviations) / 2, shapes / rates)
+        found = recover(mean_columns(rows), shapes / rates)
         return cls(
             topics=found.topics,
             weights=found.weights,

@@ -103,8 +103,6 @@ class Model(Protocol):
     kind: ClassVar[str]
     """Of the statistics that it is fitted on."""
     Options: ClassVar[type[FitOptions]]
-    row_copies: ClassVar[int]
-    """(n, k) float64 arrays that the last step of its fit holds at most: the memory plan asks."""
 
     @property
     def documents(self) -> int:
@@ -132,6 +130,10 @@ class Model(Protocol):
         NotIdentifiable
             They do not hold it: says why.
         """
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """(n, k) float64 arrays that the last step of its fit holds at most, for memory plans."""
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""

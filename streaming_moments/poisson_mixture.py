@@ -44,6 +44,11 @@ class PoissonMixture(TopicModel):
         """The mixture of these statistics; `options` of `FitOptions`, errors as `fit_by`."""
         return cls.of_form(rows, PerDocument(), options)
 
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """As of topics by the third moment."""
+        return 6
+
     @property
     def lengths(self) -> NDArray[np.float64]:
         """(k,) mean number of words of a document of each component."""

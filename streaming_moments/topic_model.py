@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,10 +23,23 @@ from streaming_moments.model import Arrays, Attributes, Description, FitOptions,
 from streaming_moments.row_lengths import RowLengths
 from streaming_moments.rows import interleaved
 from streaming_moments.svtd import recover
-from streaming_moments.sweeps import TopicRows, fitted_on, sweep
+from streaming_moments.sweeps import (
+    TopicRows,
+    both_rows,
+    fitted_on,
+    mean_columns,
+    sweep,
+    topic_rows,
+)
 from streaming_moments.whitening import Whitening
 
+_ROWS = ("third", "mean")
 _STORED_METHOD = "rotation"  # what stores have called it from the first
+
+
+def _require_rows(rows: str) -> None:
+    if rows not in _ROWS:
+        raise InvalidInput(f'rows are "{rows}"; choose {", ".join(_ROWS)}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +47,24 @@ class TopicOptions(FitOptions):
     """What a fit of topics is told."""
 
     alpha0: float = option("0: one topic a document; else LDA.", 0.1, form_of)
+    rows: str = option(
+        "Words of topics by the third moment alone, or by the mean with the second.",
+        "third",
+        _require_rows,
+        choices=_ROWS,
+    )
 
     @property
     def said(self) -> str:
         """What a log says of the fit."""
-        return f"{super().said}, alpha0 {self.alpha0:g}"
+        how = "" if self.rows == "third" else f", {self.rows} rows"
+        return f"{super().said}, alpha0 {self.alpha0:g}{how}"
 
     @property
     def label(self) -> str:
         """What a model is called after."""
-        return f"k{self.topics}-a{self.alpha0:g}-{self.method}"
+        how = "" if self.rows == "third" else f"-{self.rows}"
+        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +113,6 @@ class TopicModel:
     name: ClassVar[str] = "topics"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
-    row_copies: ClassVar[int] = 6
     stored: ClassVar[tuple[str, ...]] = (
         "topics",
         "weights",
@@ -156,12 +176,24 @@ class TopicModel:
         options : TopicOptions
             The same as the arguments of `fit_by`, whose errors are raised.
         """
-        return cls.of_form(rows, form_of(options.alpha0), options)
+        last = both_rows if options.rows == "mean" else topic_rows
+        return cls.of_form(rows, form_of(options.alpha0), options, last)
 
     @classmethod
-    def of_form(cls, rows: Rows, form: Form, options: FitOptions) -> Self:
-        """The model of any form that leaves the columns of topics to the third moment."""
-        swept = sweep(rows, options.topics, form, options.method, options.seed)
+    def row_copies(cls, options: Any) -> int:
+        """(n, k) float64 arrays that the last step of a fit holds at most."""
+        return 9 if options.rows == "mean" else 6
+
+    @classmethod
+    def of_form(
+        cls,
+        rows: Rows,
+        form: Form,
+        options: FitOptions,
+        last: Callable[..., TopicRows] = topic_rows,
+    ) -> Self:
+        """The model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
+        swept = sweep(rows, options.topics, form, options.method, options.seed, last)
         return cls.finished(*swept, rows.lengths, rows.basis, options.method)
 
     @classmethod
@@ -176,6 +208,8 @@ class TopicModel:
     ) -> Self:
         """The model from the topic rows of all blocks, in their order: a fit's last step."""
         rows = interleaved([rows for rows, _ in parts])
+        if rows.shape[1] > whitening.n_topics:
+            rows = mean_columns(rows)
         recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
         return cls(
             topics=recovered.topics,

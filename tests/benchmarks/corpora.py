@@ -168,14 +168,14 @@ def draw_documents(
     return CountBatch.from_entries(*entries, None, (documents, n_words))
 
 
-def load_reuters() -> RealCorpus:
-    """Reuters as the package `lda` ships it: 395 documents, 4258 words."""
+def load_reuters(seed: int = 0) -> RealCorpus:
+    """Reuters as the package `lda` ships it: 395 documents, 4258 words; split by the seed."""
     import lda.datasets
 
-    return _split("reuters", CountBatch.from_csr(lda.datasets.load_reuters()))
+    return _split("reuters", CountBatch.from_csr(lda.datasets.load_reuters()), seed)
 
 
-def load_sotu(cache: str) -> RealCorpus:
+def load_sotu(cache: str, seed: int = 0) -> RealCorpus:
     """State of the Union addresses in 200-word passages, tokenised as the demo does."""
     kept = Path(cache) / "sotu.npz"
     if not kept.exists():
@@ -184,7 +184,7 @@ def load_sotu(cache: str) -> RealCorpus:
         batch = CountBatch(
             arrays["indptr"], arrays["words"], arrays["counts"], int(arrays["n_words"])
         )
-    return _split("sotu", batch)
+    return _split("sotu", batch, seed)
 
 
 def _write_counts(corpus: Planted, folder: Path) -> None:
@@ -246,10 +246,10 @@ def _save(batch: CountBatch, path: Path) -> None:
     )
 
 
-def _split(name: str, batch: CountBatch) -> RealCorpus:
+def _split(name: str, batch: CountBatch, seed: int) -> RealCorpus:
     matrix = batch.to_csr()
     matrix = matrix[matrix.sum(axis=1) > 1]
-    order = np.random.default_rng(0).permutation(matrix.shape[0])
+    order = np.random.default_rng(seed).permutation(matrix.shape[0])
     held_out = np.sort(order[: matrix.shape[0] // 5])
     training = np.sort(order[matrix.shape[0] // 5 :])
     frequent = np.argsort(-matrix[training].sum(axis=0), kind="stable")

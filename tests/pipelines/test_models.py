@@ -102,7 +102,6 @@ class Lengths:
     name: ClassVar[str] = "lengths"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = FitOptions
-    row_copies: ClassVar[int] = 1
     mean: np.ndarray
     documents: int
     vocabulary: str = ""
@@ -114,6 +113,10 @@ class Lengths:
     def fit(cls, rows, options):
         whole = rows.lengths.whole
         return cls(np.array([whole.C1 / whole.n_documents]), whole.n_documents)
+
+    @classmethod
+    def row_copies(cls, options):
+        return 1
 
     def parts(self):
         return {"mean": self.mean}, {"documents": self.documents}

@@ -6,7 +6,9 @@ from exact_statistics import raw_sketch
 
 from streaming_moments import Basis, LengthHistogram, MomentStatistics, RowBlock, fit, svtd
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.fit_rows import InMemory
 from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
+from streaming_moments.topic_model import TopicModel, TopicOptions
 
 N_WORDS, CORE = 8, 6
 DENOMINATOR = 16
@@ -131,6 +133,31 @@ def test_error_on_planted_topics_falls_like_one_over_sqrt_documents():
     assert -0.6 < slope < -0.4
     # measured 0.080, 0.041, 0.021; the bounds leave a quarter
     assert (errors < np.array([0.100, 0.051, 0.026])).all()
+
+
+@pytest.mark.parametrize("alpha", [None, (2, 1, 1)])
+def test_the_mean_with_second_moment_rows_is_exact_as_well(alpha):
+    held, alpha0 = ideal_statistics(alpha), 0.0 if alpha is None else 4.0
+    options = TopicOptions(topics=3, alpha0=alpha0, rows="mean")
+    model = TopicModel.fit(InMemory((held,)), options)
+    np.testing.assert_allclose(model.topics, fit(held, 3, alpha0).topics, atol=1e-8)
+
+
+def test_the_mean_with_second_moment_rows_errs_less_on_planted_topics():
+    gains = []
+    for seed in range(3):
+        corpus = lda_corpus(4000, n_words=400, n_topics=12, concentration=100, seed=seed)
+        basis = Basis.from_pilot(corpus.batch.select(0, 1000), max_topics=12)
+        held = InMemory((MomentStatistics.of(corpus.batch, basis, codocuments=False),))
+        third, mean = (
+            topic_error(
+                TopicModel.fit(held, TopicOptions(topics=12, alpha0=1.0, rows=rows)).topics,
+                corpus.topics,
+            )
+            for rows in ("third", "mean")
+        )
+        gains.append(mean / third)
+    assert max(gains) < 1, gains
 
 
 def test_joint_diagonalisation_beats_the_feature_rule():
