@@ -1,0 +1,30 @@
+"""Recovery: whether a fit finds the model that drew the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.intp]:
+    """(k,) which column of `truth` each column of `found` is; each is found once."""
+    distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
+    order: NDArray[np.intp] = distances.argmin(axis=1)
+    assert sorted(order.tolist()) == list(range(truth.shape[1])), "a column is found twice"
+    return order
+
+
+def check_rate(
+    error: Callable[[int], float], documents: Sequence[int], bounds: Sequence[float]
+) -> None:
+    """Check that errors fall like `documents^-1/2`, and stay below the bounds.
+
+    `error` draws so many documents from a known model and fits it; at least three numbers, each a
+    multiple of the one before, tell the slope from noise.
+    """
+    errors = np.array([error(number) for number in documents])
+    slope = np.polyfit(np.log(np.array(documents)), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4, f"errors {errors.round(4)} fall like documents^{slope:.2f}"
+    assert (errors < np.array(bounds)).all(), f"errors {errors.round(4)} are not below {bounds}"
