@@ -44,7 +44,7 @@ test: lint
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
 	SEED=$$seed STREAMING_MOMENTS_FAULTS=long STREAMING_MOMENTS_HISTORIES=$${HISTORIES:-300} \
-	$(BIN)/python -m pytest tests/faults tests/storage/test_random_histories.py tests/storage/test_growth.py
+	$(BIN)/python -m pytest tests/faults tests/storage/operations/test_random_histories.py tests/storage/operations/test_growth.py
 
 mutants: install
 	$(BIN)/python tests/mutants $(or $(BASE),main~1) $(OPTIONS)
@@ -68,7 +68,7 @@ deploy-check: install
 	STREAMING_MOMENTS_DEPLOY=long $(BIN)/python -m pytest tests/deploy
 
 times: install
-	STREAMING_MOMENTS_TIMES=1 $(BIN)/python -m pytest -s tests/pipelines/test_plan.py -k takes_the_time
+	STREAMING_MOMENTS_TIMES=1 $(BIN)/python -m pytest -s tests/pipelines/planning/test_plan.py -k takes_the_time
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

@@ -23,7 +23,7 @@ from streaming_moments.pipelines.quantities import (
     size_of,
     time_of,
 )
-from streaming_moments.storage.layout import require_name
+from streaming_moments.storage.log.layout import require_name
 
 _Value = TypeVar("_Value")
 

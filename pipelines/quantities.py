@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from dask.utils import parse_bytes, parse_timedelta
 
+from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
-from streaming_moments.forms import form_of
 
 _TOO_LARGE = 1 << 63  # bytes
 _LONGEST = timedelta(days=36_525)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streaming_moments.errors import printable
-from streaming_moments.storage.urls import without_secrets
+from streaming_moments.storage.files.urls import without_secrets
 
 
 def shown(line: str) -> str:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import fsspec
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.filesystems import FileState
+from streaming_moments.storage.files.filesystems import FileState
 from streaming_moments.storage.shards import Shard, content_mark, fingerprint
 
 if TYPE_CHECKING:

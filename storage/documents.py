@@ -9,7 +9,7 @@ from typing import Any
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.contents import MarkedFiles, ShardContent
 from streaming_moments.storage.dates import DateRange, DateSource
-from streaming_moments.storage.filesystems import shard_errors
+from streaming_moments.storage.files.filesystems import shard_errors
 from streaming_moments.storage.formats import (
     DEFAULT_LIMITS,
     FORMATS,

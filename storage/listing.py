@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.filesystems import (
+from streaming_moments.storage.files.filesystems import (
     FileState,
     files_under,
     open_file_system,
     shard_errors,
     state_from_info,
 )
+from streaming_moments.storage.files.patterns import matches, url_of
+from streaming_moments.storage.files.urls import is_utf8, require_no_user, shard_name
 from streaming_moments.storage.formats import FORMATS
-from streaming_moments.storage.patterns import matches, url_of
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
-from streaming_moments.storage.urls import is_utf8, require_no_user, shard_name
 
 
 class _NothingMatches(ShardError):

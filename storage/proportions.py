@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from numpy.typing import NDArray
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.filesystems import one_line, open_file_system, storage_errors
+from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,15 @@ from typing import Any
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.filesystems import (
+from streaming_moments.storage.files.filesystems import (
     FileState,
     file_state,
     files_under,
     open_file_system,
     shard_errors,
 )
+from streaming_moments.storage.files.urls import is_utf8
 from streaming_moments.storage.formats import FORMATS, Holds, format_of
-from streaming_moments.storage.urls import is_utf8
 
 _BLOCK_BYTES = 1 << 20
 

@@ -1,25 +1,29 @@
 """Latent variable models by the method of moments, from mergeable integer statistics.
 
-The mathematics: numpy, scipy and numba only. `streaming_moments.storage` keeps the statistics,
-`streaming_moments.pipelines` gathers them with Dask.
+What is added up and fitted is here, with numpy, scipy and numba only; `streaming_moments.storage`
+keeps the statistics, `streaming_moments.pipelines` gathers them with Dask.
 """
 
+from typing import TYPE_CHECKING
+
+from streaming_moments.faces import late
 from streaming_moments.starting import guard
 
-guard()
+if TYPE_CHECKING:
+    from streaming_moments.decompositions.methods import METHODS, decompose
+    from streaming_moments.decompositions.moments import Moments
+    from streaming_moments.decompositions.svtd import svtd
+    from streaming_moments.errors import StreamingMomentsError
+    from streaming_moments.models.fit import fit, fit_by
+    from streaming_moments.models.topics import TopicModel
+    from streaming_moments.statistics.counts.basis import Basis
+    from streaming_moments.statistics.counts.batch import CountBatch
+    from streaming_moments.statistics.counts.lengths import LengthHistogram
+    from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
+    from streaming_moments.statistics.counts.vocabulary import Vocabulary
+    from streaming_moments.statistics.row_block import RowBlock
 
-from streaming_moments.basis import Basis
-from streaming_moments.counts import CountBatch
-from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.fit import fit, fit_by
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.methods import METHODS, decompose
-from streaming_moments.moments import Moments
-from streaming_moments.rows import RowBlock
-from streaming_moments.statistics import MomentStatistics, merge_blocks
-from streaming_moments.svtd import svtd
-from streaming_moments.topic_model import TopicModel
-from streaming_moments.vocabulary import Vocabulary
+guard()
 
 __version__ = "0.1.0"
 
@@ -40,3 +44,22 @@ __all__ = [
     "merge_blocks",
     "svtd",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = late(
+        __name__,
+        {
+            "errors": ("StreamingMomentsError",),
+            "decompositions.methods": ("METHODS", "decompose"),
+            "decompositions.moments": ("Moments",),
+            "statistics.row_block": ("RowBlock",),
+            "statistics.counts.basis": ("Basis",),
+            "statistics.counts.batch": ("CountBatch",),
+            "statistics.counts.lengths": ("LengthHistogram",),
+            "statistics.counts.statistics": ("MomentStatistics", "merge_blocks"),
+            "statistics.counts.vocabulary": ("Vocabulary",),
+            "models.fit": ("fit", "fit_by"),
+            "decompositions.svtd": ("svtd",),
+            "models.topics": ("TopicModel",),
+        },
+    )

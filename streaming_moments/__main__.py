@@ -1,5 +1,5 @@
 """`python -m streaming_moments`."""
 
-from streaming_moments.pipelines.entry import main
+from streaming_moments.pipelines.command_line.entry import main
 
 main()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import import_module
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -15,12 +16,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from streaming_moments.pipelines.demo import write_decades
+from streaming_moments.pipelines.command_line.demo import write_decades
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 README = (ROOT / "README.md").read_text()
-FOLDERS = ("streaming_moments", "pipelines", "storage", "deploy", "tests", ".ci")
+MAIN = "streaming_moments"
+SOURCES = (MAIN, "storage", "pipelines")
+FOLDERS = (*SOURCES, "deploy", "tests", ".ci")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "Makefile")
 
 
@@ -37,8 +40,9 @@ def test_the_wheel_holds_all_three_packages_under_one_name(tmp_path):
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for module in (
-        *("svtd.py", "storage/store.py", "pipelines/cli.py", "py.typed"),
-        "pipelines/templates/report.html",
+        *("py.typed", "models/fit.py", "statistics/counts/kernels/row_kernels.py"),
+        *("storage/store/store.py", "pipelines/command_line/entry.py", "testing/laws.py"),
+        "pipelines/reports/templates/report.html",
     ):
         assert f"streaming_moments/{module}" in names
     tops = {name.split("/")[0] for name in names}
@@ -55,12 +59,36 @@ def test_the_root_holds_nothing_else():
         assert (ROOT / "streaming_moments" / name).readlink() == Path("..") / name
 
 
-def test_the_contract_on_the_mathematics_names_every_module():
-    layers, forbidden, *_ = PYPROJECT["tool"]["importlinter"]["contracts"]
+def test_the_contract_on_the_mathematics_names_every_folder():
+    layers, *_, forbidden = PYPROJECT["tool"]["importlinter"]["contracts"]
     assert layers["exhaustive"]
-    modules = {path.stem for path in (ROOT / "streaming_moments").glob("*.py")}
+    rooms = {path.stem for path in (ROOT / "streaming_moments").iterdir() if holds_code(path)}
     named = {name.removeprefix("streaming_moments.") for name in forbidden["source_modules"]}
-    assert named == modules - {"__init__", "__main__"}
+    others = {"__init__", "__main__", "testing", "storage", "pipelines"}
+    assert named == rooms - others
+
+
+def holds_code(path):
+    return path.suffix == ".py" or (path / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_folder_is_a_subject(name):
+    for folder in (ROOT / name, *filter(Path.is_dir, (ROOT / name).rglob("*"))):
+        files = list(folder.glob("*.py"))
+        if files:
+            assert len(files) <= 17, f"{folder} holds {len(files)} files; make a room of some"
+            assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_face_shows_what_it_says(name):
+    for path in (ROOT / name).rglob("__init__.py"):
+        parts = path.parent.relative_to(ROOT).parts
+        package = import_module(".".join(parts if name == "streaming_moments" else (MAIN, *parts)))
+        assert all(hasattr(package, public) for public in getattr(package, "__all__", []))
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            package.nothing  # noqa: B018
 
 
 BOUNDED = ("s3fs", "aiobotocore", "botocore", "moto")
@@ -109,11 +137,11 @@ def test_boto3_is_left_to_moto():
 
 
 def test_files_have_one_subject():
-    folders = [ROOT / name for name in ("streaming_moments", "storage", "pipelines")]
+    folders = [ROOT / name for name in SOURCES]
     long = {
         str(path.relative_to(ROOT)): lines
         for folder in folders
-        for path in folder.glob("*.py")
+        for path in folder.rglob("*.py")
         if (lines := len(path.read_text().splitlines())) > 400
     }
     assert long == {}

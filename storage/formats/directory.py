@@ -8,7 +8,8 @@ from itertools import islice
 import pyarrow as pa
 
 from streaming_moments.errors import ShardError, printable
-from streaming_moments.storage.filesystems import files_under, shard_errors
+from streaming_moments.storage.files.filesystems import files_under, shard_errors
+from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.formats.base import (
     BYTE_ORDER_MARK,
     Format,
@@ -20,7 +21,6 @@ from streaming_moments.storage.formats.base import (
 )
 from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
-from streaming_moments.storage.urls import shard_name
 
 
 class Directory(Format):

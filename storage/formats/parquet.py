@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.filesystems import one_line
+from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.formats import id_chunks, text_chunks
 from streaming_moments.storage.formats.base import (
     DEFAULT_LIMITS,

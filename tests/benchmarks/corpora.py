@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments import CountBatch, Vocabulary
-from streaming_moments.counts import concatenate
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.demo import write_decades
-from streaming_moments.pipelines.run import Run
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.demo import write_decades
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.synthetic import lda_corpus
+from streaming_moments.synthetic.corpora import lda_corpus
 
 N_WORDS = 10_000
 MEAN_LENGTH = 150

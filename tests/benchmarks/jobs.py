@@ -11,7 +11,7 @@ from methods import Method, Prior
 from ours import from_parquet
 from scores import score
 
-from streaming_moments.synthetic import topic_error
+from streaming_moments.synthetic.corpora import topic_error
 
 # On real corpora methods of moments need some alpha0: that of the demo.
 REAL_ALPHA0 = 0.3

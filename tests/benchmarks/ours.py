@@ -28,18 +28,18 @@ from streaming_moments import (
     fit,
     merge_blocks,
 )
-from streaming_moments.pipelines.cluster import Cluster, connect
-from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.gathering import plan_of
-from streaming_moments.pipelines.memory import plan_reading, plan_refit
-from streaming_moments.pipelines.refit import refit
-from streaming_moments.pipelines.run import Run
-from streaming_moments.pipelines.update import update
-from streaming_moments.projection import ProjectedBatch
+from streaming_moments.decompositions.svtd import Rotation
+from streaming_moments.pipelines.cluster.cluster import Cluster, connect
+from streaming_moments.pipelines.cluster.memory import plan_reading, plan_refit
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.svtd import Rotation
+from streaming_moments.storage.store.store import MomentStore
 
 IDS = ShardFormat("parquet", ids_column="ids", counts_column="counts")
 PILOT_DOCUMENTS = 20_000

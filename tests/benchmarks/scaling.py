@@ -15,24 +15,25 @@ from measure import Clock, peak_memory
 from ours import PILOT_DOCUMENTS, new_store, projected_bytes, scratch
 from threadpoolctl import threadpool_limits
 
-from streaming_moments import Basis, RowBlock, triple_kernels
-from streaming_moments.packing import packed_size
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.create import PilotOptions, create
-from streaming_moments.pipelines.gathering import plan_of
-from streaming_moments.pipelines.memory import LIMITS
-from streaming_moments.pipelines.parts import ReadingContext
-from streaming_moments.pipelines.progress import Silent
-from streaming_moments.pipelines.refit import refit
-from streaming_moments.pipelines.run import Run
-from streaming_moments.pipelines.tasks import run_bounded
-from streaming_moments.pipelines.update import update
-from streaming_moments.projection import ProjectedBatch
-from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments import Basis, RowBlock
+from streaming_moments.numerics.packing import packed_size
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import LIMITS
+from streaming_moments.pipelines.cluster.progress import Silent
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import run_bounded
+from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.kernels import triple_kernels
+from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.store.store import MomentStore
 
 STORE_TOPICS = 32
 AMPLE_MEMORY = 2 << 30
@@ -227,9 +228,9 @@ def count_tokens(shard: Shard, context: ReadingContext) -> int:
 def load_kernels() -> None:
     """Run every kernel of an update once, on almost nothing."""
     from streaming_moments import MomentStatistics, Vocabulary
+    from streaming_moments.storage.counting.ids import IdIndex, count_ids
+    from streaming_moments.storage.counting.reading import count_texts
     from streaming_moments.storage.formats import join_ids
-    from streaming_moments.storage.id_counting import IdIndex, count_ids
-    from streaming_moments.storage.readers import count_texts
 
     vocabulary = Vocabulary(("3", "5", "9"), core=3, token_ids=(3, 5, 9))
     chunk = join_ids([(np.array([9, 3]), np.array([1, 2]))] * 2)

@@ -14,12 +14,12 @@ from methods import Fitted, Prior
 from ours import gather
 
 from streaming_moments import CountBatch, fit_by
-from streaming_moments.evidence import Directions
-from streaming_moments.forms import form_of
-from streaming_moments.moments import symmetrized
-from streaming_moments.tensor import unwhitened_rows, whitened_tensor
-from streaming_moments.topic_model import TopicModel
-from streaming_moments.whitening import CoreMoments, whiten
+from streaming_moments.decompositions.evidence import Directions
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.moments import symmetrized
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
 
 
 @dataclass(frozen=True)

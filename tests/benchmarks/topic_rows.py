@@ -17,11 +17,11 @@ from ours import gather
 from scores import score
 
 from streaming_moments import MomentStatistics
-from streaming_moments.fit_rows import InMemory
-from streaming_moments.forms import form_of
-from streaming_moments.svtd import recover
-from streaming_moments.sweeps import both_rows, mean_columns, sweep
-from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.svtd import recover
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.sweeps import both_rows, mean_columns, sweep
+from streaming_moments.synthetic.corpora import lda_corpus, single_topic_corpus, topic_error
 
 
 def three_ways(

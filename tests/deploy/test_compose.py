@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 import yaml
 
-from streaming_moments.pipelines.nightly_config import read_config
+from streaming_moments.pipelines.nightly.config import read_config
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "compose-spec.json").read_text())

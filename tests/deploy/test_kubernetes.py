@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import yaml
 
-from streaming_moments.basis import Basis
-from streaming_moments.counts_foundation import CountsFoundation
-from streaming_moments.pipelines.cluster import limit_for
-from streaming_moments.pipelines.cost import CorpusSize, Job, comfortable_budget
+from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.option_types import Bytes
-from streaming_moments.storage.layout import row_blocks_for
+from streaming_moments.pipelines.planning.cost import CorpusSize, Job, comfortable_budget
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.log.layout import row_blocks_for
 
 KUBERNETES = Path(__file__).parents[2] / "deploy" / "kubernetes"
 BASE, EXAMPLE = KUBERNETES / "base", KUBERNETES / "overlays" / "example"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from fsspec.implementations.local import LocalFileOpener, LocalFileSystem
 
-from streaming_moments.storage import local_files
+from streaming_moments.storage.files import local_files
 
 FILLING = frozenset({"mkdir", "make", "write", "sync file", "link", "replace"})
 WRITING = FILLING | {"unlink", "rmdir", "sync folder"}

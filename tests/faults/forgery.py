@@ -3,8 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from streaming_moments.storage.manifests import FileRecord
-from streaming_moments.storage.sealed import seal, unseal
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.manifests import FileRecord
 
 
 def resealed(path, change):

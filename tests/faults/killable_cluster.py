@@ -14,12 +14,12 @@ from select import select
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
 
-from streaming_moments.pipelines import parts
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.run import Run
-from streaming_moments.pipelines.update import update
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import parts
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.store.store import MomentStore
 
 PATIENCE = 180  # seconds until something counts as hanging
 
@@ -123,7 +123,7 @@ def coordinator(*arguments):
     """A process that coordinates; forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
     # before Python 3.13 the fork server knows no paths but those of the installation
-    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.update"])
+    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.jobs.update"])
     process = context.Process(target=coordinate, args=arguments)
     process.start()
     return process

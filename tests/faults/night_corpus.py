@@ -7,10 +7,10 @@ import sys
 import numpy as np
 
 from streaming_moments import MomentStatistics
-from streaming_moments.counts import concatenate
-from streaming_moments.pipelines.entry import main
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.readers import read_shard
 
 DOCUMENTS = 30
 SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")
@@ -52,7 +52,9 @@ def require_counted_once(store, options=None, eras=False):
 def command(*arguments):
     """A process that runs a command; forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.entry", "s3fs"])
+    context.set_forkserver_preload(
+        ["__main__", "streaming_moments.pipelines.command_line.entry", "s3fs"]
+    )
     process = context.Process(target=_run, args=([str(part) for part in arguments],))
     process.start()
     return process

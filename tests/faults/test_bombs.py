@@ -21,11 +21,11 @@ READ = """
 import json, resource, sys
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 budget, batches, warm, *urls = sys.argv[1:]
 limits = ReadLimits(8 << 20, 8 << 20, row_group_bytes=32 << 20)

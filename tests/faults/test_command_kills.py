@@ -12,15 +12,15 @@ import pytest
 from killable_cluster import PATIENCE, wait_for
 from night_corpus import CREATE, REFIT, command, require_counted_once, shard
 
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.nightly import nightly
-from streaming_moments.pipelines.nightly_config import read_config
-from streaming_moments.pipelines.run import Run
-from streaming_moments.pipelines.update import update
-from streaming_moments.storage.folders import Folder
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.locks import Lock, LockHeld
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.store.store import MomentStore
 
 SHARDS = 4
 

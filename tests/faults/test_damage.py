@@ -13,24 +13,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_store import compact, model_of
 
-from streaming_moments.basis import Basis
-from streaming_moments.counts import CountBatch
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.changes import Recount
-from streaming_moments.storage.folders import CLOCK, Folder
-from streaming_moments.storage.forgetting import commit_recount
-from streaming_moments.storage.history import rollback, tag
-from streaming_moments.storage.layout import model_folder, reached_file, segment_folder
-from streaming_moments.storage.ledger import ShardRecord
-from streaming_moments.storage.sealed import seal
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import CLOCK, Folder
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.log.layout import model_folder, reached_file, segment_folder
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.history import rollback, tag
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.storage.verification import store_problems
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.storage.store.verification import store_problems
+from streaming_moments.testing.small_store import compact, model_of
 
 POLICY = TokenPolicy(stop_words=("and",))
 # two words make two row blocks, and so the fewest files

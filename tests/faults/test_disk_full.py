@@ -8,7 +8,14 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from small_store import (
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.operations.history import rollback, tag
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import (
     append,
     compact,
     create,
@@ -19,13 +26,6 @@ from small_store import (
     segment,
     total,
 )
-
-from streaming_moments.errors import StoreError
-from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.garbage import collect, find_garbage
-from streaming_moments.storage.history import rollback, tag
-from streaming_moments.storage.layout import commit_file
-from streaming_moments.storage.store import MomentStore
 
 NO_GRACE = timedelta(0)
 PAGE = 4096

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from faulty_disk import FAULTS, KILL, FaultyDisk, carry_out, interposed
-from small_store import segment
 from user_actions import (
     COMPACT,
     CREATE,
@@ -26,8 +25,9 @@ from user_actions import (
 )
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.garbage import find_garbage
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.store.garbage import find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import segment
 
 ACTIONS = (
     CREATE,

@@ -9,14 +9,14 @@ from collections import Counter
 
 import pytest
 from forgery import reforged, resealed
-from small_store import append, compact, create, forget, model_of
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.growth import grow
-from streaming_moments.storage.history import difference, tag
-from streaming_moments.storage.layout import commit_file
-from streaming_moments.storage.sealed import seal
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.operations.growth import grow
+from streaming_moments.storage.operations.history import difference, tag
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import append, compact, create, forget, model_of
 
 DEEP = 100_000
 VALUES = (

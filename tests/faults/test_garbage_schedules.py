@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faulty_disk import SleepyDisk, interposed
-from small_store import append, create, model_of, segment, summed, total
 from user_actions import (
     COMPACT,
     REBASE,
@@ -31,14 +30,15 @@ from user_actions import (
 )
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.changes import Recount
-from streaming_moments.storage.compaction import commit_compaction
-from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.forgetting import commit_recount
-from streaming_moments.storage.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
-from streaming_moments.storage.history import tag
-from streaming_moments.storage.layout import MODELS, SEGMENTS
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.layout import MODELS, SEGMENTS
+from streaming_moments.storage.operations.compaction import commit_compaction
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.history import tag
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import append, create, model_of, segment, summed, total
 
 HOUR = timedelta(hours=1)
 STEPS = 22

@@ -12,15 +12,15 @@ import pytest
 from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
 
 from streaming_moments import MomentStatistics
-from streaming_moments.basis import Basis
-from streaming_moments.pipelines.memory import UpdatePlan
-from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.pipelines.cluster.memory import UpdatePlan
+from streaming_moments.pipelines.gathering.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.store import MomentStore
 
 SHARDS, DOCUMENTS = 24, 6
 POLICY = TokenPolicy()

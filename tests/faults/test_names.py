@@ -12,12 +12,12 @@ import pytest
 from test_bad_input import OPTIONS, ended, texts
 
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.run import Run
-from streaming_moments.pipelines.update import update
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import files_of
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.store.store import MomentStore
 
 # "::" chains file systems in fsspec's grammar, which is refused
 PIECES = [

@@ -12,18 +12,27 @@ import fsspec
 import numpy as np
 import pytest
 import s3fs
-import small_store
 from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError
-from small_store import BASIS, VOCABULARY, append, compact, forget, model_of, record, total
 from unreliable_proxy import AFTER, KINDS, Fault, UnreliableProxy, serve_s3
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.commits import CommitStateUnknown
-from streaming_moments.storage.garbage import collect, find_garbage
-from streaming_moments.storage.history import rollback, tag
+from streaming_moments.storage.log.commits import CommitStateUnknown
+from streaming_moments.storage.operations.history import rollback, tag
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing import small_store
+from streaming_moments.testing.small_store import (
+    BASIS,
+    VOCABULARY,
+    append,
+    compact,
+    forget,
+    model_of,
+    record,
+    total,
+)
 
 KEY, SECRET = "planted-key-71c9", "planted-secret-e04d"
 BUCKET = "cloud"

@@ -11,13 +11,13 @@ import pytest
 from night_corpus import CREATE, REFIT, require_counted_once, shard
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.nightly import nightly
-from streaming_moments.pipelines.nightly_config import config_of
-from streaming_moments.storage.commits import CommitLog
-from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.locks import Lock, LockHeld
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.store.store import MomentStore
 
 PATIENCE = 120
 # not before files are read: what was read before a stop and used after it is the fault to provoke,

@@ -9,7 +9,7 @@ from killable_cluster import PATIENCE
 from night_corpus import CREATE, REFIT, command, require_counted_once, shard
 from unreliable_proxy import serve_s3
 
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.store.store import MomentStore
 
 BUCKET, KEY, SECRET = "twins", "twin-key-09d2", "twin-secret-66f1"
 

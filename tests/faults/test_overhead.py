@@ -5,10 +5,10 @@ import statistics
 import time
 
 import pytest
-from small_store import BASIS, create, record, segment
 
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import BASIS, create, record, segment
 
 SHARDS = 100_000
 

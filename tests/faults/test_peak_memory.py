@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.basis import Basis
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.store import MomentStore
 
 # its own high-water mark; what `wait4` tells has that of the process it was forked from
 UPDATE = """
 import re, sys
 from pathlib import Path
-from streaming_moments.pipelines.entry import main
+from streaming_moments.pipelines.command_line.entry import main
 
 try:
     main(["update", *sys.argv[1:], "--memory", "600MB"])

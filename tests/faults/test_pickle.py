@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from forgery import planted, resealed
-from small_store import append, create, model_of
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.storage.layout import model_folder, segment_folder
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.manifests import FileRecord
-from streaming_moments.storage.readers import read_shard
+from streaming_moments.storage.log.layout import model_folder, segment_folder
+from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import append, create, model_of
 
 ROOT = Path(__file__).parents[2]
 PICKLERS = {"pickle", "cloudpickle", "joblib", "dill", "shelve", "marshal", "_pickle"}
@@ -229,7 +229,7 @@ def test_neither_storage_nor_the_mathematics_can_unpickle():
     files = [
         path
         for folder in ("storage", "streaming_moments")
-        for path in sorted((ROOT / folder).glob("*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
     ]
     assert len(files) > 50
     found = {path.name: lines for path in files if (lines := faults_in(path.read_text()))}

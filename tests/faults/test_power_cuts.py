@@ -9,7 +9,6 @@ from itertools import count
 import pytest
 from faulty_disk import WRITING, carry_out, interposed
 from power_cuts import CutDisk
-from small_store import segment
 from user_actions import (
     COMPACT,
     CREATE,
@@ -25,8 +24,9 @@ from user_actions import (
 )
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.layout import COMMITS, SEGMENTS
-from streaming_moments.storage.store import MomentStore
+from streaming_moments.storage.log.layout import COMMITS, SEGMENTS
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import segment
 
 # the folders above the store are new as well
 PLACE = "made/on/the/way/store"

@@ -13,16 +13,16 @@ from faulty_disk import interposed
 from small_shards import jsonl, lda_c, parquet, separated
 
 from streaming_moments import MomentStatistics
-from streaming_moments.basis import Basis
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.pipelines.gathering.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage import contents
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, fingerprint
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.store import MomentStore
 
 TERMS = ("law", "sea", "ship", "tax")
 DOCUMENTS = 40

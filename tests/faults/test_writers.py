@@ -15,16 +15,25 @@ from pathlib import Path
 
 import boto3
 import pytest
-from small_store import BASIS, VOCABULARY, append, create, model_of, record, segment, total
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.commits import CommitConflict, CommitLog
-from streaming_moments.storage.folders import Folder
-from streaming_moments.storage.garbage import collect, find_garbage
-from streaming_moments.storage.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.log.versions import Commit, Lineage
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.versions import Commit, Lineage
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import (
+    BASIS,
+    VOCABULARY,
+    append,
+    create,
+    model_of,
+    record,
+    segment,
+    total,
+)
 
 GROUP = 2  # shards to a commit
 DAY = 86400

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from small_store import (
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.operations.growth import grow
+from streaming_moments.storage.operations.history import rollback, tag
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import (
     append,
     compact,
     create,
@@ -12,12 +17,6 @@ from small_store import (
     rebase,
     replace,
 )
-
-from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.storage.garbage import collect, find_garbage
-from streaming_moments.storage.growth import grow
-from streaming_moments.storage.history import rollback, tag
-from streaming_moments.storage.store import MomentStore
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from streaming_moments import MomentStatistics
-from streaming_moments.basis import Basis
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
 
 
 def _warm():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.nightly import nightly
-from streaming_moments.pipelines.nightly_config import config_of
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.pipelines.nightly.night import nightly
 
 SUBJECTS = ("law court judge trial", "sea ship sail wind", "tax duty gold silver")
 

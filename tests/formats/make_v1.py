@@ -8,19 +8,19 @@ import sys
 
 import numpy as np
 
-from streaming_moments.basis import Basis
-from streaming_moments.counts import CountBatch
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.changes import Recount
-from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
-from streaming_moments.storage.forgetting import commit_recount
-from streaming_moments.storage.history import tag
-from streaming_moments.storage.ledger import ShardRecord
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.topic_model import TopicModel
-from streaming_moments.vocabulary import Vocabulary
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.store import MomentStore
 
 POLICY = TokenPolicy(stop_words=("and", "the"), min_length=3)
 # the last word is outside the core

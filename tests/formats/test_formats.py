@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from forgery import reforged, resealed
 
-from streaming_moments.counts import CountBatch
 from streaming_moments.errors import StoreError
-from streaming_moments.pipelines.entry import main
-from streaming_moments.statistics import MomentStatistics
-from streaming_moments.storage.compaction import commit_compaction, seal_sum, write_sum
-from streaming_moments.storage.format import FormatError
-from streaming_moments.storage.history import rollback
-from streaming_moments.storage.ledger import ShardRecord
-from streaming_moments.storage.sealed import unseal
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log.format import FormatError
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store import MomentStore
-from streaming_moments.storage.tokens import TokenPolicy
+from streaming_moments.storage.store.store import MomentStore
 
 V1 = Path(__file__).parent / "v1"
 WORD_COUNTS = {

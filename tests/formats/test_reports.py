@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.drift import Drift
-from streaming_moments.pipelines.html_report import html_report
-from streaming_moments.pipelines.night_history import Night, StoreState, read_history
-from streaming_moments.pipelines.night_metrics import night_metrics
-from streaming_moments.pipelines.night_page import night_page
-from streaming_moments.pipelines.night_report import NightReport
-from streaming_moments.storage.folders import Folder
+from streaming_moments.pipelines.nightly.history import Night, StoreState, read_history
+from streaming_moments.pipelines.nightly.metrics import night_metrics
+from streaming_moments.pipelines.nightly.page import night_page
+from streaming_moments.pipelines.nightly.report import NightReport
+from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.quality.drift import Drift
+from streaming_moments.storage.files.folders import Folder
 
 REPORTS = Path(__file__).parent / "reports"
 NAME = "night-20261122T145213413744Z.json"

@@ -146,7 +146,7 @@ def tests_of(path: str, root: Path) -> list[str]:
         users = (
             str(place.relative_to(root))
             for package in PACKAGES
-            for place in (root / package).glob("*.py")
+            for place in (root / package).rglob("*.py")
             if _imports(path).search(place.read_text())
         )
         found = {test for user in users for test in _tests_beside(user, root)}
@@ -157,7 +157,7 @@ def _tests_beside(path: str, root: Path) -> set[str]:
     module = Path(path)
     return {
         str(place.relative_to(root))
-        for place in (root / "tests" / module.parent.name).glob("test_*.py")
+        for place in (root / "tests" / module.parts[0]).rglob("test_*.py")
         if place.stem == f"test_{module.stem}" or _imports(path).search(place.read_text())
     }
 

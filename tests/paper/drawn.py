@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch
-from streaming_moments.synthetic import single_topic_corpus
+from streaming_moments.synthetic.corpora import single_topic_corpus
 
 N_WORDS, N_TOPICS = 100, 5
 # The authors draw the length by numpy's randint(3, 100), which leaves 100 out.

@@ -12,10 +12,10 @@ from outcome import Clock, Lines, Outcome
 from rivals import ALL_METHODS, COLOURS, LABELS, MARKERS, by_statistics, core_moments
 
 from streaming_moments import Basis, MomentStatistics
+from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.forms import form_of
-from streaming_moments.synthetic import lda_corpus, single_topic_corpus, topic_error
-from streaming_moments.whitening import whiten
+from streaming_moments.statistics.counts.whitening import whiten
+from streaming_moments.synthetic.corpora import lda_corpus, single_topic_corpus, topic_error
 
 DOCUMENTS, PILOT_DOCUMENTS, SEED = 10_000, 4000, 1
 ALPHA0, MEAN_LENGTH = 1.0, 150

@@ -21,8 +21,8 @@ from rivals import ALL_METHODS, COLOURS, LABELS, MARKERS, by_moments
 
 from streaming_moments import TopicModel
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.estimators import pooled_moments
-from streaming_moments.quality import adjusted_rand_index
+from streaming_moments.quality.agreement import adjusted_rand_index
+from streaming_moments.statistics.counts.estimators import pooled_moments
 
 Records = list[dict[str, Any]]
 

@@ -10,10 +10,10 @@ from drawn import N_TOPICS, N_WORDS, VARIED_LENGTHS, authors_draw
 from matplotlib.figure import Figure
 from outcome import Lines, Outcome
 
-from streaming_moments.bounds import error_radius
-from streaming_moments.estimators import ESTIMATORS, estimate
-from streaming_moments.lengths import LengthHistogram
-from streaming_moments.moments import Moments
+from streaming_moments.decompositions.moments import Moments
+from streaming_moments.statistics.counts.bounds import error_radius
+from streaming_moments.statistics.counts.estimators import ESTIMATORS, estimate
+from streaming_moments.statistics.counts.lengths import LengthHistogram
 
 DELTA = 0.05
 NAMES = {

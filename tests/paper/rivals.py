@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments import MomentStatistics
-from streaming_moments.fit import fit_by
-from streaming_moments.forms import form_of
-from streaming_moments.methods import METHODS, decompose
-from streaming_moments.moments import Moments
-from streaming_moments.svtd import Recovered, recover
-from streaming_moments.tensor import unwhitened_rows, whitened_tensor
-from streaming_moments.whitened import whiten_moments
-from streaming_moments.whitening import CoreMoments, whiten
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.methods import METHODS, decompose
+from streaming_moments.decompositions.moments import Moments
+from streaming_moments.decompositions.svtd import Recovered, recover
+from streaming_moments.decompositions.whitened import whiten_moments
+from streaming_moments.models.fit import fit_by
+from streaming_moments.statistics.counts.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
 
 PARAFAC = "parafac"
 ALL_METHODS: tuple[str, ...] = (*METHODS, PARAFAC)

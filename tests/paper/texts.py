@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from streaming_moments import CountBatch
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import TermFrequencies, select_terms
+from streaming_moments.statistics.counts.vocabulary import TermFrequencies, select_terms
+from streaming_moments.storage.counting.tokens import TokenPolicy
 
 COMMEDIA_WORDS, ADDRESS_WORDS = 1820, 1184
 YEARS = (1945, 2005)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.pipelines.cluster import connect
-from streaming_moments.pipelines.entry import main
-from streaming_moments.synthetic import lda_corpus
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.synthetic.corpora import lda_corpus
 
 LETTERS = "abcdefghij"
 

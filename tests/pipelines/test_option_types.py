@@ -9,8 +9,8 @@ from dask.utils import byte_sizes, parse_bytes, parse_timedelta, timedelta_sizes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming_moments.pipelines.cli import cli
-from streaming_moments.pipelines.cluster import budget_of, limit_for
+from streaming_moments.pipelines.cluster.cluster import budget_of, limit_for
+from streaming_moments.pipelines.command_line.commands import cli
 from streaming_moments.pipelines.option_types import Bytes, Duration
 from streaming_moments.pipelines.quantities import size_text
 

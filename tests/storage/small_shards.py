@@ -16,14 +16,14 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streaming_moments.counts import CountBatch, concatenate
+from streaming_moments.statistics.counts.batch import CountBatch, concatenate
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, FORMATS, IdChunk, ReadLimits
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.readers import read_shard
 from streaming_moments.storage.shards import Shard, ShardFormat
-from streaming_moments.storage.tokens import TokenPolicy
-from streaming_moments.vocabulary import Vocabulary
 
 TERMS = ("sea", "law", "ship", "été", "हिन्दी")
 TERM_IDS = (9, 3, 7, 10**9, 0)

@@ -1,0 +1,351 @@
+"""What a worker holds at most, computed before the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.decompositions.evidence import evidence_bytes
+from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.errors import BoundExceeded
+from streaming_moments.models.rows import number_of_strips
+from streaming_moments.numerics.packing import packed_size
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.layout import SegmentLayout
+
+MEBIBYTE = 1 << 20
+# Resident size of a worker process with everything imported and compiled, measured: 330 MiB.
+PROCESS_BYTES = 400 * MEBIBYTE
+# A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
+READ_FACTOR = 12
+BATCH_BYTES = 8 * MEBIBYTE
+# A page of Parquet is held as stored, decompressed and decoded: measured 2.7 times its bytes.
+_DECODE_FACTOR = 3
+_LEAST_ROW_GROUP = 4 * MEBIBYTE
+_MOST_ROW_GROUP = 256 * MEBIBYTE
+LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
+# What allocators keep back, measured up to 3% of the arrays.
+_SLACK = 1.1
+# Copies of the tensor while it is added up; a decomposition knows its own while it solves.
+_TENSOR_COPIES = 4
+_LEAST_COUNTS = 32 * MEBIBYTE
+_MOST_COUNTS = 1024 * MEBIBYTE
+_LEAST_PART = 32 * MEBIBYTE  # about one batch of text
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """Bounds of an update on one worker, all in bytes.
+
+    Parameters
+    ----------
+    counts_bytes : int
+        Projected batches gathered before they are added up.
+    part_bytes : int
+        Projected batches that a read task which begins a shard may return.
+    batch_bytes : int
+        Text read at a time.
+    reads_in_flight : int
+        Read tasks of one worker running or waiting for room.
+    peak_bytes : int
+        All a worker process holds at most.
+    row_group_bytes : int
+        Largest row group, or page of a larger one, that a read task decodes.
+    """
+
+    counts_bytes: int
+    part_bytes: int
+    batch_bytes: int
+    reads_in_flight: int
+    peak_bytes: int
+    row_group_bytes: int = _MOST_ROW_GROUP
+
+    def part_allowed(self, wanted: int, room: int) -> int:
+        """Bytes of projected batches that the next read task may return.
+
+        Parameters
+        ----------
+        wanted : int
+            What is asked for; `part_bytes` is the least.
+        room : int
+            What is left of `counts_bytes`.
+
+        Examples
+        --------
+        >>> plan = UpdatePlan(1000, 100, 10, reads_in_flight=4, peak_bytes=0)
+        >>> [plan.part_allowed(*asked) for asked in [(0, 1000), (400, 1000), (400, 200), (0, 50)]]
+        [100, 250, 200, 100]
+        """
+        most = self.counts_bytes // self.reads_in_flight
+        return max(self.part_bytes, min(wanted, most, room))
+
+
+@dataclass(frozen=True)
+class RefitPlan:
+    """Bounds of a refit on one worker.
+
+    Parameters
+    ----------
+    keep_blocks : bool
+        Whether the row blocks stay in memory between the steps; otherwise they are read again.
+    in_flight : int
+        Block tasks of one worker at a time.
+    solves_in_flight : int
+        Decompositions of one worker at a time, where there are many.
+    peak_bytes : int
+        All a worker process holds at most.
+    """
+
+    keep_blocks: bool
+    in_flight: int
+    solves_in_flight: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class ReadingPlan:
+    """Bounds of a job that only reads shards, on one worker.
+
+    Parameters
+    ----------
+    batch_bytes : int
+        Text read at a time.
+    in_flight : int
+        Read tasks of one worker at a time.
+    row_group_bytes : int
+        Largest row group, or page of a larger one, that a task decodes.
+    peak_bytes : int
+        All a worker process holds at most.
+    """
+
+    batch_bytes: int
+    in_flight: int
+    row_group_bytes: int
+    peak_bytes: int
+
+
+def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> ReadingPlan:
+    """Divide a worker's memory for a job that reads shards one task each.
+
+    Parameters
+    ----------
+    threads : int
+        Threads of the worker.
+    memory : int
+        Budget in bytes.
+    limits : ReadLimits
+        Of documents and row groups; without one of row groups, what half of the memory left allows.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task: names the parts.
+
+    Examples
+    --------
+    >>> plan_reading(threads=2, memory=1024 * MEBIBYTE).in_flight
+    2
+    """
+    text = _reading_bytes(limits.document_bytes)
+    decoded = limits.row_group_bytes or _row_group_bytes((memory - PROCESS_BYTES) // threads - text)
+    reading = text + _DECODE_FACTOR * decoded
+    in_flight = min(threads, (memory - PROCESS_BYTES) // reading)
+    if in_flight < 1:
+        raise BoundExceeded(
+            f"reading needs {mebibytes(PROCESS_BYTES + reading)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(reading)} a task) but the "
+            f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
+            "--max-row-group-bytes"
+        )
+    return ReadingPlan(BATCH_BYTES, in_flight, decoded, PROCESS_BYTES + in_flight * reading)
+
+
+def plan_update(
+    layout: SegmentLayout, threads: int, memory: int, limits: ReadLimits = LIMITS, workers: int = 1
+) -> UpdatePlan:
+    """Divide a worker's memory for an update.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    threads : int
+        Threads of the worker.
+    memory : int
+        Budget in bytes.
+    limits : ReadLimits
+        Of documents and row groups; without one of row groups, what half of the memory left allows.
+    workers : int
+        Worker processes: all read for one group, which each of them can hold.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the least: names the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> plan_update(layout, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
+    True
+    """
+    text = _reading_bytes(limits.document_bytes)
+    # the sums; batches joined, or those of earlier parts; the same again while they are written
+    adding = int(_SLACK * 3 * layout.block_bytes)
+    free = memory - PROCESS_BYTES - _LEAST_COUNTS
+    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - max(text, adding))
+    task = max(text + _DECODE_FACTOR * decoded, adding)
+    left = memory - PROCESS_BYTES - threads * task
+    if left < _LEAST_COUNTS:
+        raise BoundExceeded(
+            f"an update needs {mebibytes(memory - left + _LEAST_COUNTS)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
+            f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
+            "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
+            "--max-row-group-bytes"
+        )
+    # a part of one batch may pass its bound, so the sum may be a little more
+    counts = min(int(left / _SLACK), _MOST_COUNTS)
+    # room is kept for the parts under way, what is gathered and what may still come fit together:
+    # so the more readers, the smaller their parts
+    part = max(counts // (2 * threads * workers), min(counts // (2 * threads), _LEAST_PART))
+    return UpdatePlan(
+        counts_bytes=counts,
+        part_bytes=part,
+        batch_bytes=BATCH_BYTES,
+        reads_in_flight=2 * threads,
+        row_group_bytes=decoded,
+        peak_bytes=PROCESS_BYTES + threads * task + int(_SLACK * counts),
+    )
+
+
+def plan_refit(
+    layout: SegmentLayout,
+    basis: Basis,
+    n_topics: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    method: str = "joint",
+    held: int = 2,
+    row_copies: int = 6,
+) -> RefitPlan:
+    """Divide a worker's memory for a refit.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    basis : Basis
+        Q, with n.
+    n_topics : int
+        k.
+    workers, threads : int
+        Worker processes, and threads of each.
+    memory : int
+        Budget of a worker in bytes.
+    method : str
+        Decomposition.
+    held : int
+        Row blocks that reading one holds.
+    row_copies : int
+        (n, k) arrays that the last step holds, as the model says.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the least: names the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> plan_refit(layout, basis, 5, workers=1, threads=2, memory=1024 * MEBIBYTE).keep_blocks
+    True
+    """
+    pairs = packed_size(n_topics)
+    decomposition = decomposition_called(method)
+    evidence = evidence_bytes(n_topics)
+    core_bytes = 8 * basis.core**2
+    # P inside the core as integers, gathered and joined, and as M2
+    whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
+    part_rows = 256
+    # the sketch turned by k directions, and what each number of words at a time needs
+    products = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed + 4 * pairs)
+    part = part_rows * 8 * (basis.core + basis.packed + 4 * n_topics**2)
+    if decomposition.needs_slices:
+        products += 8 * basis.core * (pairs + n_topics**2)
+        part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
+    blocks = held * layout.block_bytes
+    slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
+    finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
+    gathered = number_of_strips(layout.row_blocks, evidence) * evidence
+    alone = PROCESS_BYTES + max(whitening, finishing + gathered)
+    least = max(alone, PROCESS_BYTES + gathered + slicing)
+    if least > memory:
+        raise BoundExceeded(
+            f"a refit of {n_topics} topics needs {mebibytes(least)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(whitening)} whitening, "
+            f"{mebibytes(slicing)} slices of one row block, {mebibytes(gathered)} what they say, "
+            f"{mebibytes(finishing)} finishing) but "
+            f"the budget is {mebibytes(memory)}; raise --memory or ask for fewer topics"
+        )
+    in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
+    peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((decomposition.copies + 1) * evidence)))
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
+    keep = peak + kept <= memory
+    return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))
+
+
+def _reading_bytes(document_bytes: int) -> int:
+    return READ_FACTOR * max(BATCH_BYTES, document_bytes)
+
+
+def _row_group_bytes(free: int) -> int:
+    """Largest row group accepted where a task has so much memory left: it may take half of it."""
+    return min(max(free // 2 // _DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
+
+
+def blocks_in_flight(layout: SegmentLayout, threads: int, memory: int, copies: int) -> int:
+    """Tasks of one row block that a worker may run at a time, each holding it so many times.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> blocks_in_flight(layout, threads=2, memory=1024 * MEBIBYTE, copies=3)
+    2
+    """
+    task = copies * layout.block_bytes
+    if memory < PROCESS_BYTES + task:
+        raise BoundExceeded(
+            f"a row block needs {mebibytes(PROCESS_BYTES + task)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} the block {copies} times) "
+            f"but the budget is {mebibytes(memory)}; raise --memory"
+        )
+    return max(1, min(threads, (memory - PROCESS_BYTES) // task))
+
+
+def mebibytes(nbytes: float) -> str:
+    """Bytes as people read them.
+
+    Examples
+    --------
+    >>> mebibytes(3 * MEBIBYTE), mebibytes(5000 * MEBIBYTE)
+    ('3 MiB', '4.9 GiB')
+    """
+    number = nbytes / MEBIBYTE
+    return f"{number:.0f} MiB" if number < 1024 else f"{number / 1024:.1f} GiB"

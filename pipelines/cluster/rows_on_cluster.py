@@ -1,0 +1,143 @@
+"""Rows of a version of a store: a Dask task for each row block, few of them in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Future
+from threadpoolctl import threadpool_limits
+
+from streaming_moments.models.rows import added, strips
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.storage.operations.windows import StatisticsSource
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAddress:
+    """A row block of a version of a store, for tasks that read it themselves."""
+
+    store: StatisticsSource
+    index: int
+
+
+def load_block(address: BlockAddress) -> Statistics:
+    """Sum of a row block over the segments of the version."""
+    return address.store.load_block(address.index)
+
+
+BlockSource = BlockAddress | Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class OnCluster:
+    """`Rows` of a version of a store; what a method leaves stays on the workers.
+
+    Parameters
+    ----------
+    basis : Basis
+        Q.
+    lengths : RowLengths
+        Which documents count a row.
+    blocks : list of BlockAddress or Future
+        All row blocks: addresses, to be read by each step, or statistics kept.
+    run : Run
+        Where to run, and what its steps are told.
+    in_flight : int
+        Tasks of all workers at a time.
+    """
+
+    basis: Basis
+    lengths: RowLengths[Lengths]
+    blocks: list[BlockAddress | Future[Any]]
+    run: Run
+    in_flight: int
+
+    @classmethod
+    def of(
+        cls,
+        store: StatisticsSource,
+        lengths: RowLengths[Lengths],
+        run: Run,
+        per_worker: int,
+        keep: bool = False,
+    ) -> OnCluster:
+        """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
+        blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
+        if keep:
+            blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
+        return cls(store.basis, lengths, blocks, run, run.cluster.workers * per_worker)
+
+    def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Futures."""
+        blocks = [([block], *shared) for block in self.blocks]
+        return self.calls(step, OnBlocks(function), blocks, keep=True)
+
+    def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Results, as they finish."""
+        blocks = [([block], *shared) for block in self.blocks]
+        return self.calls(step, OnBlocks(function), blocks)
+
+    def summed(
+        self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
+    ) -> Future[Any]:
+        """A task adds up the blocks of a strip, another one the strips."""
+        each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
+        parts = self.calls(step, OnBlocks(function), each, keep=True)
+        return self.run.cluster.client.submit(added, parts, pure=False)
+
+    def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
+        """A task with all threads of a worker."""
+        threads = self.run.cluster.threads
+        future = self.run.cluster.client.submit(alone, threads, function, *values, pure=False)
+        finished: Future[Any] = result_of(self.run.cluster, future, step, keep=True)
+        return finished
+
+    def value(self, handle: Future[Any]) -> Any:
+        """Brought here."""
+        return result_of(self.run.cluster, handle, "reading a result")
+
+    def calls(
+        self,
+        step: str,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        keep: bool = False,
+        in_flight: int | None = None,
+    ) -> list[Any]:
+        """Results of `function(*call)`, or futures, as of `run_bounded`."""
+        at_a_time, run = in_flight or self.in_flight, self.run
+        return run_bounded(run.cluster, function, calls, at_a_time, run.progress, step, keep)
+
+
+@dataclass(frozen=True)
+class OnBlocks:
+    """A function of statistics, summed over blocks, as a task that bears its name.
+
+    A block is read when its turn comes, unless it was kept.
+    """
+
+    function: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __call__(self, sources: Sequence[BlockSource], *shared: Any) -> Any:
+        return added(self.function(_loaded(source), *shared) for source in sources)
+
+
+def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function with all threads of a worker: no other task runs beside it."""
+    with threadpool_limits(threads):
+        return function(*values)
+
+
+def _loaded(source: BlockSource) -> Statistics:
+    return load_block(source) if isinstance(source, BlockAddress) else source

@@ -1,0 +1,201 @@
+"""Running many tasks with few in flight."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distributed import CancelledError, Future, KilledWorker
+
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost
+from streaming_moments.pipelines.cluster.progress import StepProgress
+
+
+class WorkersLost(StreamingMomentsError):
+    """The cluster cannot do the work: it has no workers, or a task kills them."""
+
+
+@dataclass(frozen=True)
+class FinishedTasks:
+    """Futures in the order in which they finish; it does not wait for ever without workers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where they run.
+    """
+
+    cluster: Cluster
+    _finished: SimpleQueue[Future[Any]] = field(default_factory=SimpleQueue)
+
+    def add(self, future: Future[Any]) -> None:
+        """One more to wait for."""
+        future.add_done_callback(self._finished.put)
+
+    def next(self) -> Future[Any]:
+        """The next that finishes, or fails.
+
+        Raises
+        ------
+        WorkersLost
+            There was no worker for the cluster's time-out.
+        SchedulerLost
+            The scheduler is gone.
+        """
+        patience = _Patience(self.cluster)
+        while True:
+            try:
+                return self._finished.get(timeout=patience.step)
+            except Empty:
+                patience.look()
+
+
+@dataclass
+class _Patience:
+    """How long the cluster has had no workers."""
+
+    cluster: Cluster
+    seen: float = field(default_factory=time.monotonic)
+
+    @property
+    def step(self) -> float:
+        """Seconds between two looks."""
+        return min(1.0, self.cluster.worker_timeout)
+
+    def look(self) -> None:
+        client, timeout = self.cluster.client, self.cluster.worker_timeout
+        # a client without a scheduler remembers the workers there were
+        if client.status != "running":
+            raise SchedulerLost(self.cluster.address)
+        if client.scheduler_info(n_workers=-1).get("workers"):
+            self.seen = time.monotonic()
+        elif time.monotonic() - self.seen >= timeout:
+            raise WorkersLost(
+                f"the cluster has had no workers for {timeout:g} seconds; start some and "
+                "run it again, every commit so far is kept (--worker-timeout waits longer)"
+            )
+
+
+def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
+    """What a task gave, or the exception it raised; with `keep` the future instead of the result.
+
+    Raises
+    ------
+    WorkersLost
+        There was no worker for the cluster's time-out.
+    SchedulerLost
+        The scheduler is gone, and its tasks with it.
+    """
+    patience = _Patience(cluster)
+    wait = patience.step
+    while True:
+        try:
+            failure = future.exception(timeout=wait)
+            if failure is not None:
+                return failure
+            if keep and not future.cancelled():
+                return future
+            return future.result(timeout=wait)
+        except CancelledError as error:
+            # nobody waits for a task that we cancelled
+            raise SchedulerLost(cluster.address) from error
+        except TimeoutError:
+            patience.look()
+            wait *= 2  # a large result needs a longer turn
+
+
+def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:
+    """Result of a task that runs alone, or with `keep` its future; errors as `run_bounded`."""
+    return _required(outcome_of(cluster, future, keep), step)
+
+
+def run_bounded(
+    cluster: Cluster,
+    function: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    in_flight: int,
+    progress: StepProgress,
+    step: str,
+    keep: bool = False,
+) -> list[Any]:
+    """Results of `function(*call)` for all calls, in order, at most `in_flight` at a time.
+
+    With `keep` the results stay on the workers and their futures are returned.
+
+    Raises
+    ------
+    Exception
+        What the first failing task raised; the tasks still waiting are cancelled.
+    WorkersLost
+        The cluster has no workers, or the task kills them.
+    SchedulerLost
+        The scheduler is gone.
+    """
+    results: list[Any] = [None] * len(calls)
+    with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
+        for done, (index, value) in enumerate(finished, start=1):
+            results[index] = _required(value, step)
+            progress.advance(step, done, len(calls))
+    return results
+
+
+def completed(
+    cluster: Cluster,
+    function: Callable[..., Any],
+    calls: Iterable[tuple[Any, ...]],
+    in_flight: int,
+    keep: bool = False,
+) -> Generator[tuple[int, Any], None, None]:
+    """(index, result or exception) of each call, as they finish; the next starts when one ends.
+
+    With `keep` a future stands for each result.
+    """
+    waiting = iter(enumerate(calls))
+    places: dict[Future[Any], int] = {}
+    client, running = cluster.client, FinishedTasks(cluster)
+    try:
+        for index, call in _first(waiting, in_flight):
+            future = client.submit(function, *call, pure=False)
+            places[future] = index
+            running.add(future)
+        while places:
+            future = running.next()
+            index = places.pop(future)
+            result = outcome_of(cluster, future, keep)
+            for following, call in _first(waiting, 1):
+                started = client.submit(function, *call, pure=False)
+                places[started] = following
+                running.add(started)
+            yield index, result
+    finally:
+        cancel(cluster, places)
+
+
+def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
+    """Give up tasks; a scheduler that is gone has given them up."""
+    if cluster.client.status == "running":
+        cluster.client.cancel(list(futures))
+
+
+def _required(outcome: Any, step: str) -> Any:
+    if isinstance(outcome, KilledWorker):
+        raise WorkersLost(
+            f"the workers died time and again while {step}; give them more memory, or a "
+            "smaller --memory budget, and run it again"
+        ) from outcome
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _first(items: Iterator[Any], number: int) -> Iterator[Any]:
+    for _ in range(number):
+        try:
+            yield next(items)
+        except StopIteration:
+            return

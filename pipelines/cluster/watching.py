@@ -1,0 +1,66 @@
+"""Dask's own views of a run: the dashboard while it works, and a report of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from distributed import performance_report
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.cluster import Cluster
+
+
+def dashboard_link(cluster: Cluster) -> str:
+    """URL of the dashboard of a cluster's scheduler.
+
+    Raises
+    ------
+    InvalidInput
+        The scheduler has none, or what draws it is not installed.
+    """
+    _require_bokeh("--dashboard")
+    link: str = cluster.client.dashboard_link
+    if not link:
+        raise InvalidInput("the scheduler has no dashboard; start it with `dask scheduler`")
+    return link
+
+
+def require_report(path: str | None) -> None:
+    """Refuse to begin a run whose report cannot be drawn.
+
+    Raises
+    ------
+    InvalidInput
+        What draws it is not installed, or its folder cannot be written.
+    """
+    if path is None:
+        return
+    _require_bokeh("--performance-report")
+    folder = Path(path).absolute().parent
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput(f"{folder} is no folder that can be written; make it, or give another")
+
+
+@contextmanager
+def reported(path: str | None) -> Iterator[None]:
+    """Write Dask's account of what runs inside to a file, as HTML; None writes nothing.
+
+    The scheduler draws it, so bokeh must be installed there as well.
+    """
+    if path is None:
+        yield
+        return
+    with performance_report(filename=path):
+        yield
+
+
+def _require_bokeh(option: str) -> None:
+    if importlib.util.find_spec("bokeh") is None:
+        raise InvalidInput(
+            f"{option} needs bokeh, which draws Dask's dashboard; install it with "
+            "`pip install 'streaming-moments[dashboard]'`"
+        )

@@ -1,0 +1,1 @@
+"""The command line: each file reads the arguments of commands on one topic."""

@@ -1,0 +1,294 @@
+"""Commands from documents to topics: each reads its arguments, calls one pipeline and prints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from streaming_moments.errors import ShardError
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    Url,
+    cluster_options,
+    console,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    shards_argument,
+    storage_option,
+    store_argument,
+    window_options,
+    words_option,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import create as create_store
+from streaming_moments.pipelines.jobs.measure_drift import drift_since
+from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.transform import transform as transform_shards
+from streaming_moments.pipelines.jobs.update import update as update_store
+from streaming_moments.pipelines.option_types import SEED, StoreName, declared_options
+from streaming_moments.pipelines.reports.status import print_status, status_of
+from streaming_moments.pipelines.reports.tables import (
+    as_json,
+    described_as_json,
+    documents_of,
+    print_topics,
+    topic_lines,
+    update_as_json,
+)
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.windows import Window, windowed
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.model_changes import require_free
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@shards_argument
+@declared_options(CountingOptions, "counting")
+@declared_options(PilotOptions, "pilot")
+@limit_options
+@cluster_options
+@storage_option
+def create(
+    store: str,
+    shards: tuple[str, ...],
+    counting: CountingOptions,
+    pilot: PilotOptions,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+) -> None:
+    """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
+    form, dates = counting.form, counting.dates
+    listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    holds = form.holds(listed[0].url)
+    for shard in listed:
+        if (other := form.holds(shard.url)) != holds:
+            raise ShardError(
+                shard.url,
+                f"holds {other} and {listed[0].url} {holds}; a store is of one of them",
+            )
+    policy = None
+    if holds == "texts":
+        policy = counting.policy
+    elif counting.passage_words or counting.languages or counting.stop_words:
+        raise click.UsageError(
+            "token ids have no order and no spelling: leave out --passage-words, --language and "
+            "--stop-word"
+        )
+    with running(session, storage_options, limits) as run:
+        made = create_store(store, listed, form, policy, pilot, run, counting.codocuments, dates)
+    say(
+        f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
+        f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
+    )
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@click.option(
+    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+)
+@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
+@click.option(
+    "--old",
+    multiple=True,
+    type=Url(),
+    help="With --replace: copy of the old content [its segment].",
+)
+@click.option(
+    "--compact-after",
+    type=click.IntRange(0),
+    default=COMPACT_AFTER,
+    show_default=True,
+    help="Sum up the segments when there are so many; 0: never.",
+)
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def update(
+    store: str,
+    shards: tuple[str, ...],
+    skip_bad_shards: bool,
+    unique: bool,
+    replace: bool,
+    old: tuple[str, ...],
+    compact_after: int,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> int:
+    """Count the SHARDS that STORE has not counted yet."""
+    if old and not replace:
+        raise click.UsageError("--old gives the content that --replace takes away; give both.")
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
+    with running(session, storage_options, limits) as run:
+        result = update_store(
+            opened,
+            listed,
+            run,
+            skip_bad_shards,
+            old=copies if replace else None,
+            unique=unique,
+        )
+        final = compact_when_many(result.store, compact_after, run)
+    if json_output:
+        print_json(update_as_json(result, final))
+    else:
+        say(
+            f"version {final.version}: counted {result.counted} shards "
+            f"({result.documents:,} documents, {result.tokens:,} tokens), "
+            f"{result.already} were counted before"
+            f"{f', {result.replaced} replaced' if result.replaced else ''}"
+        )
+    for error in result.bad:
+        tell(f"left out {error}")
+    for url, other in result.copies:
+        tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
+    return ExitCode.BAD_SHARDS if result.bad else 0
+
+
+@click.command()
+@store_argument
+@model_options
+@click.option("--version", type=int, help="Version to fit [the latest].")
+@click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
+@window_options
+@words_option
+@cluster_options
+@storage_option
+@json_option
+def refit(
+    store: str,
+    asked: FitRequest,
+    version: int | None,
+    name: str | None,
+    window: Window,
+    words: int,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Fit a model to STORE, without the documents, and keep it there."""
+    opened = MomentStore.open(store, version, storage_options).writable()
+    chosen = name or f"{asked.label}-v{opened.version}{window.suffix}"
+    require_free(opened.latest().commit, chosen)
+    source = windowed(opened, window)
+    with running(session) as run:
+        model = refit_by(source, asked.model, asked.options, run)
+        if isinstance(model, TopicModel):
+            model = with_coherence(source, model, run)
+    kept = opened.save_model(chosen, model, f"refit: {asked.options.said}")
+    topical, said = isinstance(model, TopicModel), model.described()
+    lines = topic_lines(model, opened.vocabulary, words) if topical else []
+    if json_output:
+        print_json(
+            {
+                "store": kept.url,
+                "model": chosen,
+                "fitted_version": opened.version,
+                "version": kept.version,
+                **described_as_json(model),
+                "seed": asked.options.seed,
+                "topics": [as_json(line) for line in lines],
+            }
+        )
+        return
+    print_topics(console(), lines, columns=said.columns)
+    say(
+        "",
+        f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
+    )
+
+
+@click.command()
+@store_argument
+@click.option("--version", type=int, help="Version [the latest].")
+@click.option(
+    "--drift",
+    "model",
+    metavar="MODEL",
+    help="Also how far the documents have moved since this model, or tag, was fitted.",
+)
+@cluster_options
+@storage_option
+@json_option
+def status(
+    store: str,
+    version: int | None,
+    model: str | None,
+    session: Session,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show what STORE holds."""
+    opened = MomentStore.open(store, version, storage_options)
+    shown = status_of(opened)
+    if model is not None:
+        with running(session) as run:
+            shown = replace(shown, drift=drift_since(opened, model, run))
+    if json_output:
+        print_json(as_json(shown))
+    else:
+        print_status(console(), shown)
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option(
+    "--output", required=True, type=Url(signed=False), help="Folder for one Parquet file a shard."
+)
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option(
+    "--method",
+    type=click.Choice(["fixed-point", "gibbs"]),
+    default="fixed-point",
+    show_default=True,
+)
+@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def transform(
+    store: str,
+    shards: tuple[str, ...],
+    output: str,
+    name: str | None,
+    method: Any,
+    seed: int | None,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Write the topic proportions of each document of SHARDS as Parquet."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_model(name)
+    opened = store_for(opened, model_called(opened.commit, name), model)
+    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    with running(session, storage_options, limits) as run:
+        result = transform_shards(opened, model, listed, output, run, method, seed)
+    if json_output:
+        print_json({"documents": result.documents, "files": list(result.files)})
+    else:
+        say(f"{result.documents:,} documents in {len(result.files)} files in {output}")

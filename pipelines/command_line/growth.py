@@ -1,0 +1,88 @@
+"""The command for new words without a new pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    Url,
+    cluster_options,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
+from streaming_moments.pipelines.jobs.grow import grow as grow_store
+from streaming_moments.pipelines.option_types import COUNT
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 10
+
+
+@click.command()
+@store_argument
+@click.argument("shards", nargs=-1, type=Url())
+@click.option(
+    "--words",
+    type=COUNT,
+    default=WORDS,
+    show_default=True,
+    help="At most so many words, the most frequent.",
+)
+@click.option("--message", default="", help="For the log.")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def grow(
+    store: str,
+    shards: tuple[str, ...],
+    words: int,
+    message: str,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Add to STORE the words that became frequent, found in a sample of SHARDS.
+
+    Documents counted from then on count them; no shard is counted again. SHARDS are by default
+    those that STORE counted last and that are still there.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    kind = opened.form.kind
+    listed = list_shards(shards, storage_options, kind, tell=tell) if shards else []
+    with running(session, storage_options, limits) as run:
+        result = grow_store(opened, listed or recent_shards(opened, run), run, words, message)
+    found, after = result.words, result.store
+    if json_output:
+        print_json(
+            {
+                "store": after.url,
+                "version": after.version,
+                "added": list(found),
+                "words": after.basis.n_words,
+                "documents_sampled": result.documents,
+                "shards_sampled": result.shards,
+            }
+        )
+    elif found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        say(
+            f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
+            f"{more}); documents count them from now on"
+        )
+    else:
+        say(
+            f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
+            f"of these {result.shards} shards would choose"
+        )

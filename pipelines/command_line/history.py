@@ -1,0 +1,292 @@
+"""Commands for the history of a store, and for what tidies it up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_line.demo import demo as run_demo
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    console,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    shards_argument,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.compact import compact as compact_store
+from streaming_moments.pipelines.jobs.forget import forget as forget_shards
+from streaming_moments.pipelines.option_types import Duration, StoreName
+from streaming_moments.pipelines.reports.tables import as_json, log_lines, print_log
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.history import Difference, difference, last_published
+from streaming_moments.storage.operations.history import rollback as rollback_store
+from streaming_moments.storage.operations.history import tag as tag_model
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 20
+
+
+@click.command()
+@store_argument
+@storage_option
+@json_option
+def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
+    """Show the commits of STORE, the latest first."""
+    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
+    if json_output:
+        print_json({"commits": [as_json(line) for line in lines]})
+    else:
+        print_log(console(), lines)
+
+
+@click.command()
+@store_argument
+@click.argument("version", type=int, required=False)
+@click.option(
+    "--model",
+    "tag_name",
+    type=StoreName(),
+    is_flag=False,
+    flag_value="published",
+    metavar="[TAG]",
+    help="Let TAG [published] stand for the model it stood for before, and nothing else.",
+)
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def rollback(
+    store: str,
+    version: int | None,
+    tag_name: str | None,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit."""
+    if (version is None) == (tag_name is None):
+        raise click.UsageError("give a VERSION, or --model for the model published before.")
+    if tag_name is not None:
+        opened = MomentStore.open(store, storage_options=storage_options)
+        retagged = tag_model(opened, tag_name, last_published(opened, tag_name), message)
+        _print_version(
+            retagged, f"{tag_name} is model {retagged.commit.tags[tag_name]}", json_output
+        )
+        return
+    assert version is not None
+    back = rollback_store(MomentStore.open(store, version, storage_options), version, message)
+    _print_version(back, f"what version {version} was", json_output)
+
+
+@click.command()
+@store_argument
+@click.option("--version", type=int, help="Version [the latest].")
+@storage_option
+@json_option
+def verify(
+    store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
+) -> int:
+    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound."""
+    # what open would refuse is to be listed
+    opened = MomentStore.open(store, version, storage_options, whole=False)
+    problems = opened.verify()
+    if json_output:
+        print_json({"store": opened.url, "version": opened.version, "problems": problems})
+    elif problems:
+        say(*problems)
+    else:
+        say(f"version {opened.version} is sound")
+    return ExitCode.INPUT if problems else 0
+
+
+@click.command()
+@store_argument
+@click.argument("before", type=int)
+@click.argument("after", type=int)
+@click.option("--model", help="Name or tag of the models to compare [all both versions have].")
+@storage_option
+@json_option
+def diff(
+    store: str,
+    before: int,
+    after: int,
+    model: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show what changed in STORE from version BEFORE to version AFTER."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    found = difference(opened, before, after, model)
+    if json_output:
+        print_json(asdict(found))
+    else:
+        say(*_difference_lines(found))
+
+
+@click.command()
+@store_argument
+@click.argument("name", type=StoreName())
+@click.argument("model", type=StoreName())
+@storage_option
+@json_option
+def tag(
+    store: str,
+    name: str,
+    model: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Let the tag NAME stand for MODEL of STORE, wherever it stood before."""
+    tagged = tag_model(MomentStore.open(store, storage_options=storage_options), name, model)
+    _print_version(tagged, f"{name} is model {tagged.commit.tags[name]}", json_output)
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--by",
+    type=click.Choice(["day", "month", "year", "all"]),
+    default="day",
+    show_default=True,
+    help="Add up documents of one day, month or year, or all.",
+)
+@cluster_options
+@storage_option
+@json_option
+def compact(
+    store: str,
+    by: Bucket,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Replace the segments of STORE by their sums; older versions keep theirs."""
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    before = len(opened.commit.segments)
+    with running(session) as run:
+        after = compact_store(opened, run, by)
+    _print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option("--message", default="", help="For the log.")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def forget(
+    store: str,
+    shards: tuple[str, ...],
+    message: str,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    ledger = opened.latest().ledger()
+    listed = list_shards(
+        shards,
+        storage_options,
+        opened.form.kind,
+        counted=lambda url: ledger.find(url) is not None,
+        tell=tell,
+    )
+    with running(session, storage_options, limits) as run:
+        after = forget_shards(opened, listed, run, message)
+    _print_version(after, f"{len(listed)} shards forgotten", json_output)
+
+
+@click.command()
+@store_argument
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="Age from which it is garbage; shorter only while nobody writes.",
+)
+@storage_option
+@json_option
+def gc(
+    store: str,
+    dry_run: bool,
+    grace: timedelta,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Delete what writers that died have left in STORE; nothing else ever deletes."""
+    folder = MomentStore.open(store, storage_options=storage_options).folder
+    garbage = find_garbage(folder, grace)
+    if not dry_run:
+        collect(folder, garbage)
+    freed = sum(heap.size for heap in garbage)
+    if json_output:
+        places = [{"path": heap.path, "bytes": heap.size} for heap in garbage]
+        print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
+        return
+    for heap in garbage:
+        say(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
+    would = "would be freed" if dry_run else "freed"
+    say(f"{mebibytes(freed)} {would} in {len(garbage)} places")
+
+
+@click.command()
+@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
+@cluster_options
+def demo(folder: str | None, session: Session) -> None:
+    """Find the topics of the State of the Union addresses, from scratch."""
+    with running(session) as run:
+        run_demo(console(), folder, run)
+
+
+def _print_version(store: MomentStore, what: str, json_output: bool) -> None:
+    if not json_output:
+        say(f"version {store.version}: {what}")
+        return
+    commit = store.commit
+    print_json(
+        {
+            "store": store.url,
+            "version": commit.version,
+            "operation": commit.operation,
+            "documents": commit.documents,
+            "shards": commit.shards,
+            "segments": len(commit.segments),
+            "tags": dict(commit.tags),
+        }
+    )
+
+
+def _difference_lines(found: Difference) -> list[str]:
+    lines = [
+        f"version {found.before} to {found.after}: {found.documents:+,} documents, "
+        f"{found.tokens:+,} tokens, {len(found.added)} shards added, {len(found.removed)} removed"
+    ]
+    for sign, records in (("+", found.added), ("-", found.removed)):
+        lines += [f"{sign} {record.url}: {record.documents:,}" for record in records[:_SHOWN]]
+        if len(records) > _SHOWN:
+            lines.append(f"{sign} and {len(records) - _SHOWN} more (--json lists all)")
+    for name, moved in found.moved.items():
+        lines.append(f"topics of {name}: {moved.before} to {moved.after}, total variation")
+        lines += [f"  {one} -> {two}: {distance:.3f}" for one, two, distance in moved.pairs]
+        lines += [f"  {topic} -> gone" for topic in moved.gone]
+        lines += [f"  new -> {topic}" for topic in moved.new]
+    return lines

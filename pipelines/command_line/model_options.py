@@ -1,0 +1,154 @@
+"""Options of a refit, made of the options of all models, and the table of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, get_type_hints
+
+import click
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
+
+_PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """Which model a refit fits, and how.
+
+    Parameters
+    ----------
+    model : type
+        A class of `MODELS`.
+    options : FitOptions
+        Of its `Options`.
+    """
+
+    model: Any
+    options: FitOptions
+
+    @property
+    def label(self) -> str:
+        """What the model is called after, before the version."""
+        name = self.model.name
+        return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
+
+
+class OptionOf(click.ParamType[Any]):
+    """Values of one field of the options of a model."""
+
+    def __init__(self, one: Field[Any], kind: type) -> None:
+        self._plain, self._check = _PLAIN[kind], one.metadata["check"]
+        self.name = self._plain.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What the field takes."""
+        found = self._plain.convert(value, param, ctx)
+        try:
+            if self._check is not None:
+                self._check(found)
+        except InvalidInput as error:
+            self.fail(f"{error}.", param, ctx)
+        return found
+
+
+def field_option(
+    one: Field[Any], options: type[FitOptions] = FitOptions, **shown: Any
+) -> Callable[..., Any]:
+    """A field of options as one of a command line; `shown` as in `click.option`."""
+    if "choices" in one.metadata:
+        kind: Any = click.Choice(one.metadata["choices"])
+    else:
+        kind = OptionOf(one, get_type_hints(options)[one.name])
+    return click.option(_flag(one.name), type=kind, **{"help": one.metadata["help"], **shown})
+
+
+def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which decomposition, and what it draws its random starts from."""
+    for one in reversed(fields(FitOptions)):
+        if one.default is not MISSING:
+            command = field_option(one, default=one.default, show_default=True)(command)
+    return command
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which model, and the options of every one of them, given to the command as `asked`."""
+    known = _every_option()
+
+    @functools.wraps(command)
+    def chosen(model: str, **given: Any) -> Any:
+        own = {name: value for name in known if (value := given.pop(name)) is not None}
+        return command(asked=requested(model, own), **given)
+
+    placed: Callable[..., Any] = chosen
+    for holders in reversed(known.values()):
+        (model, one), *_ = holders.items()
+        everywhere = len(holders) == len(MODELS)
+        told = one.metadata["help"] + (f" [{_default(one)}]" if _default(one) else "")
+        placed = field_option(
+            one,
+            MODELS[model].Options,
+            required=everywhere and one.default is MISSING,
+            help=told if everywhere else f"Of {', '.join(holders)}: {told}",
+        )(placed)
+    return click.option(
+        "--model",
+        type=click.Choice(tuple(MODELS)),
+        default=DEFAULT_MODEL,
+        show_default=True,
+        help="What to fit.",
+    )(placed)
+
+
+def requested(model: str, given: dict[str, Any]) -> FitRequest:
+    """The fit of the model of that name with these options.
+
+    Raises
+    ------
+    UsageError
+        An option that the model has not, or lacks.
+    """
+    chosen = model_named(model)
+    own = {one.name: one for one in fields(chosen.Options)}
+    for name in given:
+        if name not in own:
+            raise click.UsageError(
+                f"{_flag(name)} is no option of model {model}; it has {', '.join(map(_flag, own))}."
+            )
+    for name, one in own.items():
+        if one.default is MISSING and name not in given:
+            raise click.UsageError(f"model {model} needs {_flag(name)}.")
+    return FitRequest(chosen, chosen.Options(**given))
+
+
+def options_table() -> str:
+    """All options of all models as a table in Markdown, as the documentation has it."""
+    lines = ["| option of `refit` | default | of the models | |", "| --- | --- | --- | --- |"]
+    for holders in _every_option().values():
+        one = next(iter(holders.values()))
+        choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))
+        told = one.metadata["help"].removesuffix(".") + (f": {choices}" if choices else "")
+        row = f"`{_flag(one.name)}`", _default(one), ", ".join(holders), told
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def _every_option() -> dict[str, dict[str, Field[Any]]]:
+    """Of each name, the field of every model that has one."""
+    known: dict[str, dict[str, Field[Any]]] = {}
+    for model, one in MODELS.items():
+        for own in fields(one.Options):
+            known.setdefault(own.name, {})[model] = own
+    return known
+
+
+def _default(one: Field[Any]) -> str:
+    return "" if one.default is MISSING else str(one.default)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,199 @@
+"""Commands that ask how many topics, and which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.command_line.model_options import method_options
+from streaming_moments.pipelines.command_line.options import (
+    Alphas,
+    Session,
+    TopicNumbers,
+    cluster_options,
+    console,
+    json_option,
+    print_json,
+    running,
+    storage_option,
+    store_argument,
+    window_options,
+    words_option,
+)
+from streaming_moments.pipelines.jobs.select import select as select_topics
+from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.plot import plot, require_plot
+from streaming_moments.pipelines.reports.status import since_text
+from streaming_moments.pipelines.reports.tables import (
+    RELEVANCE_WEIGHT,
+    as_json,
+    described_as_json,
+    documents_of,
+    model_scores,
+    print_selection,
+    print_topics,
+    scores_line,
+    topic_lines,
+    window_as_json,
+)
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.operations.growth import AddedWords, added_words
+from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.windows import Window, windowed
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option("--model", "name", help="Name of the model [the latest].")
+@words_option
+@click.option(
+    "--relevance",
+    "weight",
+    metavar="LAMBDA",
+    type=Share(),
+    default=RELEVANCE_WEIGHT,
+    show_default=True,
+    help="Ranks words: 1 by probability in the topic, 0 by how much more probable than elsewhere.",
+)
+@storage_option
+@json_option
+def topics(
+    store: str,
+    name: str | None,
+    words: int,
+    weight: float,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show the topics of a model of STORE."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_any_model(name)
+    chosen, said = model_called(opened.commit, name), model.described()
+    lines, scores, sentences = [], {}, [said.sentence]
+    if isinstance(model, TopicModel):
+        lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
+        scores, sentences = model_scores(model), [scores_line(model), said.sentence]
+    shown = {word for line in lines for word in line.words}
+    later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
+    if json_output:
+        print_json(
+            {
+                "store": opened.url,
+                "model": chosen,
+                **described_as_json(model),
+                "relevance": weight,
+                **scores,
+                "topics": [as_json(line) for line in lines],
+                "counted_since": {word: part.version for word, part in later.items()},
+            }
+        )
+        return
+    title = f"model {chosen} of {documents_of(model)}"
+    print_topics(console(), lines, title, weight, later, said.columns)
+    for part in sorted(set(later.values()), key=lambda part: part.version):
+        since = [word for word, own in later.items() if own == part]
+        say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
+    say("", *sentences)
+
+
+def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:
+    """Words of a model that came later than the others."""
+    fitted = store_for(store, name, model)
+    terms = fitted.vocabulary.terms
+    return {
+        word: part
+        for part in added_words(fitted.commit.lineage, len(terms))
+        for word in terms[part.first : part.first + part.words]
+    }
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--topics",
+    "numbers",
+    type=TopicNumbers(),
+    required=True,
+    help="Numbers of topics: 2-32, 2-32:5 (steps of 5) or 5,10,20.",
+)
+@click.option(
+    "--alpha0",
+    "alphas",
+    type=Alphas(),
+    multiple=True,
+    default=["0.1"],
+    help="One or several, as 0,0.1,1; repeatable. 0: one topic a document. [0.1]",
+)
+@method_options
+@click.option("--version", type=int, help="Version to fit [the latest].")
+@window_options
+@click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
+@cluster_options
+@storage_option
+@json_option
+def select(
+    store: str,
+    numbers: tuple[int, ...],
+    alphas: tuple[tuple[float, ...], ...],
+    method: Any,
+    seed: int,
+    version: int | None,
+    window: Window,
+    plot_file: str | None,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Compare numbers of topics on STORE by coherence; keeps no model.
+
+    Mean NPMI over 10 words (the best is marked), mean UMass over 10 words and over 20 as in the
+    paper, captured spectrum, weight of the smallest topic, and seconds of work for each number
+    alone: reading and slices are shared by all.
+    """
+    every = [alpha0 for listed in alphas for alpha0 in listed]
+    if plot_file is not None:
+        require_plot(plot_file)
+    opened = MomentStore.open(store, version, storage_options)
+    source = windowed(opened, window)
+    with running(session) as run:
+        selection = select_topics(source, numbers, every, run, method, seed)
+    if plot_file is not None:
+        plot(selection, plot_file)
+    best = selection.best
+    if json_output:
+        print_json(
+            {
+                "store": opened.url,
+                "version": opened.version,
+                "method": method,
+                "seed": seed,
+                **window_as_json(window),
+                "seconds": selection.seconds,
+                "best": None if best is None else as_json(best),
+                "candidates": [as_json(one) for one in selection.candidates],
+                "plot": plot_file,
+            }
+        )
+        return
+    print_selection(console(), selection)
+    if best is None:
+        say(
+            "",
+            "coherence is missing: the store keeps no co-document counts (create it without "
+            "--no-codocuments)",
+        )
+    else:
+        options = "" if method == "joint" else f" --method {method}"
+        for name, value in window_as_json(window).items():
+            options += "" if value is None else f" --{name.replace('_', '-')} {value}"
+        say(
+            "",
+            f"best by NPMI: streaming-moments refit {store} --topics {best.n_topics} "
+            f"--alpha0 {best.alpha0:g}{options}",
+        )
+    say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")

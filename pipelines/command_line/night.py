@@ -1,0 +1,129 @@
+"""Commands of what runs every night, and of its steps by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+import structlog
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.jobs.rebase import pilot_of
+from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly as run_nightly
+from streaming_moments.pipelines.option_types import declared_options
+from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.terminal import say, shown, tell
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
+def nightly(config: str, json_output: bool) -> int:
+    """Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.
+
+    Exit codes beside those of all commands: 0 published, 10 nothing new, 11 refused by a gate.
+    """
+    wanted = read_config(config)
+    log = _logger().bind(store=wanted.store)
+
+    def tell(step: StepReport) -> None:
+        log.info(step.step, seconds=step.seconds, **step.values)
+        if json_output:
+            click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
+
+    with running(Session(**asdict(wanted.cluster))) as run:
+        report = run_nightly(wanted, run.cluster, tell, run.progress)
+    if not json_output:
+        reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
+        model = f", model {report.model}" if report.model else ""
+        say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+    for url, reason in report.bad:
+        log.warning("left out", shard=url, reason=reason)
+    return report.exit_code
+
+
+@click.command()
+@store_argument
+@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@declared_options(PilotOptions, "changes", changes=True)
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def rebase(
+    store: str,
+    allow_missing: bool,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+    changes: dict[str, Any],
+) -> None:
+    """Give STORE new words and a new basis, and count the shards it holds once more.
+
+    Older versions keep theirs. Killed on the way, the same command goes on where it was.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    options = replace(pilot_of(opened), **changes)
+    with running(session, storage_options, limits) as run:
+        result = rebase_store(opened, run, options, allow_missing)
+    if json_output:
+        print_json(
+            {
+                "store": result.store.url,
+                "version": result.store.version,
+                "shards": result.shards,
+                "documents": result.store.commit.documents,
+                "words": result.store.basis.n_words,
+                "left_out": [{"url": url, "reason": why} for url, why in result.left_out],
+                "resumed": result.resumed,
+            }
+        )
+        return
+    say(
+        f"version {result.store.version}: {result.shards} shards counted on "
+        f"{result.store.basis.n_words:,} new words; fit it by `streaming-moments refit`"
+    )
+    for url, reason in result.left_out:
+        tell(f"left out {url}: {reason}")
+
+
+def _logger() -> structlog.stdlib.BoundLogger:
+    """A logger of one line an event on standard error, JSON where nobody looks on."""
+    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
+    if sys.stderr.isatty():
+        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *rendered,
+        ],
+    )
+    return logger
+
+
+def _shown_values(logger: Any, method: str, event: Any) -> Any:
+    """Values as a terminal may show them; JSON escapes them itself."""
+    return {
+        name: shown(value if isinstance(value, str) else repr(value))
+        for name, value in event.items()
+    }

@@ -1,0 +1,292 @@
+"""Options that several commands share, and what every command runs in."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT, connect
+from streaming_moments.pipelines.cluster.memory import LIMITS
+from streaming_moments.pipelines.cluster.progress import step_progress
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
+from streaming_moments.pipelines.option_types import NUMBER, Alpha, Bytes, Duration, HalfLife
+from streaming_moments.pipelines.terminal import shown, tell
+from streaming_moments.storage.files.urls import require_no_secret, require_no_user
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.operations.windows import Window
+
+_MOST_NUMBERS = 1000
+
+
+class TopicNumbers(click.ParamType[tuple[int, ...]]):
+    """Numbers of topics such as 2-32, 2-32:5 or 5,10,20."""
+
+    name = "numbers"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Rising numbers, each once."""
+        if isinstance(value, tuple):
+            return value
+        numbers: set[int] = set()
+        for part in str(value).split(","):
+            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+            first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
+            if not match or not first or (match[2] and last < first) or (match[3] and not step):
+                self.fail(
+                    f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
+                    "2-32, 2-32:5 or 5,10,20",
+                    param,
+                    ctx,
+                )
+            numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
+        if len(numbers) > _MOST_NUMBERS:
+            self.fail(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps", param, ctx)
+        return tuple(sorted(numbers))
+
+
+class Alphas(click.ParamType[tuple[float, ...]]):
+    """Values of alpha0 such as 0.1 or 0,0.1,1."""
+
+    name = "alphas"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """The numbers in their order."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(Alpha().convert(part, param, ctx) for part in str(value).split(","))
+
+
+class Day(click.ParamType[date]):
+    """Days such as 2026-11-21."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """The day as a date."""
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no day; write for example 2026-11-21", param, ctx)
+
+
+class Url(click.ParamType[str]):
+    """Local paths and URLs without credentials, which are refused before anything is read."""
+
+    name = "url"
+
+    def __init__(self, signed: bool = True) -> None:
+        self._require = require_no_user if signed else require_no_secret
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The URL as it is; one to write to may hold no signature either."""
+        try:
+            self._require(str(value))
+        except InvalidInput as error:
+            self.fail(f"{error}.", param, ctx)
+        return str(value)
+
+
+class JsonObject(click.ParamType[dict[str, Any]]):
+    """A JSON object."""
+
+    name = "json"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, Any]:
+        """The object as a dictionary."""
+        try:
+            parsed = json.loads(value)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            # the value may hold a secret and is not repeated
+            self.fail("not a JSON object; write for example '{\"anon\": true}'", param, ctx)
+        return parsed
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where a command runs, and how it can be watched.
+
+    Parameters
+    ----------
+    scheduler, workers, memory : str or None, int, int or None
+        As in `connect`.
+    worker_timeout : timedelta
+        Without any worker for so long, the command gives up.
+    dashboard : bool
+        Whether to print the link of Dask's dashboard.
+    performance_report : str, optional
+        File for Dask's own account of the run, as HTML.
+    """
+
+    scheduler: str | None = None
+    workers: int = 0
+    memory: int | None = None
+    worker_timeout: timedelta = timedelta(seconds=WORKER_TIMEOUT)
+    dashboard: bool = False
+    performance_report: str | None = None
+
+
+store_argument = click.argument("store", type=Url(signed=False))
+shards_argument = click.argument("shards", nargs=-1, required=True, type=Url())
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where to run, given to the command as `session`."""
+
+    @click.option(
+        "--scheduler", metavar="ADDRESS", type=Url(), help="Dask scheduler, tcp://host:8786."
+    )
+    @click.option("--workers", type=NUMBER, default=0, help="Local worker processes, not threads.")
+    @click.option(
+        "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
+    )
+    @click.option(
+        "--worker-timeout",
+        type=Duration(),
+        default="5m",
+        show_default=True,
+        help="Give up when there is no worker for so long.",
+    )
+    @click.option("--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
+    @click.option(
+        "--performance-report", metavar="FILE", help="Write Dask's account of the run, as HTML."
+    )
+    @functools.wraps(command)
+    def placed(
+        scheduler: str | None,
+        workers: int,
+        memory: int | None,
+        worker_timeout: timedelta,
+        dashboard: bool,
+        performance_report: str | None,
+        **given: Any,
+    ) -> Any:
+        session = Session(scheduler, workers, memory, worker_timeout, dashboard, performance_report)
+        return command(session=session, **given)
+
+    return placed
+
+
+def storage_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--storage-options",
+        type=JsonObject(),
+        help="fsspec options of cloud URLs as JSON; never stored.",
+    )(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")(
+        command
+    )
+
+
+def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--words",
+        type=click.IntRange(1),
+        default=10,
+        show_default=True,
+        help="Words shown of each topic.",
+    )(command)
+
+
+def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which days count, given to the command as `window`."""
+
+    @click.option("--since", type=Day(), help="First day whose documents count, YYYY-MM-DD.")
+    @click.option("--until", type=Day(), help="Last day whose documents count, YYYY-MM-DD.")
+    @click.option(
+        "--half-life",
+        type=HalfLife(),
+        metavar="DAYS",
+        help="Days after which documents count half; the sums are floats then.",
+    )
+    @functools.wraps(command)
+    def windowed(
+        since: date | None, until: date | None, half_life: float | None, **given: Any
+    ) -> Any:
+        return command(window=Window(since, until, half_life), **given)
+
+    return windowed
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a reader accepts, given to the command as `limits`."""
+
+    @click.option(
+        "--max-document-bytes",
+        type=Bytes(),
+        default="8MiB",
+        show_default=True,
+        help="Longest document, line or list of ids accepted.",
+    )
+    @click.option(
+        "--max-row-group-bytes",
+        type=Bytes(),
+        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
+    )
+    @functools.wraps(command)
+    def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:
+        limits = ReadLimits(max_document_bytes, row_group_bytes=max_row_group_bytes)
+        return command(limits=limits, **given)
+
+    return limited
+
+
+@contextmanager
+def running(
+    session: Session,
+    storage_options: Mapping[str, object] | None = None,
+    limits: ReadLimits = LIMITS,
+) -> Iterator[Run]:
+    """What a job runs in: a cluster, and the progress shown while it works."""
+    require_report(session.performance_report)
+    timeout = session.worker_timeout.total_seconds()
+    place = (session.scheduler, session.workers, session.memory)
+    pages = session.dashboard
+    with connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster:
+        if session.dashboard:
+            tell(f"dashboard: {dashboard_link(cluster)}")
+        with reported(session.performance_report), step_progress() as progress:
+            yield Run(cluster, progress, limits, storage_options)
+
+
+def console() -> Console:
+    """Where tables are printed; nothing in them is markup."""
+    # not a terminal: whole lines, so that what is piped is not cut at 80 columns
+    width = None if sys.stdout.isatty() else 160
+    return _PlainConsole(width=width, markup=False, emoji=False)
+
+
+class _PlainConsole(Console):
+    """Every cell and line that it prints is rendered by this one method."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str("\n".join(map(shown, text.split("\n"))), **how)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))

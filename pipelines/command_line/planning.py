@@ -1,0 +1,240 @@
+"""The command that says what a corpus will cost, before anything is counted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+import click
+from dask.system import CPU_COUNT
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.pipelines.cluster.cluster import limit_for
+from streaming_moments.pipelines.cluster.memory import mebibytes, plan_update
+from streaming_moments.pipelines.command_line.options import (
+    console,
+    json_option,
+    print_json,
+    shards_argument,
+    storage_option,
+)
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
+from streaming_moments.pipelines.planning.cost import (
+    ClusterCost,
+    Job,
+    MemoryNeed,
+    StepCosts,
+    cluster_cost,
+    comfortable_budget,
+    memory_need,
+    recommended,
+    store_bytes,
+    update_groups,
+)
+from streaming_moments.pipelines.planning.trial import Reading, try_out
+from streaming_moments.pipelines.quantities import size_text
+from streaming_moments.pipelines.terminal import tell
+from streaming_moments.storage.listing import list_shards
+
+_WORKERS = (1, 2, 4, 8, 16, 32)
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a corpus will cost.
+
+    Parameters
+    ----------
+    job : Job
+        What was planned.
+    costs : StepCosts
+        Measured on this machine.
+    memory : MemoryNeed
+        Of one worker.
+    segments : int
+        Commits of the first update.
+    disk_bytes : float
+        Of the store.
+    clusters : tuple of ClusterCost
+        By number of workers.
+    best : ClusterCost
+        The cluster recommended.
+    """
+
+    job: Job
+    costs: StepCosts
+    memory: MemoryNeed
+    segments: int
+    disk_bytes: float
+    clusters: tuple[ClusterCost, ...]
+    best: ClusterCost
+
+    @property
+    def worker_limit(self) -> int:
+        """Memory limit of a worker, in whole MiB, of which jobs take the budget by default."""
+        return limit_for(self.memory.budget)
+
+
+@click.command()
+@shards_argument
+@declared_options(PilotOptions, "pilot", without=("seed",))
+@click.option("--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics].")
+@declared_options(
+    CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
+)
+@click.option(
+    "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
+)
+@click.option("--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [what is comfortable].")
+@click.option(
+    "--within",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="The cluster recommended reads the whole corpus in this time.",
+)
+@storage_option
+@json_option
+def plan(
+    shards: tuple[str, ...],
+    n_topics: int | None,
+    counting: CountingOptions,
+    pilot: PilotOptions,
+    workers: tuple[int, ...],
+    memory: int | None,
+    within: timedelta,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
+    listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    form = counting.form
+    policy = counting.policy if form.holds(listed[0].url) == "texts" else None
+    job, costs = try_out(
+        listed,
+        Reading(form, policy, storage_options),
+        pilot,
+        n_topics or pilot.max_topics,
+        CPU_COUNT,
+        counting.codocuments,
+    )
+    made = plan_of(job, costs, workers or _WORKERS, memory, within.total_seconds())
+    if json_output:
+        print_json(plan_as_json(made))
+    else:
+        print_plan(console(), made)
+
+
+def plan_of(
+    job: Job, costs: StepCosts, workers: tuple[int, ...], memory: int | None, within: float
+) -> Plan:
+    """The plan that follows from the costs of the single steps.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget given does not hold the work.
+    """
+    budget = memory or comfortable_budget(job, costs.threads)
+    update = plan_update(job.layout, costs.threads, budget)
+    return Plan(
+        job,
+        costs,
+        memory_need(job, 1, costs.threads, budget),
+        update_groups(job, costs, update),
+        store_bytes(job, costs, budget),
+        tuple(cluster_cost(job, costs, number, budget) for number in workers),
+        recommended(job, costs, budget, within),
+    )
+
+
+def plan_as_json(made: Plan) -> dict[str, Any]:
+    """The plan as one JSON object; sizes in bytes, times in seconds."""
+    reading, job = made.costs.reading, made.job
+    return {
+        "corpus": asdict(made.job.corpus),
+        "sampled_bytes": reading.sampled_bytes,
+        "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
+        "documents": reading.passages * made.job.corpus.nbytes,
+        "tokens": reading.tokens * made.job.corpus.nbytes,
+        "words": job.basis.n_words,
+        "core": job.basis.core,
+        "basis_columns": job.basis.columns,
+        "row_blocks": job.row_blocks,
+        "segments": made.segments,
+        "state_bytes": job.layout.state_bytes,
+        "store_bytes": made.disk_bytes,
+        "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
+        "threads": made.costs.threads,
+        "clusters": [_cluster_as_json(one) for one in made.clusters],
+        "recommended": _cluster_as_json(made.best),
+    }
+
+
+def print_plan(console: Console, made: Plan) -> None:
+    """Names and values, then a line for each number of workers."""
+    job, corpus, memory = made.job, made.job.corpus, made.memory
+    reading, threads = made.costs.reading, made.costs.threads
+    rows = [
+        ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
+        (
+            "measured",
+            f"{reading.sampled_bytes / _MEGABYTE:.1f} MB read on {threads} threads: "
+            f"{reading.read * _MEGABYTE / threads:.3f} s a MB",
+        ),
+        (
+            "documents",
+            f"about {reading.passages * corpus.nbytes:,.0f} (passages), "
+            f"{reading.tokens * corpus.nbytes:,.0f} tokens in the vocabulary",
+        ),
+        (
+            "statistics",
+            f"{mebibytes(job.layout.state_bytes)}: {job.basis.n_words:,} words, core "
+            f"{job.basis.core:,}, {job.basis.columns} columns, {job.row_blocks} row blocks",
+        ),
+        (
+            "store on disk",
+            f"{mebibytes(made.disk_bytes)} in {made.segments} segments after the first update",
+        ),
+        (
+            "memory of a worker",
+            f"--memory {size_text(memory.budget)}: create {mebibytes(memory.create)}, update "
+            f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most",
+        ),
+    ]
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+    console.print()
+    times = Table(show_edge=False, pad_edge=False)
+    for name in (f"workers of {threads} threads", "create", "update", "refit"):
+        times.add_column(name, justify="right")
+    for one in made.clusters:
+        times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
+    console.print(times)
+    best = made.best
+    console.print(
+        f"\nrecommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} "
+        f"threads and a memory limit of {size_text(made.worker_limit)} each (--memory takes 60% of "
+        "it): "
+        f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
+    )
+
+
+def _cluster_as_json(one: ClusterCost) -> dict[str, float]:
+    return {**asdict(one), "total": one.total}
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,1 @@
+"""Jobs: one verb a file, and `streaming_moments.pipelines` exports them."""

@@ -1,0 +1,124 @@
+"""Candidates: the models that `select` compares, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
+from streaming_moments.quality.coherence import top_words
+
+PAPER_WORDS = 20  # top words of UMass in the paper
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A number of topics and an alpha0, and how good the model is.
+
+    Parameters
+    ----------
+    n_topics : int
+        k.
+    alpha0 : float
+        Sum of the Dirichlet parameters.
+    npmi, umass : float or None
+        Mean coherence over the top 10 words; None without co-document counts.
+    umass_20 : float or None
+        Mean UMass over the top 20 words, as in the paper.
+    captured : float or None
+        Smallest share of an eigenvalue that the basis sees.
+    smallest_weight : float or None
+        Share of the corpus of the smallest topic.
+    seconds : float or None
+        Work of the tasks for this candidate alone.
+    refusal : str
+        Why it cannot be fitted; all numbers are None then.
+    """
+
+    n_topics: int
+    alpha0: float
+    npmi: float | None = None
+    umass: float | None = None
+    umass_20: float | None = None
+    captured: float | None = None
+    smallest_weight: float | None = None
+    seconds: float | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Candidates by alpha0 and rising number of topics.
+
+    Parameters
+    ----------
+    candidates : tuple of Candidate
+        At least one could be fitted.
+    seconds : float
+        Of the whole sweep, on the clock.
+    """
+
+    candidates: tuple[Candidate, ...]
+    seconds: float
+
+    @property
+    def coherent(self) -> bool:
+        """Whether coherence is known."""
+        return any(candidate.npmi is not None for candidate in self.candidates)
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate of the highest mean NPMI; None where coherence is not known."""
+        scores = [(one.npmi, one) for one in self.candidates if one.npmi is not None]
+        return max(scores, key=lambda scored: scored[0])[1] if scores else None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model as far as the numbers of its candidate need it.
+
+    Parameters
+    ----------
+    captured, smallest_weight, seconds : float
+        As of the candidate.
+    words : (m,) int64
+        Core words among the top 20 of some topic, rising.
+    topics : (m, k) float64
+        The topics at these words.
+    """
+
+    captured: float
+    smallest_weight: float
+    seconds: float
+    words: NDArray[np.int64]
+    topics: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:
+        """Of a model and the size of the core."""
+        words = np.unique(top_words(model.topics[:core], min(PAPER_WORDS, core)))
+        weight = float(model.weights.min())
+        return cls(model.captured, weight, seconds, words, model.topics[words])
+
+    def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
+        """With the coherence that the counts of its words give."""
+        npmi = umass = umass_20 = None
+        if pairs is not None:
+            few = min(COHERENCE_WORDS, self.words.size)
+            many = min(PAPER_WORDS, self.words.size)
+            npmi = float(pairs.npmi(self.words, self.topics, few).mean())
+            umass = float(pairs.umass(self.words, self.topics, few).mean())
+            umass_20 = float(pairs.umass(self.words, self.topics, many).mean())
+        return Candidate(
+            n_topics,
+            alpha0,
+            npmi,
+            umass,
+            umass_20,
+            self.captured,
+            self.smallest_weight,
+            self.seconds,
+        )

@@ -1,0 +1,82 @@
+"""Compact a store: its segments replaced by their sum, row block by row block on the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.log.versions import SegmentReference
+from streaming_moments.storage.operations.compaction import (
+    commit_compaction,
+    compaction_groups,
+    seal_sum,
+    write_sum,
+)
+from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.store.store import MomentStore
+
+COMPACT_AFTER = 16
+# the sum, one segment of it, and what is encoded and written
+_COPIES = 3
+
+
+def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
+    """Replace the segments of the latest version by their sums.
+
+    Segments of different days stay apart, so that a refit can choose among them, and so do those
+    of different vocabularies; those without dates become one. Each sum is a commit of its own.
+    Appends of other writers in the meantime stay as they are. Older versions keep their segments.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    run : Run
+        Where to run, and what its steps are told.
+    by : {"day", "month", "year", "all"}
+        How far apart days may be that are added up.
+
+    Returns
+    -------
+    MomentStore
+        At the new version; at the latest if there was nothing to do.
+
+    Raises
+    ------
+    BoundExceeded
+        The memory budget cannot hold a row block.
+    StoreError
+        The store cannot be read or written, or another writer compacted it or went back to an
+        older version meanwhile.
+    """
+    store = store.latest()
+    for sources in compaction_groups(store.commit.segments, store.ledger(), by):
+        store = _replaced_by_sum(store, sources, run)
+    return store
+
+
+def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "day") -> MomentStore:
+    """Compact a store of at least so many segments; 0 never does. Errors as of `compact`."""
+    if 0 < after <= len(store.commit.segments):
+        return compact(store, run, by)
+    return store
+
+
+def _replaced_by_sum(
+    store: MomentStore, sources: Sequence[SegmentReference], run: Run
+) -> MomentStore:
+    # as this version names them: another writer may have added words meanwhile
+    named = {(part.id, part.sign): part for part in store.commit.segments}
+    sources = [named.get((part.id, part.sign), part) for part in sources]
+    message = f"compact: {len(sources)} segments"
+    if not len(store.ledger().of_segments(sources)):
+        return commit_compaction(store, sources, None, message)
+    writer = store_of_era(store, sources[0].words).new_segment()
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    calls = [(writer, sources, index) for index in range(store.row_blocks)]
+    written = run.calls("compacting row blocks", write_sum, calls, each)
+    segment = seal_sum(store, writer, list(chain.from_iterable(written)), sources)
+    return commit_compaction(store, sources, segment, message)

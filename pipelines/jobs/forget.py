@@ -1,0 +1,177 @@
+"""Forget shards, or replace their content: what was counted of them is taken away exactly."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.divisions import as_counted, by_days, with_days
+from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.groups import gather_group
+from streaming_moments.pipelines.gathering.parts import PartAddress
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.forgetting import commit_recount, require_non_negative
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store.changes import (
+    Recount,
+    kept_segments,
+    require_counted,
+    require_known,
+    segments_of,
+)
+from streaming_moments.storage.store.store import MomentStore
+
+_COPIES = 2  # the sum, and one segment of it
+
+
+def forget(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    run: Run,
+    message: str = "",
+) -> MomentStore:
+    """Take counted shards away, all of them in one commit; their documents are read once more.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    shards : sequence of Shard
+        Counted, with the content that was counted.
+    run : Run
+        Where to run, and what its steps are told.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    InvalidInput
+        A shard is not counted, or was counted with other content; or a count would fall below
+        zero. Nothing is forgotten.
+    ShardError
+        A shard cannot be read.
+    BoundExceeded
+        The memory budget cannot hold the work.
+    StoreError
+        The store cannot be read or written.
+    """
+    store = store.latest()
+    ledger = store.ledger()
+    require_known(ledger, [shard.url for shard in shards])
+    # before anything is written: what has changed would leave a segment that nobody commits
+    for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
+        counted = ledger.find(shard.url)
+        if counted is not None:
+            require_counted(ledger, replace(counted, fingerprint=mark))
+    gathering = Gathering.begin(store, run)
+    gathering, _ = with_days(gathering, shards)
+    text = message or f"forget: {len(shards)} shards"
+    return _checked(gathering, Recount("forget", text, removed=_gather_counted(gathering, shards)))
+
+
+def replace_changed(
+    gathering: Gathering,
+    changed: Sequence[tuple[Shard, ShardRecord]],
+    old: Sequence[Shard],
+    unique: bool = False,
+) -> MomentStore:
+    """Take away what was counted of changed shards and count what they hold now, in one commit.
+
+    Parameters
+    ----------
+    gathering : Gathering
+        Where and how to read.
+    changed : sequence of (Shard, ShardRecord)
+        Shards with new content, as they were counted.
+    old : sequence of Shard
+        Copies of the old content at any URLs; they are told apart by their fingerprints. Content
+        that a segment of the store holds alone needs none: that segment is dropped.
+    unique : bool
+        Whether to refuse new content that is counted under other names.
+
+    Raises
+    ------
+    CopiesCounted
+        Such content, where it is to be unique.
+    InvalidInput
+        The old content of a shard is not among `old`, nor alone in a segment.
+    ShardError, BoundExceeded, StoreError
+        As `forget`.
+    """
+    marks = _fingerprints(gathering.run, old)
+    copies = dict(zip(marks, old, strict=True))
+    records = [record for _, record in changed]
+    missing = [record for record in records if record.fingerprint not in copies]
+    store = gathering.store
+    dropped = segments_of(store.commit, store.ledger(), missing)
+    held = {record for part in dropped for record in store.ledger().records(part.id)}
+    missing = [record for record in missing if record not in held]
+    if missing:
+        lines = "; ".join(f"{record.url} was counted as {record.fingerprint}" for record in missing)
+        raise InvalidInput(
+            f"the old content of {len(missing)} changed shards is not given, and no segment holds "
+            f"it alone: {lines}; give copies of it with --old URL"
+        )
+    given = [record for record in records if record not in held]
+    names = {copies[record.fingerprint].url: record.url for record in given}
+    if len(names) < len(given):
+        raise InvalidInput(
+            "two changed shards had the same content before; replace them in two updates"
+        )
+    new, copied = [shard for shard, _ in changed], [copies[part.fingerprint] for part in given]
+    newly, _ = with_days(gathering, new)
+    # a copy is of the days of what it is a copy of
+    formerly, _ = with_days(replace(gathering, names=names), copied)
+    recount = Recount(
+        "replace",
+        f"replace: {len(changed)} shards",
+        added=gather_all(newly, new),
+        removed=_gather_counted(formerly, copied),
+        dropped=dropped,
+        unique=unique,
+    )
+    return _checked(gathering, recount)
+
+
+def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of all shards, those of different days apart; errors as `gather_group`."""
+    waiting = deque(PartAddress(shard) for shard in by_days(shards, gathering.dates))
+    segments: list[Segment] = []
+    while waiting:
+        done = len(shards) - len(waiting)
+        gathered = gather_group(gathering, waiting, done, len(shards))
+        if gathered.segment is not None:
+            segments.append(gathered.segment)
+    return tuple(segments)
+
+
+def _gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of counted shards, those of different vocabularies apart."""
+    segments: list[Segment] = []
+    for own, part in as_counted(gathering, shards):
+        segments += gather_all(own, part)
+    return tuple(segments)
+
+
+def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
+    return run.looked_at("checking counted content", fingerprint, shards)
+
+
+def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
+    """Commit after every row block was checked on the cluster."""
+    store, run = gathering.store, gathering.run
+    recount = recount.under(store.commit.lineage)
+    for segment in recount.removed:
+        for record in segment.shards:
+            require_counted(store.ledger(), record)
+    taken = [part for part in recount.references if part.sign < 0]
+    rest = (*kept_segments(store.commit, recount), *taken)
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    calls = [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)]
+    run.calls("checking row blocks", require_non_negative, calls, each)
+    return commit_recount(store, recount, rest)

@@ -1,0 +1,126 @@
+"""Grow a store: words that became frequent are found in a sample and added to the vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, frequencies_of, sample_pilot
+from streaming_moments.pipelines.jobs.rebase import looked_for, pilot_of
+from streaming_moments.statistics.counts.vocabulary import frequent_terms
+from streaming_moments.storage.counting.samples import merge_samples
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.growth import grow as grow_store
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+WORDS = 500  # at most, by default
+
+
+@dataclass(frozen=True)
+class GrowthResult:
+    """What a growth did.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At the commit that added the words; at the latest version if there were none.
+    words : tuple of str
+        Words added, the most frequent first.
+    documents, shards : int
+        Passages sampled, and the shards they are from.
+    """
+
+    store: MomentStore
+    words: tuple[str, ...]
+    documents: int
+    shards: int
+
+
+def grow(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    run: Run,
+    words: int = WORDS,
+    message: str = "",
+) -> GrowthResult:
+    """Add the words that a fresh pilot of some shards would choose and the vocabulary lacks.
+
+    They come outside the core, and documents count them from this commit on; no shard is counted
+    again. Without such words there is no commit.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    shards : sequence of Shard
+        To find words in, counted or not.
+    run : Run
+        Where to run, and what its steps are told.
+    words : int
+        At most so many, the most frequent.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than one word asked for, or no shards.
+    ShardError
+        A shard cannot be read.
+    BoundExceeded
+        The memory budget cannot hold a read task.
+    StoreError
+        Another writer has changed the vocabulary meanwhile, or the store cannot be written.
+    """
+    if words < 1:
+        raise InvalidInput(f"{words} words to add at most; it must be at least 1")
+    store = store.latest()
+    options = pilot_of(store)
+    samples = sample_pilot(shards, store.form, store.policy, options, run)
+    sample, known = merge_samples(samples), store.vocabulary
+    chosen = frequent_terms(
+        frequencies_of(sample),
+        options.vocabulary_size,
+        options.min_documents,
+        options.max_document_fraction,
+    ).tolist()
+    if sample.token_ids is None or known.token_ids is None:
+        ids, lacking = None, [i for i in chosen if sample.terms[i] not in known.index][:words]
+    else:
+        there = set(known.token_ids)
+        lacking = [i for i in chosen if sample.token_ids[i] not in there][:words]
+        ids = [sample.token_ids[i] for i in lacking]
+    terms = tuple(sample.terms[i] for i in lacking)
+    if terms:
+        origin = f"a sample of {sample.batch.documents} passages in {len(samples)} shards"
+        store = grow_store(store, terms, ids, message or f"grow: {len(terms)} words from {origin}")
+    return GrowthResult(store, terms, sample.batch.documents, len(samples))
+
+
+def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
+    """Of the shards counted last, as many as a pilot takes, those that are still there.
+
+    Raises
+    ------
+    InvalidInput
+        None of them is there as it was counted.
+    ShardError
+        A shard cannot be looked at.
+    """
+    ledger = store.ledger()
+    last: dict[str, ShardRecord] = {}
+    for part in reversed([part for part in store.commit.segments if part.sign > 0]):
+        for record in ledger.records(part.id):
+            if len(last) < PILOT_SHARDS and ledger.find(record.url) == record:
+                last.setdefault(record.url, record)
+    found = looked_for(list(last.values()), run)
+    present = [shard for shard, _ in found if shard is not None]
+    if not present:
+        raise InvalidInput(
+            f"none of the {len(last)} shards that version {store.version} counted last is there as "
+            "it was counted, so there is nothing to find words in; give SHARDS to find them in"
+        )
+    return present

@@ -1,0 +1,229 @@
+"""Rebase a store: new words and a new basis from a fresh pilot, and all shards counted anew."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.divisions import by_days, with_days
+from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.groups import gather_group
+from streaming_moments.pipelines.gathering.parts import PartAddress
+from streaming_moments.pipelines.jobs.create import PilotOptions, draw_pilot
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
+from streaming_moments.storage.operations.lineages import (
+    LineageAstray,
+    LineageBehind,
+    adopt,
+    give_up,
+    stage,
+    stage_segment,
+    staged_store,
+)
+from streaming_moments.storage.shards import Shard, files_of, fingerprint
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 5
+_ROUNDS = 20  # each is another writer's commit meanwhile
+
+
+class ShardsMissing(InvalidInput):
+    """Counted shards are gone or have new content, so that they cannot be counted anew."""
+
+
+@dataclass(frozen=True)
+class RebaseResult:
+    """What a rebase did.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At the commit that adopted the new lineage.
+    shards : int
+        Shards counted anew.
+    left_out : tuple of (str, str)
+        URLs of shards that the new lineage has not, each with the reason.
+    resumed : bool
+        Whether a rebase that was cut off went on.
+    """
+
+    store: MomentStore
+    shards: int
+    left_out: tuple[tuple[str, str], ...]
+    resumed: bool
+
+
+def pilot_of(store: MomentStore) -> PilotOptions:
+    """How the store's vocabulary and basis were made; the defaults where it was not written.
+
+    Examples
+    --------
+    >>> from dataclasses import fields
+    >>> sorted(field.name for field in fields(PilotOptions))[:2]
+    ['core', 'max_document_fraction']
+    """
+    written = store.commit.lineage.pilot or {}
+    known = asdict(PilotOptions())
+    return PilotOptions(**{name: written.get(name, value) for name, value in known.items()})
+
+
+def rebase(
+    store: MomentStore,
+    run: Run,
+    options: PilotOptions | None = None,
+    allow_missing: bool = False,
+) -> RebaseResult:
+    """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
+
+    The new lineage is gathered aside, group by group, while readers and writers go on with the old
+    one; one commit adopts it. Killed on the way, the next rebase goes on where it was. Versions
+    before keep their lineage.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    run : Run
+        Where to run, and what its steps are told.
+    options : PilotOptions, optional
+        As in `create`; by default as vocabulary and basis were made before.
+    allow_missing : bool
+        Leave out shards that are gone, have new content or cannot be read; else they are an error.
+
+    Raises
+    ------
+    ShardsMissing
+        Shards are gone or changed: names them.
+    InvalidInput
+        The store counts no shard that is still there.
+    ShardError, BoundExceeded, StoreError, WorkersLost, SchedulerLost
+        As `create` and `update`; what was gathered aside is kept.
+    ForeignStatistics, StoreError
+        Another rebase took the place of this one.
+    """
+    store = store.latest()
+    resumed = store.commit.staged is not None
+    for _ in range(_ROUNDS):
+        present, left_out = _present(store, run, allow_missing)
+        if store.commit.staged is None:
+            chosen = options or pilot_of(store)
+            pilot = draw_pilot(present, store.form, store.policy, chosen, run)
+            store = stage(
+                store,
+                pilot.vocabulary,
+                store.policy,
+                pilot.basis,
+                asdict(chosen),
+                f"rebase: begin from {pilot.origin}",
+            )
+        aside = staged_store(store)
+        gathering = replace(Gathering.begin(aside, run), keep_going=allow_missing)
+        store, known, bad = _gathered(store, gathering, present)
+        left_out |= bad
+        counted = staged_store(store).commit
+        message = f"rebase: {counted.shards} shards, {counted.documents} documents"
+        if left_out:
+            message += f", {len(left_out)} left out"
+        try:
+            adopted = adopt(store, left_out, message, known)
+        except LineageBehind:
+            store = store.latest()
+        except LineageAstray:
+            store = give_up(store, "rebase: given up")
+        else:
+            return RebaseResult(adopted, counted.shards, tuple(left_out.items()), resumed)
+    raise InvalidInput(
+        f"other writers changed the shards of {store.url} {_ROUNDS} times while it was rebased; "
+        "run it again when they are done"
+    )
+
+
+def counted_shard(
+    record: ShardRecord, storage_options: Mapping[str, object] | None = None
+) -> tuple[Shard | None, str]:
+    """A shard of the ledger as it lies there now; None if it is gone or changed, and why.
+
+    Raises
+    ------
+    ShardError
+        It cannot be looked at.
+    """
+    try:
+        files = files_of(Shard(record.url, record.size), storage_options)
+    except ShardError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None, "is gone"
+        raise
+    if not files:
+        return None, "is gone"
+    folder = record.url.endswith("/")
+    size = sum(state.size for state in files)
+    shard = Shard(record.url, size, None if folder else files[0].etag)
+    if size == record.size and fingerprint(shard, storage_options) == record.fingerprint:
+        return shard, ""
+    return None, "has new content since it was counted"
+
+
+def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | None, str]]:
+    """`counted_shard` of each, on the cluster."""
+    return run.looked_at("looking for counted shards", counted_shard, records)
+
+
+def _present(
+    store: MomentStore, run: Run, allow_missing: bool
+) -> tuple[list[Shard], dict[str, str]]:
+    """Shards of the ledger that are as they were counted, and why the others are not."""
+    records = list(store.ledger())
+    found = looked_for(records, run)
+    missing = {
+        record.url: reason
+        for record, (shard, reason) in zip(records, found, strict=True)
+        if shard is None
+    }
+    present = [shard for shard, _ in found if shard is not None]
+    if missing and not allow_missing:
+        lines = "; ".join(f"{url} {reason}" for url, reason in list(missing.items())[:_SHOWN])
+        more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise ShardsMissing(
+            f"{len(missing)} of {len(records)} counted shards are not there as they were counted: "
+            f"{lines}{more}; put them back, or leave them out with --allow-missing"
+        )
+    if not present:
+        raise InvalidInput(
+            f"version {store.version} of the store counts no shard that is still there, so there "
+            "is nothing to choose new words from; run `streaming-moments update` first"
+        )
+    return present, missing
+
+
+def _gathered(
+    store: MomentStore, gathering: Gathering, present: Sequence[Shard]
+) -> tuple[MomentStore, Ledger, dict[str, str]]:
+    """Count aside what is not counted there yet; the store, the ledger there, and bad shards."""
+    known = gathering.store.ledger()
+    done = set(known.counted([shard.url for shard in present]))
+    lacking = [shard for shard in present if shard.url not in done]
+    gathering, undated = with_days(gathering, lacking)
+    bad = {error.url: error.reason for error in undated}
+    readable = [shard for shard in lacking if shard.url not in bad]
+    waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
+    counted = len(done)
+    while waiting:
+        gathered = gather_group(gathering, waiting, counted + len(bad), len(present))
+        bad |= {error.url: error.reason for error in gathered.bad}
+        if gathered.segment is None:
+            continue
+        segment, shards = gathered.segment, gathered.segment.shards
+        try:
+            store = stage_segment(store, segment, f"rebase: {len(shards)} shards aside", known)
+            known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
+            counted += len(shards)
+        except ShardsAlreadyCounted as conflict:
+            # another rebase of the same lineage was quicker with these
+            again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
+            waiting.extendleft(PartAddress(shard) for shard in reversed(again))
+            store = store.latest()
+    return store, known, bad

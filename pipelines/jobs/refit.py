@@ -1,0 +1,228 @@
+"""Refit: topics from the stored statistics, row block by row block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.quality.coherence import npmi_coherence, top_words, umass_coherence
+from streaming_moments.statistics.counts.lengths import Lengths, WeightedLengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+
+COHERENCE_WORDS = 10
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T", bound=TopicModel)
+
+
+@dataclass(frozen=True, eq=False)
+class Coherence:
+    """Coherence of each topic from the stored co-document counts.
+
+    Parameters
+    ----------
+    umass : (k,) float64
+        UMass over the top 10 words; nearer to 0 is better.
+    npmi : (k,) float64
+        Mean NPMI over documents of the top 10 words, -1 to 1.
+    """
+
+    umass: NDArray[np.float64]
+    npmi: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WordPairs:
+    """In how many documents some words stand, alone and together.
+
+    Parameters
+    ----------
+    words : (m,) int64
+        Core words, rising.
+    frequencies : (m,) float64
+        Documents with the word, or the sum of their weights; so the others too.
+    together : (m, m) float64
+        Documents with both.
+    documents : float
+        All of them.
+    """
+
+    words: NDArray[np.int64]
+    frequencies: NDArray[np.float64]
+    together: NDArray[np.float64]
+    documents: float
+
+    def umass(
+        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
+    ) -> NDArray[np.float64]:
+        """(k,) UMass of topics, given by their rows at `words`, that hold all their top words."""
+        return umass_coherence(topics, *self._of(words), number)
+
+    def npmi(
+        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
+    ) -> NDArray[np.float64]:
+        """(k,) NPMI; arguments as `umass`."""
+        return npmi_coherence(topics, *self._of(words), self.documents, number)
+
+    def _of(self, words: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        places = np.searchsorted(self.words, words)
+        return self.frequencies[places], self.together[np.ix_(places, places)]
+
+
+def refit(
+    store: StatisticsSource,
+    n_topics: int,
+    alpha0: float,
+    run: Run,
+    method: str = "joint",
+    seed: int = 0,
+) -> TopicModel:
+    """Fit a model to a version of a store; the documents are not needed.
+
+    The three sweeps of `streaming_moments.fit_by` over the row blocks: the core for whitening, the
+    slices for the rotation or the whitened tensor, and the rows of the topics.
+
+    Parameters
+    ----------
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
+    n_topics : int
+        k.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0 is the single-topic model.
+    run : Run
+        Where to run, and what its steps are told.
+    method : str
+        Decomposition, as in `streaming_moments.fit_by`.
+    seed : int
+        Of the random directions and starts of some methods.
+
+    Raises
+    ------
+    NotIdentifiable
+        An empty store, fewer than k columns or positive eigenvalues, or a method that cannot tell
+        the topics apart.
+    BoundExceeded
+        The memory budget cannot hold the work.
+    """
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    return refit_by(store, TopicModel, options, run)
+
+
+def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
+    """Fit any model of the registry to a version of a store, or a window of it; errors as `refit`.
+
+    Parameters
+    ----------
+    store, run
+        As in `refit`.
+    model : type
+        A class of `MODELS`.
+    options : FitOptions
+        Of its `Options`.
+    """
+    lengths, cluster = counted_lengths(store), run.cluster
+    shape = options.topics, cluster.workers, cluster.threads, cluster.memory
+    held = blocks_held(lengths.whole)
+    copies = model.row_copies(options)
+    plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
+    fitted = model.fit(rows, options)
+    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
+
+
+def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
+    """Lengths of the documents of a version or a window of it, row by row.
+
+    Raises
+    ------
+    NotIdentifiable
+        None of them has three words.
+    """
+    lengths = store.row_lengths()
+    if not lengths.whole.C3:
+        raise NotIdentifiable(
+            f"version {store.version} of the store counts no document of three vocabulary words; "
+            "run `streaming-moments update` first"
+        )
+    return lengths
+
+
+def blocks_held(histogram: Lengths) -> int:
+    """Row blocks that reading one holds: a sum and what is read, or of floats one of integers too.
+
+    Examples
+    --------
+    >>> blocks_held(WeightedLengths(()))
+    3
+    """
+    return 3 if isinstance(histogram, WeightedLengths) else 2
+
+
+def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence | None:
+    """Coherence of a model's topics on a version of a store; None without co-document counts."""
+    if not store.codocuments:
+        return None
+    number = min(COHERENCE_WORDS, store.basis.core)
+    if number < 2:
+        return None
+    words = np.unique(top_words(model.topics[: store.basis.core], number))
+    lengths = store.row_lengths()
+    rows = OnCluster.of(store, lengths, run, run.cluster.threads)
+    pairs = count_pairs(rows, words)
+    return Coherence(
+        pairs.umass(words, model.topics[words], number),
+        pairs.npmi(words, model.topics[words], number),
+    )
+
+
+def with_coherence(
+    store: StatisticsSource,
+    model: T,
+    run: Run,
+) -> T:
+    """The model with the coherence of its topics, where it is known."""
+    scores = coherence(store, model, run)
+    return model if scores is None else model.with_coherence(scores.umass, scores.npmi)
+
+
+def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
+    """Document and co-document counts of some rising core words, from all row blocks."""
+    frequencies = np.zeros(words.size)
+    together = np.zeros((words.size, words.size))
+    parts = rows.gathered("coherence", word_codocuments, words)
+    for places, block_frequencies, block_together in parts:
+        frequencies[places], together[places] = block_frequencies, block_together
+    return WordPairs(words, frequencies, together, rows.lengths.whole.weight)
+
+
+def word_codocuments(
+    statistics: Statistics, words: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
+    """Places of the block's words among `words`, their frequencies and co-document counts."""
+    step = statistics.block.step
+    places = np.flatnonzero(words % step == statistics.block.index)
+    rows = words[places] // step
+    if statistics.codocuments is None:
+        raise NotIdentifiable("the statistics hold no co-document counts")
+    return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
+
+
+def _of_window(model: M, window: Window) -> M:
+    since, until = (
+        None if day is None else day.isoformat() for day in (window.since, window.until)
+    )
+    dated: M = replace(cast("Any", model), since=since, until=until, half_life=window.half_life)
+    return dated

@@ -1,0 +1,302 @@
+"""Select: how good the topics of many models are, from one pass over the state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.evidence import Directions, Evidence, evidence_bytes
+from streaming_moments.decompositions.forms import Form, form_of
+from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.errors import (
+    BoundExceeded,
+    InvalidInput,
+    NotIdentifiable,
+    StreamingMomentsError,
+)
+from streaming_moments.models.sweeps import TopicRows, slice_evidence, solve, topic_rows
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.candidates import Candidate, Fitted, Selection
+from streaming_moments.pipelines.jobs.refit import (
+    WordPairs,
+    blocks_held,
+    count_pairs,
+    counted_lengths,
+)
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.counts.whitening import (
+    CoreMoments,
+    Whitening,
+    core_rows,
+    positive_eigenvalues,
+    require_columns,
+    require_eigenvalues,
+    whiten,
+)
+from streaming_moments.storage.operations.windows import StatisticsSource
+
+_ROW_COPIES = 3  # of the topic rows: the parts, joined, and the topics made of them
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Directions of the topics of a candidate, or why there are none; seconds it took."""
+
+    directions: Directions | None
+    refusal: str
+    seconds: float
+
+
+def select(
+    store: StatisticsSource,
+    topics: Sequence[int],
+    alphas: Sequence[float],
+    run: Run,
+    method: str = "joint",
+    seed: int = 0,
+) -> Selection:
+    """Fit models of many numbers of topics and alpha0 to a version of a store; keep none.
+
+    What the numbers of topics share is done once: the core moments; for each alpha0 the whitening
+    for the most topics, whose leading columns whiten for fewer, and the evidence of the slices,
+    whose leading part is that for fewer topics (not for "feature"); the rows of many models in one
+    sweep over the blocks, as many as memory allows; the co-document counts of all top words. The
+    same models as of `refit`.
+
+    Parameters
+    ----------
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
+    topics : sequence of int
+        Numbers of topics.
+    alphas : sequence of float
+        Sums of the Dirichlet parameters.
+    run : Run
+        Where to run, and what its steps are told.
+    method : str
+        Decomposition, as in `streaming_moments.fit_by`.
+    seed : int
+        Of the random directions and starts of some methods.
+
+    Returns
+    -------
+    Selection
+        What cannot be fitted says why.
+
+    Raises
+    ------
+    NotIdentifiable, BoundExceeded
+        None can be fitted.
+    InvalidInput
+        No number of topics, or one below 1; no alpha0, or one out of range.
+    """
+    started = time.perf_counter()
+    decomposition_called(method, seed)
+    numbers, forms = sorted(set(topics)), [form_of(alpha0) for alpha0 in dict.fromkeys(alphas)]
+    if not numbers or not forms:
+        raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
+    require_topics(numbers[0])
+    lengths = counted_lengths(store)
+    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole))
+    possible = [k for k in numbers if k not in too_large]
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
+    found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
+        (form, k): error for form in forms for k, error in too_large.items()
+    }
+    for form, (whitened, whitening, positive) in zip(
+        forms, _whitened(rows, possible, forms), strict=True
+    ):
+        for k in possible:
+            try:
+                require_eigenvalues(k, positive, form)
+            except NotIdentifiable as error:
+                found[form, k] = error
+        if whitening is not None:
+            fitting = [k for k in possible if k <= positive]
+            fitted = _models(rows, plan, fitting, whitened, whitening, method, seed)
+            found |= {(form, k): one for k, one in fitted}
+    ordered = {(form, k): found[form, k] for form in forms for k in numbers}
+    models = [one for one in ordered.values() if isinstance(one, Fitted)]
+    if not models:
+        raise next(one for one in ordered.values() if isinstance(one, StreamingMomentsError))
+    pairs = _pairs(rows, store, models)
+    candidates = tuple(
+        one.candidate(k, form.alpha0, pairs)
+        if isinstance(one, Fitted)
+        else Candidate(k, form.alpha0, refusal=str(one))
+        for (form, k), one in ordered.items()
+    )
+    return Selection(candidates, time.perf_counter() - started)
+
+
+def whiten_most(
+    parts: Sequence[NDArray[Any]],
+    lengths: Lengths,
+    basis: Basis,
+    topics: Sequence[int],
+    form: Form,
+) -> tuple[Whitening | None, int]:
+    """Whitening for the most of some rising numbers of topics, and the positive eigenvalues."""
+    core = CoreMoments.joined(parts, lengths)
+    positive = positive_eigenvalues(core, basis, form)
+    fitting = [k for k in topics if k <= positive]
+    return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
+
+
+def leading_evidence(
+    statistics: Statistics, whitening: Whitening, n_topics: int, method: str
+) -> Evidence:
+    """Evidence of a block by the leading columns of a whitening."""
+    return slice_evidence(statistics, whitening.leading(n_topics), method)
+
+
+def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed: int) -> Solved:
+    """Directions of so many topics from evidence for as many or more."""
+    started = time.perf_counter()
+    if evidence.n_topics > n_topics:
+        evidence = evidence.leading(n_topics)
+    try:
+        directions = solve(evidence, whitening.leading(n_topics), seed)
+    except NotIdentifiable as error:
+        return Solved(None, str(error), time.perf_counter() - started)
+    return Solved(directions, "", time.perf_counter() - started)
+
+
+def leading_rows(
+    statistics: Statistics, whitening: Whitening, models: Sequence[Directions]
+) -> list[tuple[TopicRows, float]]:
+    """Topic rows of a block of each model, and the seconds each took."""
+    found = []
+    for directions in models:
+        started = time.perf_counter()
+        k = directions.vectors.shape[0]
+        rows = topic_rows(statistics, whitening.leading(k), directions)
+        found.append((rows, time.perf_counter() - started))
+    return found
+
+
+def _planned(
+    store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int
+) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
+    """The plan for the most topics that basis and memory allow, and what the others lack."""
+    cluster = run.cluster
+    plans: list[RefitPlan] = []
+    refused: dict[int, StreamingMomentsError] = {}
+    for k in numbers:
+        try:
+            require_columns(k, store.basis)
+            shape = (k, cluster.workers, cluster.threads, cluster.memory)
+            plans.append(plan_refit(store.layout, store.basis, *shape, method, held))
+        except (NotIdentifiable, BoundExceeded) as error:
+            refused[k] = error
+    if not plans:
+        raise refused[numbers[0]]
+    return plans[-1], refused
+
+
+def _whitened(
+    rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
+) -> list[tuple[Future[Any], Whitening | None, int]]:
+    """For each form the whitening, on the workers and here, and the positive eigenvalues."""
+    cores = rows.each("reading row blocks", core_rows)
+    spaces = []
+    # one after another: each holds the core moments twice
+    for form in forms:
+        most = rows.once(
+            "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
+        )
+        whitened = rows.once("whitening", itemgetter(0), most)
+        spaces.append((whitened, *rows.value(most)))
+    return spaces
+
+
+def _models(
+    rows: OnCluster,
+    plan: RefitPlan,
+    numbers: Sequence[int],
+    whitened: Future[Any],
+    whitening: Whitening,
+    method: str,
+    seed: int,
+) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
+    """The models of one form, of rising numbers of topics."""
+    most = numbers[-1]
+    # the slice of the widest gap is another one for each number of topics
+    gathered = {
+        k: rows.summed(
+            "whitened slices", leading_evidence, whitened, k, method, nbytes=evidence_bytes(k)
+        )
+        for k in (numbers if decomposition_called(method).needs_slices else [most])
+    }
+    # the largest first: they take longest
+    falling = numbers[::-1]
+    solved: list[Solved] = rows.calls(
+        "rotations",
+        solve_leading,
+        [(gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
+        in_flight=rows.run.cluster.workers * plan.solves_in_flight,
+    )
+    del gathered
+    for k, one in zip(falling, solved, strict=True):
+        if one.directions is None:
+            yield k, NotIdentifiable(one.refusal)
+    ready = {
+        k: (one.directions, one.seconds)
+        for k, one in zip(falling, solved, strict=True)
+        if one.directions is not None
+    }
+    for group in _groups(rows, plan, sorted(ready)):
+        directions = [ready[k][0] for k in group]
+        parts = rows.gathered("topic rows", leading_rows, whitened, directions)
+        for k, own in zip(group, zip(*parts, strict=True), strict=True):
+            found, seconds = ready[k]
+            try:
+                model = TopicModel.finished(
+                    whitening.leading(k),
+                    found,
+                    [topics for topics, _ in own],
+                    rows.lengths,
+                    rows.basis,
+                    method,
+                )
+            except NotIdentifiable as error:
+                yield k, error
+            else:
+                spent = seconds + sum(one for _, one in own)
+                yield k, Fitted.of(model, rows.basis.core, spent)
+
+
+def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of topics whose rows fit into memory together."""
+    if not numbers:
+        return
+    column = 8 * _ROW_COPIES * rows.basis.n_words
+    # the plan has room for the rows of the largest model twice; more where memory is left
+    room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
+    group: list[int] = []
+    for k in numbers:
+        if group and sum(group) + k > room:
+            yield group
+            group = []
+        group.append(k)
+    yield group
+
+
+def _pairs(rows: OnCluster, store: StatisticsSource, models: Sequence[Fitted]) -> WordPairs | None:
+    """Counts of all top words of all models; None where the store keeps none."""
+    if not store.codocuments or store.basis.core < 2:
+        return None
+    return count_pairs(rows, np.unique(np.concatenate([model.words for model in models])))

@@ -1,0 +1,248 @@
+"""Update a store: count each new shard once, commit group by group."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.memory import UpdatePlan
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.divisions import by_days, with_days
+from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
+from streaming_moments.pipelines.gathering.parts import PartAddress
+from streaming_moments.pipelines.jobs.forget import replace_changed
+from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
+from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store.changes import require_apart
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What an update did.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At the last commit.
+    counted : int
+        Shards counted now.
+    already : int
+        Shards that were counted before.
+    documents, tokens, outside : int
+        Documents and vocabulary tokens counted now, and tokens outside the vocabulary.
+    bad : tuple of ShardError
+        Shards left out because they cannot be read.
+    replaced : int
+        Shards counted before with other content, which was taken away.
+    copies : tuple of (str, str)
+        Shards counted now whose content is counted under another name as well, with that name.
+    """
+
+    store: MomentStore
+    counted: int
+    already: int
+    documents: int
+    tokens: int
+    outside: int
+    bad: tuple[ShardError, ...]
+    replaced: int = 0
+    copies: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Shards beside the ledger.
+
+    Parameters
+    ----------
+    new : tuple of Shard
+        Not counted.
+    same : int
+        How many are counted with the content they have.
+    changed : tuple of (Shard, ShardRecord, str)
+        Counted with other content: as they were counted, and their fingerprint now.
+    """
+
+    new: tuple[Shard, ...]
+    same: int
+    changed: tuple[tuple[Shard, ShardRecord, str], ...]
+
+
+def update(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    run: Run,
+    skip_bad_shards: bool = False,
+    plan: UpdatePlan | None = None,
+    old: Sequence[Shard] | None = None,
+    unique: bool = False,
+) -> UpdateResult:
+    """Count the shards that were not counted before.
+
+    Shards go in groups that fit the memory budget: read tasks, one shard each (a shard too large
+    for one task is read in parts), then one task for each row block adds the group up and writes
+    it, then one commit. A crash loses at most the open group.
+
+    Parameters
+    ----------
+    store : MomentStore
+        The store; its latest version is extended.
+    shards : sequence of Shard
+        As `list_shards` gives them.
+    run : Run
+        Where to run, and what its steps are told.
+    skip_bad_shards : bool
+        Commit the others when some cannot be read, and record those; else stop.
+    plan : UpdatePlan, optional
+        How memory is divided; by default as the cluster's budget allows.
+    old : sequence of Shard, optional
+        Old content of counted shards that have new content, which replaces it in one commit;
+        what a segment holds alone need not be given. With None such shards are an error.
+    unique : bool
+        Whether a shard whose content is counted under another name is a bad one.
+
+    Raises
+    ------
+    BoundExceeded
+        The memory budget cannot hold the work, or a sum its integer.
+    ShardError, InvalidInput
+        Shards that cannot be read, or changed since they were counted: all of the group. Groups
+        before it are committed, and the error says how many shards these were. Or one within a
+        folder that is counted, or a folder of a counted one.
+    StoreError
+        The store cannot be written.
+    """
+    store = store.latest()
+    gathering = Gathering.begin(store, run, plan)
+    gathering = replace(gathering, keep_going=skip_bad_shards)
+    compared = compare(store, shards, run)
+    if compared.changed and old is None:
+        raise _all_changed([(record, mark) for _, record, mark in compared.changed])
+    if compared.changed and old is not None:
+        changed = [(shard, record) for shard, record, _ in compared.changed]
+        strict = replace(gathering, keep_going=False)
+        store = replace_changed(strict, changed, old, unique)
+    # a group is of one day, so that a refit can choose among days
+    gathering, undated = with_days(gathering, compared.new)
+    left_out = {error.url for error in undated}
+    readable = [shard for shard in compared.new if shard.url not in left_out]
+    waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
+    result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
+    result = _committed(result, Gathered(None, (), undated))
+    while waiting:
+        if unique:
+            gathering = replace(gathering, unique=result.store.ledger().contents())
+        try:
+            result = _commit_group(result, waiting, gathering, len(compared.new))
+        except (ShardError, InvalidInput) as error:
+            if not result.counted:
+                raise
+            raise _stopped(error, result.counted) from error
+    return result
+
+
+def compare(store: MomentStore, shards: Sequence[Shard], run: Run) -> Compared:
+    """Look shards up in the ledger, and fingerprint those that are in it.
+
+    Raises
+    ------
+    ShardError
+        A counted shard cannot be read.
+    InvalidInput
+        A shard within a counted folder, or a folder of a counted shard.
+    """
+    ledger = store.ledger()
+    known = [(shard, record) for shard in shards if (record := ledger.find(shard.url))]
+    marks = run.looked_at("checking counted shards", fingerprint, [shard for shard, _ in known])
+    changed = tuple(
+        (shard, record, mark)
+        for (shard, record), mark in zip(known, marks, strict=True)
+        if mark != record.fingerprint
+    )
+    counted = {shard.url for shard, _ in known}
+    new = tuple(shard for shard in shards if shard.url not in counted)
+    require_apart(ledger, [shard.url for shard in new])
+    return Compared(new, len(known) - len(changed), changed)
+
+
+def _commit_group(
+    result: UpdateResult, waiting: deque[PartAddress], gathering: Gathering, total: int
+) -> UpdateResult:
+    """Gather and commit one group; shards another writer has counted meanwhile are left to it."""
+    before = result.counted + len(result.bad)
+    gathered = gather_group(gathering, waiting, before, total)
+    if gathered.segment is None and not gathered.bad:
+        return result
+    try:
+        return _committed(result, gathered, gathering.unique is not None)
+    except (ShardsAlreadyCounted, CopiesCounted) as conflict:
+        store = result.store.latest()
+        # copies of what another writer has counted are found again as they are read
+        counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
+        _require_same(store, gathered, counted)
+        again = [shard for shard in gathered.shards if shard.url not in counted]
+        waiting.extendleft(PartAddress(shard) for shard in reversed(again))
+        result = replace(result, store=store, already=result.already + len(counted))
+        # what cannot be read is not read again
+        return _committed(result, replace(gathered, segment=None, shards=()))
+
+
+def _stopped(error: ShardError | InvalidInput, counted: int) -> ShardError | InvalidInput:
+    """The error, with what was done before it."""
+    done = f"{counted} shards were counted before it and are kept; the same command goes on there"
+    if isinstance(error, ShardError):
+        return ShardError(error.url, f"{error.reason}; {done}")
+    return InvalidInput(f"{error}; {done}")
+
+
+def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
+    """Refuse shards of which the other writer has counted other content."""
+    records = gathered.segment.shards if gathered.segment else ()
+    mine = {record.url: record.fingerprint for record in records}
+    counted = ((url, store.ledger().find(url)) for url in urls)
+    changed = [
+        (record, mine[url])
+        for url, record in counted
+        if record is not None and record.fingerprint != mine[url]
+    ]
+    if changed:
+        raise _all_changed(changed)
+
+
+def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
+    lines = "; ".join(
+        f"{record.url} was counted as {record.fingerprint} and is now {mark}"
+        for record, mark in changed
+    )
+    return InvalidInput(
+        f"{len(changed)} counted shards have new content: {lines}; put the old content back, "
+        "give new content a new name, or count it instead with --replace, and the old content "
+        "with --old URL where no segment holds it alone"
+    )
+
+
+def _committed(result: UpdateResult, gathered: Gathered, unique: bool = False) -> UpdateResult:
+    bad, segment = gathered.bad, gathered.segment
+    if segment is None and not bad:
+        return result
+    records = segment.shards if segment is not None else ()
+    documents = sum(record.documents for record in records)
+    message = f"update: {len(records)} shards, {documents} documents"
+    if bad:
+        message += f", {len(bad)} bad shards left out"
+    skipped = [(error.url, error.reason) for error in bad]
+    store = result.store.append(segment, message, skipped, unique)
+    return replace(
+        result,
+        store=store,
+        counted=result.counted + len(records),
+        documents=result.documents + documents,
+        tokens=result.tokens + sum(record.tokens for record in records),
+        outside=result.outside + sum(record.outside for record in records),
+        bad=(*result.bad, *bad),
+        copies=(*result.copies, *(store.ledger().copies(records) if records else ())),
+    )

@@ -1,0 +1,363 @@
+"""Configuration of the nightly run: a TOML file, checked key by key before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.grow import WORDS
+from streaming_moments.pipelines.nightly.keys import (
+    Alphas,
+    Days,
+    Expiry,
+    Family,
+    HalfLife,
+    Method,
+    Place,
+    ShardUrl,
+    Size,
+    Time,
+    Topics,
+    collected,
+    listed,
+    tag,
+)
+from streaming_moments.pipelines.quantities import Count, Number, Seed, Share
+from streaming_moments.quality.drift import DriftBounds
+from streaming_moments.quality.matching import MatchingRule
+from streaming_moments.storage.dates import NO_PATTERN, Bucket
+from streaming_moments.storage.formats import ReadLimits
+
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+
+
+@dataclass(frozen=True, config=_STRICT)
+class CreateSection(CountingOptions, PilotOptions):
+    """How the store is made on the first night; keys as the options of `create`."""
+
+    @field_validator("*")
+    @classmethod
+    def _usable(cls, value: Any, info: ValidationInfo) -> Any:
+        check = cls.__dataclass_fields__[str(info.field_name)].metadata["check"]
+        if check is not None and value is not None:
+            check(value)
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> CreateSection:
+        _ = self.form, self.dates
+        if self.max_topics > min(self.core, self.vocabulary_size):
+            raise ValueError(
+                f"max_topics is {self.max_topics}, more than core ({self.core}) or vocabulary_size "
+                f"({self.vocabulary_size})"
+            )
+        return self
+
+    @property
+    def pilot(self) -> PilotOptions:
+        """How vocabulary and basis are made."""
+        return PilotOptions(
+            **{part.name: getattr(self, part.name) for part in fields(PilotOptions)}
+        )
+
+
+@dataclass(frozen=True, config=_STRICT)
+class UpdateSection:
+    """How new shards are counted."""
+
+    skip_bad_shards: bool = True
+    unique: bool = False
+    compact_after: Number = COMPACT_AFTER
+    compact_by: Bucket = "day"
+    max_document_bytes: Size = 8 << 20
+
+    @property
+    def limits(self) -> ReadLimits:
+        """Bounds on documents."""
+        return ReadLimits(self.max_document_bytes)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RebaseSection:
+    """From which drift on words and basis are made anew; what is not given never is a reason."""
+
+    min_captured: Share | None = None
+    max_outside_share: Share | None = None
+    max_pair_distance: Share | None = None
+    allow_missing: bool = False
+    not_again_for: Time = timedelta(days=7)
+
+    @property
+    def bounds(self) -> DriftBounds:
+        """The drift that is allowed."""
+        return DriftBounds(self.min_captured, self.max_outside_share, None, self.max_pair_distance)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class GrowthSection:
+    """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
+
+    outside_above: Share = 0.05
+    words: Count = WORDS
+
+
+_TOPICS = TopicOptions(topics=1)  # for its defaults
+_TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
+
+
+def _keys_of(model: Any) -> set[str]:
+    return {one.name for one in fields(model.Options)}
+
+
+@dataclass(frozen=True, config=_STRICT)
+class RefitSection:
+    """Topics and alpha0: one value, or a list of which the most coherent is taken; and how.
+
+    Beside these, any other option of the model is a key: they are in `further`.
+    """
+
+    topics: Topics
+    model: Family = DEFAULT_MODEL
+    alpha0: Alphas = (_TOPICS.alpha0,)
+    method: Method = _TOPICS.method
+    seed: Seed = _TOPICS.seed
+    window_days: Days | None = None
+    half_life_days: HalfLife | None = None
+    same_topic_within: Share = MatchingRule().furthest
+    further: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_model(cls, given: Any) -> Any:
+        """Each key that only some models have is one of this model."""
+        name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
+        if name not in MODELS:
+            return given  # what is wrong is told of the key itself
+        own = _keys_of(MODELS[name])
+        others = {"further", *(key for one in MODELS.values() for key in _keys_of(one))} - own
+        for key in given:
+            if key in others:
+                raise ValueError(
+                    f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
+                )
+        further = {key: given[key] for key in given if key in own - _TRIED}
+        try:
+            TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
+        except ValidationError as refused:
+            told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
+            raise ValueError("; ".join(told)) from refused
+        return {**{key: given[key] for key in given if key not in further}, "further": further}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RefitSection:
+        if not issubclass(self.family, TopicModel):
+            raise ValueError(f"model: {self.model!r} has no topics, which a night compares")
+        if self.model != DEFAULT_MODEL and len(self.topics) > 1:
+            raise ValueError(f"topics: several are compared with model {DEFAULT_MODEL!r} only")
+        return self
+
+    @property
+    def family(self) -> Any:
+        """The class of the model."""
+        return MODELS[self.model]
+
+    def options(self, topics: int, alpha0: float) -> FitOptions:
+        """What a fit of the model is told, with one of the values that are tried."""
+        given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
+        own = _keys_of(self.family)
+        kept = {key: value for key, value in given.items() if key in own}
+        return cast("FitOptions", self.family.Options(**kept, **self.further))
+
+    @property
+    def rule(self) -> MatchingRule:
+        """When two topics are one."""
+        return MatchingRule(furthest=self.same_topic_within)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class GatesSection:
+    """What a model must hold to be published; what is not given is not asked for."""
+
+    max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
+    min_captured: Share | None = None
+    max_pair_distance: Share | None = None
+    min_documents: Number = 0
+    min_effective_documents: Annotated[float, Field(ge=0)] | None = None
+    min_topic_weight: Share = 0.0
+
+
+@dataclass(frozen=True, config=_STRICT)
+class ClusterSection:
+    """Where it runs, as the options of every command."""
+
+    scheduler: ShardUrl | None = None
+    workers: Number = 0
+    memory: Size | None = None
+    worker_timeout: Time = timedelta(seconds=WORKER_TIMEOUT)
+    dashboard: bool = False
+    performance_report: str | None = None
+
+
+@dataclass(frozen=True, config=_STRICT)
+class MetricsSection:
+    """Where the metrics of each run are written: a local file that the node exporter reads."""
+
+    textfile: Annotated[str, AfterValidator(collected)]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class NightlyConfig:
+    """All that a nightly run is told.
+
+    Parameters
+    ----------
+    store : str
+        URL of the store.
+    shards : tuple of str
+        Patterns of shards; those that match nothing yet are no error.
+    output : str
+        URL of the folder for reports.
+    refit : RefitSection
+        Topics, alpha0 and method.
+    create : CreateSection, optional
+        How the store is made if there is none; without it that is an error.
+    update, rebase, gates, cluster : sections
+        The other steps; without [rebase] there never is one.
+    growth : GrowthSection, optional
+        When words are added; without [growth] they never are.
+    metrics : MetricsSection, optional
+        Where metrics are written; without [metrics] there are none.
+    tag : str
+        The tag that stands for the published model.
+    lock_expiry : timedelta
+        After so long without a word a run counts as dead, and the next takes over.
+    storage_options : mapping
+        fsspec options of cloud URLs; never stored.
+    """
+
+    store: Place
+    shards: Annotated[tuple[ShardUrl, ...], Field(min_length=1), BeforeValidator(listed)]
+    output: Place
+    refit: RefitSection
+    create: CreateSection | None = None
+    update: UpdateSection = UpdateSection()
+    rebase: RebaseSection | None = None
+    gates: GatesSection = GatesSection()
+    cluster: ClusterSection = ClusterSection()
+    growth: GrowthSection | None = None
+    metrics: MetricsSection | None = None
+    tag: Annotated[str, AfterValidator(tag)] = "published"
+    lock_expiry: Expiry = timedelta(hours=6)
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> NightlyConfig:
+        made, refit = self.create, self.refit
+        if made is None:
+            return self
+        if not made.codocuments and len(refit.topics) * len(refit.alpha0) > 1:
+            raise ValueError(
+                "[refit] topics and alpha0 are several, and cannot be compared with [create] "
+                "codocuments = false"
+            )
+        dated = refit.window_days is not None or refit.half_life_days is not None
+        if dated and made.date_column is None and made.date_pattern == NO_PATTERN:
+            raise ValueError(
+                f"[refit] window_days and half_life_days need dates, and [create] date_pattern is "
+                f'"{NO_PATTERN}"'
+            )
+        return self
+
+
+def read_config(path: str | Path) -> NightlyConfig:
+    """The configuration in a TOML file.
+
+    Raises
+    ------
+    InvalidInput
+        The file cannot be read, is no TOML, or has a key that is unknown, missing or of a value
+        that is none: names each, and for an unknown one the nearest known.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
+    return config_of(content, str(path))
+
+
+def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
+    """The configuration that a TOML document describes; errors as `read_config`.
+
+    Examples
+    --------
+    >>> content = {"store": "s", "shards": "*.txt", "output": "r", "refit": {"topics": 5}}
+    >>> config_of(content, "night.toml").refit.topics
+    (5,)
+    >>> config_of({**content, "refit": {"topic": 5}}, "night.toml")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic', did you mean \
+'topics'?; [refit] lacks 'topics'
+    """
+    try:
+        return TypeAdapter(NightlyConfig).validate_python(content)
+    except ValidationError as refused:
+        told = [_problem(error) for error in refused.errors(include_url=False)]
+    # what is unknown comes first: it is often why another key is missing
+    told.sort(key=lambda line: "has no key" not in line)
+    raise InvalidInput(f"{where}: {'; '.join(told)}")
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    # a union names its member, and a list its places: neither is a key
+    place = [str(part) for part in error["loc"] if isinstance(part, str)]
+    place = [part for part in place if not part.endswith("Section")]
+    section, key = place[:-1], place[-1] if place else ""
+    within = f"[{'.'.join(section)}]" if section else "the top of it"
+    if error["type"] in _UNKNOWN:
+        known = _keys(section)
+        near = difflib.get_close_matches(key, known, n=1)
+        told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}"
+        return f"{within} has no key {key!r}, {told}"
+    if error["type"] in ("missing", "missing_argument"):
+        return f"{within} lacks {key!r}"
+    if not key:
+        return str(error["msg"])
+    return f"{within}: {key}: {error['msg']}"
+
+
+def _keys(section: list[str]) -> list[str]:
+    kind: Any = NightlyConfig
+    for name in section:
+        hint = get_type_hints(kind)[name]
+        kind = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), kind)
+    return [part.name for part in fields(kind)]

@@ -1,0 +1,148 @@
+"""History of the nights: what a page and metrics need of the reports of earlier runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from math import nan
+from typing import Any
+
+from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
+from streaming_moments.quality.drift import Drift
+from streaming_moments.storage.files.folders import Folder
+
+MOST_NIGHTS = 30
+
+
+@dataclass(frozen=True)
+class StoreState:
+    """The store at the end of a night; `time` is that of its latest commit, ISO 8601.
+
+    None is what the version of the package that wrote the report did not tell.
+    """
+
+    version: int | None
+    time: str | None
+    documents: int | None
+    tokens: int | None
+    shards: int | None
+    state_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Night:
+    """One run, as its report tells of it.
+
+    A report is never written again, so what a later version has put into it stays there.
+
+    Parameters
+    ----------
+    store : str
+        URL.
+    started, outcome : str
+        As of the report.
+    last_published : str, optional
+        When a run last published a model, this one or an earlier, ISO 8601.
+    model, published, published_before : str, optional
+        Names of the night's model, and of those published after and before it.
+    weights : mapping
+        Share of each topic of its model, by number.
+    origins : mapping
+        Number before of each topic that was kept, by number.
+    drift : Drift, optional
+        If it was measured.
+    state : StoreState, optional
+        Of the store, if the run came so far.
+    """
+
+    store: str
+    started: str
+    outcome: str
+    last_published: str | None
+    model: str | None
+    published: str | None
+    published_before: str | None
+    weights: Mapping[int, float]
+    origins: Mapping[int, int]
+    drift: Drift | None
+    state: StoreState | None
+
+
+@dataclass(frozen=True)
+class NightHistory:
+    """Earlier runs, the latest last, and names of files that are no reports."""
+
+    nights: tuple[Night, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def last_published(self) -> str | None:
+        """When a run last published a model, ISO 8601."""
+        return max((one.last_published for one in self.nights if one.last_published), default=None)
+
+
+def night_of(report: NightReport) -> Night:
+    """The run of a report.
+
+    Examples
+    --------
+    >>> night_of(NightReport("store", "2026-05-01T03:15:00+00:00")).outcome
+    'failed'
+    """
+    return _night(report_as_json(report))
+
+
+def read_history(folder: Folder, store: str) -> NightHistory:
+    """The last 30 runs whose reports are in a folder.
+
+    Parameters
+    ----------
+    folder : Folder
+        With the reports.
+    store : str
+        URL; runs of other stores are left out.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be read.
+    """
+    names = [
+        name for name in folder.names("") if name.startswith("night-") and name.endswith(".json")
+    ][-MOST_NIGHTS:]
+    nights, unread = [], []
+    for name, content in zip(names, folder.find_all(names), strict=True):
+        if content is None:  # deleted since it was listed
+            continue
+        try:
+            nights.append(_night(json.loads(content)))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            unread.append(name)
+    return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread))
+
+
+def _night(content: Mapping[str, Any]) -> Night:
+    drift, matching = _part(Drift, content.get("drift")), content.get("matching") or {}
+    if drift is not None and drift.effective_documents is None:
+        drift = replace(drift, effective_documents=nan)
+    return Night(
+        store=content["store"],
+        started=content["started"],
+        outcome=content.get("outcome", ""),
+        last_published=content.get("last_published"),
+        model=content.get("model"),
+        published=content.get("published"),
+        published_before=content.get("published_before"),
+        weights={one["topic"]: one.get("weight", 0.0) for one in content.get("topics", ())},
+        origins={pair["after"]: pair["before"] for pair in matching.get("kept", ())},
+        drift=drift,
+        state=_part(StoreState, content.get("status")),
+    )
+
+
+def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
+    """A value of a report: its keys of other versions are left out, those it lacks are None."""
+    if content is None:
+        return None
+    return kind(**{part.name: content.get(part.name) for part in fields(kind)})

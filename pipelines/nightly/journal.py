@@ -1,0 +1,90 @@
+"""The journal of a night: its steps so far, and the lock that says that it is alive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from streaming_moments.pipelines.cluster.progress import StepProgress
+from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.store.store import MomentStore
+
+_BEATS = 4  # renewals in the time of the lock
+
+
+@dataclass
+class Journal:
+    """Steps as they are done.
+
+    Parameters
+    ----------
+    lock : Lock
+        Held; each step begins by renewing it.
+    tell : callable
+        Called with each step when it is done.
+    steps : list of StepReport
+        Those done so far.
+    """
+
+    lock: Lock
+    tell: Callable[[StepReport], None]
+    steps: list[StepReport] = field(default_factory=list)
+    _renewed: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[dict[str, Any]]:
+        """A step, and the values it is to report; one that fails is not among the steps.
+
+        Raises
+        ------
+        LockHeld
+            Another run has taken this one for dead.
+        """
+        self._renew()
+        found: dict[str, Any] = {}
+        begun = time.monotonic()
+        yield found
+        done = StepReport(name, round(time.monotonic() - begun, 3), found)
+        self.steps.append(done)
+        self.tell(done)
+
+    def beat(self) -> None:
+        """Say in the middle of a step that the run is alive; errors as `step`."""
+        if time.monotonic() - self._renewed > self.lock.expiry.total_seconds() / _BEATS:
+            self._renew()
+
+    def fenced(self, store: MomentStore) -> MomentStore:
+        """The store as it is opened, to be written under the lock; errors as `step`."""
+        if store.commit.fence >= self.lock.fence:
+            # the notes of the lock under which it was written are gone
+            self.lock = self.lock.above(store.commit.fence)
+        return replace(store, fence=self.lock.fence)
+
+    def _renew(self) -> None:
+        self.lock = self.lock.renewed()
+        self._renewed = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Progress that keeps the lock of a run with every shard and row block.
+
+    Parameters
+    ----------
+    journal : Journal
+        Of the run.
+    shown : StepProgress
+        Told as well.
+    """
+
+    journal: Journal
+    shown: StepProgress
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Renew the lock if a part of its time is over, and pass it on."""
+        self.journal.beat()
+        self.shown.advance(step, done, total)

@@ -1,0 +1,61 @@
+"""Metrics of a nightly run, from its report and those before."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from streaming_moments.pipelines.nightly.history import NightHistory, night_of
+from streaming_moments.pipelines.nightly.report import NightReport
+from streaming_moments.pipelines.reports.metrics import RunMetrics
+
+
+def night_metrics(report: NightReport, history: NightHistory, exit_code: int) -> RunMetrics:
+    """What is to be watched after a run.
+
+    A run that ended early knows nothing of the store, and one without news measures no drift:
+    these are as the last run found them.
+
+    Parameters
+    ----------
+    report : NightReport
+        Of the run.
+    history : NightHistory
+        The runs before.
+    exit_code : int
+        Of the command.
+
+    Examples
+    --------
+    >>> time = "2026-05-01T03:15:00+00:00"
+    >>> metrics = night_metrics(NightReport("store", time, time), NightHistory(), 2)
+    >>> metrics.finished, metrics.documents, metrics.last_success
+    (1777605300.0, None, None)
+    """
+    runs = (night_of(report), *reversed(history.nights))
+    state = next((run.state for run in runs if run.state is not None), None)
+    drift = next((run.drift for run in runs if run.drift is not None), None)
+    seconds: dict[str, float] = {}
+    for step in report.steps:
+        seconds[step.step] = seconds.get(step.step, 0.0) + step.seconds
+    return RunMetrics(
+        store=report.store,
+        version=None if state is None else state.version,
+        documents=None if state is None else state.documents,
+        tokens=None if state is None else state.tokens,
+        shards=None if state is None else state.shards,
+        state_bytes=None if state is None else state.state_bytes,
+        commit_time=None if state is None or state.time is None else _unix(state.time),
+        finished=_unix(report.finished),
+        exit_code=exit_code,
+        last_success=None if report.last_published is None else _unix(report.last_published),
+        step_seconds=seconds,
+        captured=None if drift is None else drift.captured,
+        outside_share=None if drift is None else drift.outside_share,
+        effective_documents=None if drift is None else drift.effective_documents,
+        pair_distance=None if drift is None else drift.pair_distance,
+        left_out=len(report.bad),
+    )
+
+
+def _unix(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()

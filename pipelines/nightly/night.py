@@ -1,0 +1,333 @@
+"""The nightly run: count what is new, measure drift, rebase if due, refit, judge, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime
+
+from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.cluster import Cluster
+from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.compact import compact_when_many
+from streaming_moments.pipelines.jobs.create import create
+from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.update import UpdateResult, update
+from streaming_moments.pipelines.nightly.config import NightlyConfig, RefitSection
+from streaming_moments.pipelines.nightly.history import NightHistory, read_history
+from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
+from streaming_moments.pipelines.nightly.judging import judged, mean_npmi, most_coherent, reasons_of
+from streaming_moments.pipelines.nightly.keys import PREFIX
+from streaming_moments.pipelines.nightly.outputs import write_night
+from streaming_moments.pipelines.nightly.report import NightReport, topics_of
+from streaming_moments.pipelines.nightly.words import grown, rebased
+from streaming_moments.pipelines.reports.metrics import require_collected
+from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.quality.drift import Drift
+from streaming_moments.quality.matching import (
+    TopicMatching,
+    compare_topics,
+    numbered_like,
+    on_all_words,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.model_changes import TagMove
+from streaming_moments.storage.store.store import MomentStore
+
+
+def nightly(
+    config: NightlyConfig,
+    cluster: Cluster,
+    tell: Callable[[StepReport], None],
+    progress: StepProgress | None = None,
+) -> NightReport:
+    """Do what is to be done each night; leave a report and a page of it, and metrics if asked to.
+
+    Every step is a commit or several, and is looked for before it is done: a run that was killed
+    is finished by the next one.
+
+    Parameters
+    ----------
+    config : NightlyConfig
+        As `read_config` gives it.
+    cluster : Cluster
+        Where to run.
+    tell : callable
+        Called with each step when it is done.
+    progress : StepProgress, optional
+        Told of shards and row blocks.
+
+    Raises
+    ------
+    LockHeld
+        Another run is going on, or has taken this one for dead: it commits no more.
+    StreamingMomentsError
+        As `update`, `rebase` and `refit`: the report says how far it came.
+    """
+    if config.metrics is not None:
+        require_collected(config.metrics.textfile)
+    begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
+    output = Folder.at(config.output, config.storage_options)
+    folder = Folder.at(config.store, config.storage_options)
+    journal, history = Journal(Lock.acquire(folder, config.lock_expiry), tell), NightHistory()
+    try:
+        try:
+            history = read_history(output, config.store)
+            beating = Heartbeat(journal, progress or Silent())
+            run = Run(cluster, beating, config.update.limits, config.storage_options)
+            report = _night(begun, config, folder, run, journal)
+        except Exception as error:
+            ours = isinstance(error, StreamingMomentsError)
+            text = str(error) if ours else output.explain(error)
+            failed = replace(
+                begun, error=text, exit_code=ExitCode.INPUT if ours else ExitCode.FAULT
+            )
+            # what another run has to tell, which took this one over, is later
+            latest = not isinstance(error, LockHeld)
+            write_night(_ended(failed, journal, history), config, history, latest)
+            raise
+        with journal.step("report") as found:
+            ended = _ended(report, journal, history)
+            found["url"] = write_night(ended, config, history)
+            found["outcome"] = ended.outcome
+        return ended
+    finally:
+        journal.lock.release()
+
+
+def _night(
+    report: NightReport,
+    config: NightlyConfig,
+    folder: Folder,
+    run: Run,
+    journal: Journal,
+) -> NightReport:
+    with journal.step("list") as found:
+        kind = _kind(config, folder)
+        options, told = config.storage_options, list[str]()
+        listed = list_shards(config.shards, options, kind, none_is_fine=True, tell=told.append)
+        found |= {"shards": len(listed), "told": told}
+    before = _store(config, folder, listed, run, journal)
+    if before is None:
+        return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
+    updated = _updated(before, config, listed, run, journal)
+    store = updated.store
+    report = replace(
+        report,
+        counted=updated.counted,
+        documents=updated.documents,
+        bad=tuple((error.url, error.reason) for error in updated.bad),
+        published_before=store.commit.tags.get(config.tag),
+        published=store.commit.tags.get(config.tag),
+    )
+    tag = TagMove(config.tag, report.published_before)
+    idle = replace(
+        report,
+        outcome="nothing new",
+        exit_code=ExitCode.BAD_SHARDS if updated.bad else ExitCode.NOTHING_NEW,
+    )
+    news, basis = _has_news(store), store.commit.lineage.basis
+    if not news and store.commit.staged is None:
+        return _of_store(idle, store)
+    published = None if report.published is None else store.load_model(report.published)
+    drift = _drift(store, report.published, published, config, run, journal)
+    store, reasons = rebased(store, drift, config, run, journal)
+    if not reasons:
+        store = grown(before, store, listed, config, run, journal)
+    report = replace(report, drift=drift, rebase_reasons=reasons)
+    if not news and store.commit.lineage.basis == basis:
+        # a rebase was cut off and cannot go on
+        return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
+    with journal.step("refit") as found:
+        source = _source(store, config.refit)
+        model, tried = most_coherent(source, config.refit, run)
+        found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
+        found |= {"npmi": mean_npmi(model), "captured": model.captured}
+    matching = None
+    if published is not None:
+        model, matching = _matched(store, model, published, config, journal)
+    with journal.step("judge") as found:
+        effective = source.length_histogram().effective_documents
+        fitted = replace(drift, effective_documents=effective)
+        gates = judged(model, published, fitted, config.gates)
+        refused = reasons_of(gates)
+        found |= {"refused": list(refused), "gates": len(gates)}
+    name = f"{PREFIX}{store.version}"
+    with journal.step("publish") as found:
+        message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
+        store = store.save_model(name, model, message, None if refused else tag)
+        found |= {"model": name, "published": not refused, "version": store.version}
+    code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
+    return _of_store(
+        replace(
+            report,
+            outcome="refused" if refused else "published",
+            exit_code=ExitCode.REFUSED if refused else code,
+            candidates=tried,
+            gates=gates,
+            reasons=refused,
+            model=name,
+            published=store.commit.tags.get(config.tag),
+            topics=topics_of(model, store.vocabulary),
+            matching=matching,
+            spectrum=tuple(model.spectrum.tolist()),
+            exact_spectrum=tuple(model.exact_spectrum.tolist()),
+        ),
+        store,
+    )
+
+
+def _kind(config: NightlyConfig, folder: Folder) -> str | None:
+    if CommitLog(folder).latest_version() is None:
+        return None if config.create is None else config.create.format
+    return _opened(config).form.kind
+
+
+def _opened(config: NightlyConfig) -> MomentStore:
+    return MomentStore.open(config.store, storage_options=config.storage_options).writable()
+
+
+def _store(
+    config: NightlyConfig,
+    folder: Folder,
+    listed: list[Shard],
+    run: Run,
+    journal: Journal,
+) -> MomentStore | None:
+    """The store, made if there is none; None if there is nothing to make it of yet."""
+    if CommitLog(folder).latest_version() is not None:
+        return journal.fenced(_opened(config))
+    if config.create is None:
+        raise StoreError(
+            f"there is no store at {folder.url}; make it with `streaming-moments create`, or give "
+            "the configuration a [create] table"
+        )
+    if not listed:
+        return None
+    with journal.step("create") as found:
+        section = config.create
+        form = section.form
+        policy = section.policy if form.holds(listed[0].url) == "texts" else None
+        made = create(
+            config.store,
+            listed,
+            form,
+            policy,
+            section.pilot,
+            run,
+            section.codocuments,
+            section.dates,
+        )
+        found |= {"words": made.basis.n_words, "columns": made.basis.columns}
+    return journal.fenced(made)
+
+
+def _updated(
+    store: MomentStore,
+    config: NightlyConfig,
+    listed: list[Shard],
+    run: Run,
+    journal: Journal,
+) -> UpdateResult:
+    with journal.step("update") as found:
+        section = config.update
+        result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
+        store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
+        result = replace(result, store=store)
+        found |= {
+            "counted": result.counted,
+            "already": result.already,
+            "documents": result.documents,
+            "tokens": result.tokens,
+            "outside": result.outside,
+            "bad": [error.url for error in result.bad],
+            "copies": [list(pair) for pair in result.copies],
+            "version": result.store.version,
+        }
+    return result
+
+
+def _has_news(store: MomentStore) -> bool:
+    """Whether the last night's model is of another state."""
+    nights = [name for name in store.models if name.startswith(PREFIX)]
+    if not nights:
+        return len(store.ledger()) > 0
+    fitted = store.at(store.models[nights[-1]].version)
+    return fitted.basis != store.basis or set(fitted.ledger()) != set(store.ledger())
+
+
+def _drift(
+    store: MomentStore,
+    name: str | None,
+    published: TopicModel | None,
+    config: NightlyConfig,
+    run: Run,
+    journal: Journal,
+) -> Drift:
+    with journal.step("drift") as found:
+        before = None if name is None else store.at(store.models[name].version)
+        topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
+        if published is not None:
+            topics, alpha0 = published.n_topics, published.alpha0
+        drift = measure_drift(store, before, topics, alpha0, run)
+        found |= asdict(drift)
+    return drift
+
+
+def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:
+    """The whole store, or the days at its end that are asked for."""
+    since = None
+    if section.window_days is not None:
+        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
+        if days:  # without any, the window says what is lacking
+            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
+        else:
+            since = datetime.now(UTC).date()
+    window = Window(since, None, section.half_life_days)
+    return windowed(store, window)
+
+
+def _matched(
+    store: MomentStore,
+    model: TopicModel,
+    published: TopicModel,
+    config: NightlyConfig,
+    journal: Journal,
+) -> tuple[TopicModel, TopicMatching]:
+    """The model under the numbers of the published one."""
+    with journal.step("match") as found:
+        before, after = published.topics, model.topics
+        if published.vocabulary != model.vocabulary:
+            words = vocabulary_of(store, published)
+            before, after = on_all_words(before, words, after, store.vocabulary)
+        matching = compare_topics(before, after, config.refit.rule)
+        renumbered, matching = numbered_like(model, matching)
+        found |= {
+            "kept": len(matching.kept),
+            "furthest": max((pair.distance for pair in matching.kept), default=None),
+            "born": [lone.topic for lone in matching.born],
+            "gone": [lone.topic for lone in matching.gone],
+            "split": [mix.whole for mix in matching.split],
+            "merged": [mix.whole for mix in matching.merged],
+        }
+    return renumbered, matching
+
+
+def _of_store(report: NightReport, store: MomentStore) -> NightReport:
+    return replace(report, version=store.version, status=status_of(store))
+
+
+def _ended(report: NightReport, journal: Journal, history: NightHistory) -> NightReport:
+    finished = datetime.now(UTC).isoformat(timespec="microseconds")
+    last = finished if report.outcome == "published" else history.last_published
+    return replace(report, finished=finished, last_published=last, steps=tuple(journal.steps))

@@ -1,0 +1,53 @@
+"""The files that a nightly run leaves: its report, its page and its metrics."""
+
+from __future__ import annotations
+
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.nightly.config import NightlyConfig
+from streaming_moments.pipelines.nightly.history import NightHistory
+from streaming_moments.pipelines.nightly.metrics import night_metrics
+from streaming_moments.pipelines.nightly.page import night_page
+from streaming_moments.pipelines.nightly.report import NightReport, write_beside, write_report
+from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.metrics import write_metrics
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.store.store import MomentStore
+
+
+def write_night(
+    report: NightReport, config: NightlyConfig, history: NightHistory, latest: bool = True
+) -> str:
+    """Write what a run has to tell, and give the URL of its report.
+
+    The metrics are written even if the others cannot be, with the exit code of that.
+
+    Parameters
+    ----------
+    report : NightReport
+        Of the run, complete.
+    config : NightlyConfig
+        Names the folder of reports, and the text file of metrics if there is to be one.
+    history : NightHistory
+        The runs before.
+    latest : bool
+        Whether its report is the latest one as well.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be written, or the night's model cannot be read.
+    """
+    code: int = ExitCode.INPUT
+    try:
+        output = Folder.at(config.output, config.storage_options)
+        url = write_report(output, report, latest)
+        store = None
+        if report.version is not None:
+            store = MomentStore.open(config.store, report.version, config.storage_options)
+        page = html_report(night_page(report, store, history))
+        write_beside(output, report, ".html", page.encode(), latest)
+        code = report.exit_code
+    finally:
+        if config.metrics is not None:
+            write_metrics(config.metrics.textfile, night_metrics(report, history, code))
+    return url

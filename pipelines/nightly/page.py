@@ -1,0 +1,166 @@
+"""The page of a nightly run: what its report, its model and the runs before have to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
+from streaming_moments.pipelines.nightly.report import NightReport, topics_of
+from streaming_moments.pipelines.reports.page import (
+    LedgerRow,
+    ReportPage,
+    RunPoint,
+    ShareOverTime,
+    StepReport,
+    TopicReport,
+)
+from streaming_moments.quality.matching import TopicMatching
+from streaming_moments.quality.topic_map import topic_distances
+from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.store.store import MomentStore
+
+_LEDGER_ROWS = 200
+_SHARES = (
+    "Weights of the topics in the model of each night, as far back as the published models lead; "
+    "a topic that was not there yet has 0."
+)
+
+
+def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
+    """The page of a run, with the model of the night or, without one, that which is published.
+
+    Parameters
+    ----------
+    report : NightReport
+        Of the run.
+    store : MomentStore, optional
+        At the version of the report; None if there is none, or the run ended early.
+    history : NightHistory
+        The runs before.
+
+    Raises
+    ------
+    StoreError
+        The model cannot be read.
+
+    Examples
+    --------
+    >>> report = NightReport("store", "2026-05-01T03:15:00+00:00", error="no such bucket")
+    >>> page = night_page(report, None, NightHistory())
+    >>> page.outcome, page.reasons, len(page.runs)
+    ('failed', ('no such bucket',), 1)
+    """
+    tonight = night_of(report)
+    name = report.model or report.published
+    model = None if store is None or name is None else store.load_model(name)
+    return ReportPage(
+        title="Topics of the night",
+        store=report.store,
+        time=report.started,
+        outcome=report.outcome,
+        facts=_facts(report, name, model),
+        reasons=_reasons(report, history),
+        topics=() if store is None or model is None else _topics(report, store, model),
+        notes={} if report.matching is None else _notes(report.matching),
+        distances=()
+        if model is None
+        else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
+        shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
+        tried=report.candidates,
+        chosen=None if model is None else (model.n_topics, model.alpha0),
+        spectrum=() if model is None else tuple(model.spectrum.tolist()),
+        exact_spectrum=() if model is None else tuple(model.exact_spectrum.tolist()),
+        runs=tuple(_run(night) for night in (*history.nights, tonight)),
+        gates=report.gates,
+        ledger=(
+            *(LedgerRow(url, 0, 0, None, reason) for url, reason in report.bad),
+            *(() if store is None else _counted(store)),
+        ),
+        shards=0 if report.status is None else report.status.shards,
+        steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
+    )
+
+
+def _facts(
+    report: NightReport, name: str | None, model: TopicModel | None
+) -> dict[str, str | int | float]:
+    facts: dict[str, str | int | float] = {}
+    status = report.status
+    if status is not None:
+        facts |= {
+            "version": status.version,
+            "documents": status.documents,
+            "documents, effective": round(status.effective_documents),
+            "tokens": status.tokens,
+            "shards": status.shards,
+            "shards counted now": report.counted,
+        }
+        if status.days is not None:
+            facts["days"] = " to ".join(status.days)
+    if name is not None and model is not None:
+        facts |= {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
+        facts["captured spectrum"] = round(model.captured, 3)
+    if report.published is not None:
+        facts["published"] = report.published
+    return facts
+
+
+def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
+    return (
+        *report.reasons,
+        *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
+        *((report.error,) if report.error else ()),
+        *(
+            f"{name} is no report and is not in the charts; delete it, or restore it from a copy"
+            for name in history.unread
+        ),
+    )
+
+
+def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple[TopicReport, ...]:
+    return report.topics or topics_of(model, vocabulary_of(store, model))
+
+
+def _notes(matching: TopicMatching) -> dict[int, str]:
+    """What happened to topics, by number."""
+    notes = {lone.topic: "new" for lone in matching.born}
+    for mix in matching.split:
+        notes |= {part: f"split from {mix.whole}" for part in mix.parts if part in notes}
+    for mix in matching.merged:
+        notes[mix.whole] = f"merged from {mix.parts[0]} and {mix.parts[1]}"
+    return notes
+
+
+def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime:
+    """Weights of the topics of a model in it and in those that were published before it.
+
+    A number may be that of another topic some nights ago: topics are followed from each model to
+    the one that was published before it.
+    """
+    models = {night.model: night for night in history.nights if night.model is not None}
+    night = tonight if tonight.model is not None else models.get(tonight.published or "")
+    numbers = {topic: topic for topic in range(topics)}
+    rows: list[tuple[str, tuple[float, ...]]] = []
+    while night is not None and numbers:
+        weights = {topic: night.weights.get(number, 0.0) for topic, number in numbers.items()}
+        row = tuple(weights.get(topic, 0.0) for topic in range(topics))
+        rows.append((night.started[:10], row))
+        origins = night.origins
+        numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
+        # taken out: a store made anew may have used a name twice
+        night = models.pop(night.published_before or "", None)
+    rows.reverse()
+    return ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), _SHARES)
+
+
+def _run(night: Night) -> RunPoint:
+    drift = {} if night.drift is None else asdict(night.drift)
+    documents = None if night.state is None else night.state.documents
+    return RunPoint(night.started, documents=documents, outcome=night.outcome, **drift)
+
+
+def _counted(store: MomentStore) -> Iterator[LedgerRow]:
+    for record in list(store.ledger())[: -_LEDGER_ROWS - 1 : -1]:
+        yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

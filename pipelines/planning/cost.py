@@ -1,0 +1,392 @@
+"""The cost model: seconds and bytes of create, update and refit, from the costs of single steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from streaming_moments.decompositions.evidence import evidence_bytes
+from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.models.rows import number_of_strips
+from streaming_moments.pipelines.cluster.memory import (
+    MEBIBYTE,
+    UpdatePlan,
+    plan_reading,
+    plan_refit,
+    plan_update,
+)
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
+from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.log.layout import SegmentLayout
+
+# What a worker of a cluster may receive from the others in a second: half of 10 Gbit/s.
+NETWORK_BYTES = 600 * MEBIBYTE
+# A task of Dask on its way there and back, measured 2 to 4 ms.
+TASK_SECONDS = 0.004
+# Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
+COMMIT_SECONDS = 0.1
+# Counts kept at a time below which the groups of an update are too many and too small.
+_COMFORTABLE_COUNTS = 256 * MEBIBYTE
+_BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+_BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """Shards in numbers.
+
+    Parameters
+    ----------
+    nbytes : int
+        As stored.
+    shards : int
+        How many.
+    largest : int
+        Bytes of the largest.
+    """
+
+    nbytes: int
+    shards: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class PilotCosts:
+    """Seconds of the steps of create.
+
+    Parameters
+    ----------
+    read, cut : float
+        Of one thread a passage: to read it, and to cut one that is drawn into words.
+    choose : float
+        To make vocabulary and basis of a pilot of the size that create draws.
+    """
+
+    read: float
+    cut: float
+    choose: float
+
+
+@dataclass(frozen=True)
+class ReadCosts:
+    """What reading shards takes and gives.
+
+    Parameters
+    ----------
+    sampled_bytes : float
+        Stored bytes that were read to measure.
+    read : float
+        Seconds of one thread, while the others read too, to count and project a stored byte.
+    open_shard : float
+        Seconds of one thread that a shard takes however small it is.
+    counts : float
+        Bytes of projected counts from a stored byte.
+    passages, tokens : float
+        In a stored byte.
+    """
+
+    sampled_bytes: float
+    read: float
+    open_shard: float
+    counts: float
+    passages: float
+    tokens: float
+
+
+@dataclass(frozen=True)
+class BlockCosts:
+    """Seconds for one row block on each thread of a worker, and steps of a refit that run alone.
+
+    Parameters
+    ----------
+    add : float
+        To add up a byte of projected counts.
+    write, load : float
+        To zero, pack and write a row block, or to read one.
+    disk_bytes : float
+        Bytes on disk of a row block of a segment.
+    core_rows, evidence, topic_rows : float
+        Steps of a refit.
+    whitening, rotation, finish : float
+        Steps of a refit that run alone.
+    """
+
+    add: float
+    write: float
+    load: float
+    disk_bytes: float
+    core_rows: float
+    evidence: float
+    topic_rows: float
+    whitening: float
+    rotation: float
+    finish: float
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """Costs of the steps of all jobs on a worker with so many threads."""
+
+    threads: int
+    pilot: PilotCosts
+    reading: ReadCosts
+    blocks: BlockCosts
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be planned.
+
+    Parameters
+    ----------
+    corpus : CorpusSize
+        The shards.
+    foundation : CountsFoundation
+        Of the store.
+    row_blocks : int
+        Blocks its rows are divided in.
+    n_topics : int
+        k of the refit.
+    pilot_documents : int
+        Passages that create samples.
+    """
+
+    corpus: CorpusSize
+    foundation: CountsFoundation
+    row_blocks: int
+    n_topics: int
+    pilot_documents: int
+
+    @property
+    def basis(self) -> Basis:
+        """Q, with n."""
+        return self.foundation.basis
+
+    @property
+    def layout(self) -> SegmentLayout:
+        """How the statistics are cut."""
+        return SegmentLayout(self.foundation, self.row_blocks)
+
+
+@dataclass(frozen=True)
+class ClusterCost:
+    """Seconds on so many workers.
+
+    Parameters
+    ----------
+    workers : int
+        Processes, each with the threads the costs were measured with.
+    create, update, refit : float
+        Seconds of each.
+    """
+
+    workers: int
+    create: float
+    update: float
+    refit: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of all three."""
+        return self.create + self.update + self.refit
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes that one worker process holds at most, with a budget.
+
+    Parameters
+    ----------
+    budget : int
+        What `--memory` says.
+    create, update, refit : int
+        Projected peaks.
+    """
+
+    budget: int
+    create: int
+    update: int
+    refit: int
+
+    @property
+    def peak(self) -> int:
+        """The largest."""
+        return max(self.create, self.update, self.refit)
+
+
+def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
+    """Projected peaks of the three jobs.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget does not hold one of them: names the parts.
+    """
+    return MemoryNeed(
+        budget,
+        plan_reading(threads, budget).peak_bytes,
+        plan_update(job.layout, threads, budget).peak_bytes,
+        plan_refit(job.layout, job.basis, job.n_topics, workers, threads, budget).peak_bytes,
+    )
+
+
+def comfortable_budget(job: Job, threads: int) -> int:
+    """Smallest budget of a worker that holds all jobs, with room for 256 MiB of counts.
+
+    Raises
+    ------
+    InvalidInput
+        Not even 512 GiB do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> words = CountsFoundation(Basis(np.eye(1000, 9, dtype=np.int8), 1000), codocuments=True)
+    >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), words, row_blocks=8, n_topics=5,
+    ...           pilot_documents=20_000)
+    >>> comfortable_budget(job, threads=2) // MEBIBYTE
+    1536
+    """
+    for budget in _BUDGETS:
+        try:
+            memory_need(job, 1, threads, budget)
+            counts = plan_update(job.layout, threads, budget).counts_bytes
+        except BoundExceeded:
+            continue
+        if counts >= _COMFORTABLE_COUNTS:
+            return budget
+    raise InvalidInput(
+        f"no worker of {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB holds a row block of this store on "
+        f"{threads} threads; ask for a smaller --vocabulary-size, --core or --max-topics"
+    )
+
+
+def update_groups(job: Job, costs: StepCosts, plan: UpdatePlan) -> int:
+    """Segments that an update of an empty store commits."""
+    # a group ends where the next part might not fit
+    group = plan.counts_bytes - plan.part_bytes
+    return max(1, ceil(costs.reading.counts * job.corpus.nbytes / group))
+
+
+def cluster_cost(job: Job, costs: StepCosts, workers: int, budget: int) -> ClusterCost:
+    """Seconds of the three jobs on a cluster of workers like the one measured.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget does not hold one of them.
+    """
+    return ClusterCost(
+        workers,
+        _create_seconds(job, costs, workers),
+        _update_seconds(job, costs, workers, budget),
+        _refit_seconds(job, costs, workers, budget),
+    )
+
+
+def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
+    """Bytes of the store on disk after create, one update and one refit.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget does not hold the update.
+    """
+    basis = job.basis
+    segments = update_groups(job, costs, plan_update(job.layout, costs.threads, budget))
+    segment = job.row_blocks * costs.blocks.disk_bytes
+    model = 8 * basis.n_words * (2 * job.n_topics + 1)
+    return segments * segment + basis.core * basis.columns + 12 * basis.n_words + model
+
+
+def recommended(
+    job: Job, costs: StepCosts, budget: int, within: float, most: int = 1024
+) -> ClusterCost:
+    """The fewest workers, a power of two, that need at most so many seconds.
+
+    Where no number does, the last whose doubling would still save a quarter of the time.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget does not hold one of the jobs.
+    """
+    best = cluster_cost(job, costs, 1, budget)
+    while best.total > within and best.workers < most:
+        doubled = cluster_cost(job, costs, 2 * best.workers, budget)
+        if doubled.total > 0.75 * best.total:
+            break
+        best = doubled
+    return best
+
+
+def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
+    corpus, pilot, reading = job.corpus, costs.pilot, costs.reading
+    shards = min(corpus.shards, PILOT_SHARDS)
+    passages = reading.passages * corpus.nbytes * shards / corpus.shards
+    passing = passages * pilot.read + shards * reading.open_shard
+    # those drawn are made strings by Python, one thread of a worker at a time
+    cutting = min(passages, job.pilot_documents) * pilot.cut
+    sampling = passing / min(workers * costs.threads, shards) + cutting / min(workers, shards)
+    return sampling + pilot.choose + COMMIT_SECONDS
+
+
+def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
+    corpus, reading, blocks = job.corpus, costs.reading, costs.blocks
+    slots = workers * costs.threads
+    plan = plan_update(job.layout, costs.threads, budget, workers=workers)
+    counts = reading.counts * corpus.nbytes
+    groups = update_groups(job, costs, plan)
+    alone = corpus.nbytes * reading.read + corpus.shards * reading.open_shard
+    fill = counts / groups / plan.counts_bytes
+    busy = _mean_busy(fill, plan.counts_bytes // plan.part_bytes, min(slots, corpus.shards))
+    # the other threads wait for the last shard of a group, half of its time on average
+    waiting = groups * alone / corpus.shards / 2 * (1 - 1 / busy)
+    longest = corpus.largest * reading.read + reading.open_shard
+    reading_seconds = max(alone / busy + waiting, longest)
+    rounds = ceil(job.row_blocks / slots)
+    adding = rounds * (blocks.add * counts + groups * blocks.write)
+    moving = counts * (workers - 1) / workers / NETWORK_BYTES
+    parts = max(corpus.shards, counts / plan.part_bytes)
+    tasks = TASK_SECONDS * (2 * parts + groups * job.row_blocks)
+    compacting = 0.0
+    if groups >= COMPACT_AFTER:
+        compacting = rounds * (groups * blocks.load + blocks.write) + COMMIT_SECONDS
+    return reading_seconds + adding + moving + tasks + groups * COMMIT_SECONDS + compacting
+
+
+def _mean_busy(fill: float, parts: int, slots: int) -> float:
+    """Threads busy on average while a group is filled to a share of its bound.
+
+    Room is kept for the parts under way: of `parts` that a group may hold, only those not yet
+    gathered may be under way.
+    """
+    steps = 64
+    places = [fill * (step + 0.5) / steps for step in range(steps)]
+    return steps / sum(1 / min(slots, max(1, ceil((1 - place) * parts))) for place in places)
+
+
+def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
+    layout, blocks = job.layout, costs.blocks
+    plan = plan_refit(layout, job.basis, job.n_topics, workers, costs.threads, budget)
+    segments = update_groups(job, costs, plan_update(layout, costs.threads, budget))
+    segments = 1 if segments >= COMPACT_AFTER else segments
+    slots = workers * plan.in_flight
+    rounds = ceil(job.row_blocks / slots)
+    loads = segments * ((1 if plan.keep_blocks else 3) + (1 if job.foundation.codocuments else 0))
+    evidence = evidence_bytes(job.n_topics)
+    strips = number_of_strips(job.row_blocks, evidence)
+    strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
+    gathered = 8 * job.basis.core**2 + strips * evidence
+    return (
+        rounds * (loads * blocks.load + blocks.core_rows + blocks.topic_rows)
+        + strip_rounds * blocks.evidence
+        + blocks.whitening
+        + blocks.rotation
+        + blocks.finish
+        + gathered * (workers - 1) / workers / NETWORK_BYTES
+        + TASK_SECONDS * 5 * job.row_blocks
+        + COMMIT_SECONDS
+    )

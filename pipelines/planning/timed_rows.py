@@ -1,0 +1,79 @@
+"""Rows of which some blocks alone exist, for plans: each step of a fit is run and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from streaming_moments.models.rows import added, strips
+from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.row_block import RowBlock
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """`Rows` whose first blocks stand for all.
+
+    Parameters
+    ----------
+    basis : Basis
+        Q.
+    lengths : RowLengths
+        Which documents count a row.
+    blocks : sequence of MomentStatistics
+        The first row blocks, one a thread.
+    pool : ThreadPoolExecutor
+        Its threads work on the blocks at once.
+    known : mapping
+        What a step gives of all blocks, where the first blocks cannot stand for the others.
+    seconds : dict
+        Of each step so far: of the slowest block, or of the sum.
+    """
+
+    basis: Basis
+    lengths: RowLengths[Lengths]
+    blocks: Sequence[MomentStatistics]
+    pool: ThreadPoolExecutor
+    known: Mapping[str, list[Any]]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Of the blocks there are, or what is known of all."""
+        found = self._on_all(step, function, shared)
+        return self.known.get(step, found)
+
+    def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """Rows of the first block, cut to length, for every block that is not there."""
+        found = self._on_all(step, function, shared)
+        blocks = self.blocks[0].block.step
+        sizes = [RowBlock(index, blocks).size(self.basis.n_words) for index in range(blocks)]
+        missing = sizes[len(found) :]
+        return [*found, *(tuple(array[:size] for array in found[0]) for size in missing)]
+
+    def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
+        """Of the blocks there are."""
+        found = self._on_all(step, function, shared)
+        return added(added(strip) for strip in strips(found, nbytes))
+
+    def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
+        """On the clock."""
+        self.seconds[step], result = timed(lambda: function(*values))
+        return result
+
+    def value(self, handle: Any) -> Any:
+        """The handle."""
+        return handle
+
+    def _on_all(
+        self, step: str, function: Callable[..., Any], shared: tuple[Any, ...]
+    ) -> list[Any]:
+        self.seconds[step], found = timed_on_all(
+            self.pool, lambda block: function(block, *shared), self.blocks
+        )
+        return found

@@ -1,0 +1,345 @@
+"""Trial: a few megabytes of the shards really read and counted, by the clock of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from streaming_moments.decompositions.evidence import Directions
+from streaming_moments.decompositions.forms import Dirichlet
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.sweeps import TopicRows, sweep
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.packing import packed_size
+from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
+from streaming_moments.pipelines.gathering.parts import Part, PartAddress, ReadingContext, read_part
+from streaming_moments.pipelines.jobs.create import Pilot, PilotOptions, choose
+from streaming_moments.pipelines.planning.cost import (
+    BlockCosts,
+    CorpusSize,
+    Job,
+    PilotCosts,
+    ReadCosts,
+    StepCosts,
+)
+from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
+from streaming_moments.pipelines.planning.timed_rows import Timed
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.whitening import Whitening
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.samples import TermSample, sample_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.documents import share_before
+from streaming_moments.storage.files.arrays import array_in, decode, encode_metadata
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.segments.segments import SegmentWriter
+from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+# Each thread reads so many batches of a task: enough that the clock does not matter.
+_PIECES_PER_THREAD = 2
+_WARM_BYTES = 64 << 10
+_ALPHA0, _METHOD = 0.1, "joint"
+_HASHED_BYTES = 8 << 20
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How shards are read, as `create` takes it."""
+
+    form: ShardFormat
+    policy: TokenPolicy | None
+    storage_options: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A part of a shard that was read, and the seconds one thread took."""
+
+    part: Part
+    seconds: float
+    nbytes: float
+
+
+def try_out(
+    shards: Sequence[Shard],
+    reading: Reading,
+    options: PilotOptions,
+    n_topics: int,
+    threads: int,
+    codocuments: bool = True,
+) -> tuple[Job, StepCosts]:
+    """Run every step of create, update and refit on a little of the corpus, and time it.
+
+    Some batches of text of shards spread over the corpus are read and counted; one row block on
+    each thread is added up, written to a temporary folder, read back and fitted.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        The corpus, as `list_shards` gives it.
+    reading : Reading
+        How it is read.
+    options : PilotOptions
+        As for `create`.
+    n_topics : int
+        k of the refit.
+    threads : int
+        Threads of a worker, all of them busy while the clock runs.
+    codocuments : bool
+        Whether the store is to gather co-document counts.
+
+    Raises
+    ------
+    ShardError, InvalidInput
+        As `create`.
+    NotIdentifiable
+        The sample does not hold a single topic.
+    """
+    corpus = CorpusSize(
+        sum(shard.size for shard in shards), len(shards), max(shard.size for shard in shards)
+    )
+    sampled = _spread(shards, threads)
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        pilot, drawing = _pilot(sampled, corpus, reading, options)
+        with tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder:
+            store = MomentStore.create(
+                f"{folder}/store",
+                pilot.vocabulary,
+                reading.policy,
+                pilot.basis,
+                reading.form,
+                codocuments=codocuments,
+            )
+            pieces, open_shard = _read(sampled, store, reading, pool)
+            job = Job(corpus, store.counts, store.row_blocks, n_topics, options.pilot_documents)
+            read = _reading_costs(pieces, sampled, open_shard)
+            factor = corpus.nbytes / read.sampled_bytes
+            blocks = _block_costs(job, store, pieces, factor, pool, threads)
+    drawn = min(options.pilot_documents, read.passages * corpus.nbytes)
+    drawing = replace(drawing, choose=drawing.choose * drawn / max(pilot.documents, 1))
+    return job, StepCosts(threads, drawing, read, blocks)
+
+
+def _spread(shards: Sequence[Shard], threads: int) -> list[Shard]:
+    """Shards spread over the corpus, enough to keep all threads reading for a while."""
+    order = np.random.default_rng(0).permutation(len(shards))
+    taken: list[Shard] = []
+    wanted = _PIECES_PER_THREAD * threads
+    for place in order:
+        taken.append(shards[place])
+        if sum(min(shard.size / (BATCH_BYTES / 4), 1.0) for shard in taken) >= wanted:
+            break
+    return taken
+
+
+def _pilot(
+    sampled: Sequence[Shard], corpus: CorpusSize, reading: Reading, options: PilotOptions
+) -> tuple[Pilot, PilotCosts]:
+    """Pilot from the first chunk of each shard, and what it cost."""
+    chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
+    quota = max(1, options.pilot_documents // len(sampled))
+
+    def sample(shard: Shard, number: int) -> TermSample:
+        form, policy, more = reading.form, reading.policy, reading.storage_options
+        return sample_shard(shard, form, policy, number, options.seed, chunk, more, chunks=1)
+
+    sample(sampled[0], 1)
+    drawing, samples = timed(lambda: [sample(shard, quota) for shard in sampled])
+    passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
+    seen = max(1, sum(one.documents_seen for one in ones))
+    drawn = max(1, sum(one.batch.documents for one in samples))
+    # the pilot of create holds more passages, and so more terms that are as rare as allowed
+    chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
+    expected = min(float(options.pilot_documents), seen * corpus.nbytes / chunks)
+    least = max(1, round(options.min_documents * min(1.0, drawn / expected)))
+    kept = replace(options, min_documents=least)
+    choosing, pilot = timed(lambda: choose(samples, reading.policy, kept))
+    return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
+
+
+def _read(
+    sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
+) -> tuple[list[_Piece], float]:
+    """One batch of each shard on all threads, and the seconds that a shard takes at least."""
+    options = reading.storage_options
+    tiny = replace(LIMITS, batch_bytes=_WARM_BYTES)
+
+    def read(shard: Shard, limits: ReadLimits) -> _Piece:
+        context = ReadingContext.of(store, limits, options)
+        # hashing is timed apart
+        address = PartAddress(shard, content=ShardContent("-"))
+        seconds, part = timed(lambda: read_part(address, context, 1))
+        rest = part.summary.rest
+        share = 1.0 if rest is None else share_before(shard, reading.form, rest.start, options)
+        return _Piece(part, seconds, share * shard.size)
+
+    read(sampled[0], tiny)
+    least = min(read(sampled[0], tiny).seconds for _ in range(_REPEATS))
+    return list(pool.map(read, sampled, [LIMITS] * len(sampled))), least
+
+
+def _reading_costs(
+    pieces: Sequence[_Piece], sampled: Sequence[Shard], open_shard: float
+) -> ReadCosts:
+    nbytes = sum(piece.nbytes for piece in pieces)
+    seconds = sum(max(piece.seconds - open_shard, 0.0) for piece in pieces)
+    summaries = [piece.part.summary for piece in pieces]
+    histogram = sum((one.histogram for one in summaries), LengthHistogram.zero())
+    hashing = 0.0
+    if sampled[0].etag is None:
+        content = bytes(_HASHED_BYTES)
+        seconds_hashed = _median(lambda: timed(lambda: hashlib.sha256(content))[0])
+        hashing = seconds_hashed / _HASHED_BYTES
+    return ReadCosts(
+        sampled_bytes=nbytes,
+        read=seconds / nbytes + hashing,
+        open_shard=open_shard,
+        counts=sum(one.nbytes for one in summaries) / nbytes,
+        passages=histogram.n_documents / nbytes,
+        tokens=histogram.C1 / nbytes,
+    )
+
+
+def _block_costs(
+    job: Job,
+    store: MomentStore,
+    pieces: Sequence[_Piece],
+    factor: float,
+    pool: ThreadPoolExecutor,
+    threads: int,
+) -> BlockCosts:
+    """Costs of one row block on each thread, where the corpus is `factor` times the pieces."""
+    layout = store.layout
+    blocks = range(min(threads, store.row_blocks))
+    batches = list(chain.from_iterable(piece.part.batches for piece in pieces))
+
+    def added(index: int) -> MomentStatistics:
+        block = layout.block(index)
+        return MomentStatistics.of_projected(batches, store.basis, block, store.codocuments)
+
+    def empty(index: int) -> MomentStatistics:
+        return MomentStatistics.zero(store.basis, layout.block(index), store.codocuments)
+
+    words, fingerprint = store.vocabulary.n_words, store.vocabulary.fingerprint
+    one = CountBatch.from_rows([0, 1], [0], None, words, fingerprint)
+    warm = ProjectedBatch.of(one, store.basis)
+    MomentStatistics.of_projected([warm], store.basis, layout.block(0), store.codocuments)
+    zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
+    adding, statistics = timed_on_all(pool, added, blocks)
+    gathered = sum(batch.nbytes for batch in batches)
+    grown = list(pool.map(lambda one: _grown(one, factor), statistics))
+    writer = store.new_segment()
+    writing = _median(lambda: timed_on_all(pool, writer.write_block, grown)[0])
+    records = writer.write_block(grown[0])
+    files = [(record.path, store.folder.read(_path(writer, record.path))) for record in records]
+
+    def load(index: int) -> float:
+        group = decode({**encode_metadata(layout.specs, {}), **dict(files)}, "")
+        total = 0.0
+        for name, array in statistics[index].arrays().items():
+            stored = np.asarray(array_in(group, name, store.url)[0])
+            total += float((array + stored[: len(array)]).flat[0])
+        return total
+
+    loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
+    rows, k, (whitening, directions, parts) = _swept(batches, store, statistics, pool, job.n_topics)
+    finishing, _ = timed(
+        lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
+    )
+    fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
+    return BlockCosts(
+        add=max(adding - zeroing, 0.0) / gathered,
+        write=zeroing + writing,
+        load=loading,
+        disk_bytes=sum(len(content) for _, content in files),
+        core_rows=spent["reading row blocks"],
+        evidence=spent["whitened slices"] * fewer,
+        topic_rows=spent["topic rows"] * fewer,
+        whitening=spent["whitening"],
+        rotation=spent["rotation"] * fewer,
+        finish=finishing,
+    )
+
+
+def _swept(
+    batches: Sequence[ProjectedBatch],
+    store: MomentStore,
+    statistics: Sequence[MomentStatistics],
+    pool: ThreadPoolExecutor,
+    n_topics: int,
+) -> tuple[Timed, int, tuple[Whitening, Directions, list[TopicRows]]]:
+    """The sweeps of a fit by as many topics as the sample holds, k at most."""
+    core, lengths = _core_moments(batches, store)
+    known = {"reading row blocks": core}
+    rows = Timed(store.basis, RowLengths(lengths), statistics, pool, known)
+    while True:
+        try:
+            return rows, n_topics, sweep(rows, n_topics, Dirichlet(_ALPHA0), _METHOD, seed=0)
+        except NotIdentifiable:
+            if n_topics <= 1:
+                raise
+            n_topics //= 2
+
+
+def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
+    """What the statistics of a sample may be once so many times the documents are counted.
+
+    The counts to come are drawn around those of the sample, of which as large a share is spread
+    over cells not seen yet as cells were seen only once (Good and Turing).
+    """
+    rng = np.random.default_rng(0)
+    together = statistics.codocuments
+    return replace(
+        statistics,
+        pair_counts=_drawn(statistics.pair_counts, factor, rng),
+        triple_sketch=(statistics.triple_sketch * factor).astype(np.int64),
+        codocuments=None if together is None else _drawn(together, factor, rng),
+    )
+
+
+def _drawn(counts: NDArray[np.int64], factor: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    total = counts.sum()
+    if factor <= 1 or not total:
+        return counts
+    unseen = (counts == 1).sum() / total
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0) / total)
+    expected = (1 - unseen) * counts + unseen * independent
+    grown: NDArray[np.int64] = counts + rng.poisson((factor - 1) * expected)
+    return grown
+
+
+def _core_moments(
+    batches: Sequence[ProjectedBatch], store: MomentStore
+) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
+    """Core rows of all blocks of the first batch: enough for the work of whitening."""
+    basis, projected = store.basis, batches[0]
+    pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
+    projected.add_pairs(RowBlock(), pairs, None)
+    rows = np.hstack([pairs, projected.word_counts[: basis.core, None]])
+    blocks = [rows[RowBlock(index, store.row_blocks).rows] for index in range(store.row_blocks)]
+    return blocks, LengthHistogram.of(projected.lengths)
+
+
+def _path(writer: SegmentWriter, path: str) -> str:
+    return f"segments/{writer.id}/{path}"
+
+
+def _median(work: Callable[[], float]) -> float:
+    """Median of the seconds of work that is short; the first run, to warm up, does not count."""
+    work()
+    return float(np.median([work() for _ in range(_REPEATS)]))

@@ -1,0 +1,75 @@
+"""One self-contained page on a run: it loads nothing, and can be mailed or put in a bucket."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
+from streaming_moments.quality.topic_map import classical_scaling
+
+
+def html_report(page: ReportPage) -> str:
+    """HTML of a page, with its style and its script inside.
+
+    Whatever words, URLs and reasons hold is shown as it is, never taken for HTML.
+
+    Parameters
+    ----------
+    page : ReportPage
+        What to show.
+
+    Raises
+    ------
+    InvalidInput
+        Distances or shares that are not of the topics: names the sizes.
+
+    Examples
+    --------
+    >>> page = ReportPage("Topics", "s3://bucket/store", "2026-05-01T03:15:00Z", "nothing new")
+    >>> html_report(page).startswith("<!DOCTYPE html>")
+    True
+    """
+    _require_fitting(page)
+    environment = Environment(
+        loader=PackageLoader("streaming_moments.pipelines.reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shortly"] = _shortly
+    content = json_value(asdict(page))
+    content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
+    content["relevance_weight"] = RELEVANCE_WEIGHT
+    return environment.get_template("report.html").render(page=page, content=content)
+
+
+def _require_fitting(page: ReportPage) -> None:
+    k = len(page.topics)
+    sizes = {len(page.distances), *map(len, page.distances)} if page.distances else {k}
+    if sizes != {k}:
+        raise InvalidInput(f"{k} topics and distances of {sorted(sizes)}; give (k, k) of them")
+    dates, shares = page.shares.dates, page.shares.shares
+    if len(dates) != len(shares) or any(len(row) != k for row in shares):
+        lengths = sorted({len(row) for row in shares})
+        raise InvalidInput(
+            f"{len(dates)} dates, {len(shares)} rows of {lengths} shares and {k} topics; give a "
+            "row for each date and a share for each topic"
+        )
+    if len(page.spectrum) != len(page.exact_spectrum):
+        raise InvalidInput(
+            f"{len(page.spectrum)} eigenvalues through the basis and {len(page.exact_spectrum)} "
+            "exact ones; give as many of both"
+        )
+
+
+def _shortly(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return "\N{EN DASH}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

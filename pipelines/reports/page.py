@@ -1,0 +1,162 @@
+"""What a report and its page tell of a run, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streaming_moments.pipelines.jobs.candidates import Candidate
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One step: its name, how long it took in seconds, and what it found."""
+
+    step: str
+    seconds: float
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition of publishing: the value found, its bound, and whether it holds."""
+
+    name: str
+    value: float | None
+    bound: float
+    holds: bool
+
+
+@dataclass(frozen=True)
+class TopicReport:
+    """One topic of a model.
+
+    Parameters
+    ----------
+    topic : int
+        Its number, the same from night to night.
+    weight : float
+        Share of the corpus.
+    npmi : float or None
+        Coherence.
+    relevant : tuple of str
+        Most relevant words, lambda 0.7.
+    words : tuple of (str, float, float)
+        Most probable words, each with its probability in the topic and in the corpus: relevance
+        at any lambda follows.
+    """
+
+    topic: int
+    weight: float
+    npmi: float | None
+    relevant: tuple[str, ...]
+    words: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True)
+class ShareOverTime:
+    """Share of each topic by date.
+
+    Parameters
+    ----------
+    dates : tuple of str
+        ISO 8601, rising.
+    shares : tuple of tuple of float
+        One row a date, one share a topic, in the order of the topics.
+    note : str
+        What they are, one sentence.
+    """
+
+    dates: tuple[str, ...] = ()
+    shares: tuple[tuple[float, ...], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RunPoint:
+    """One run: how far the corpus had drifted then; None where it was not measured."""
+
+    date: str
+    captured: float | None = None
+    outside_share: float | None = None
+    effective_documents: float | None = None
+    pair_distance: float | None = None
+    documents: int | None = None
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One shard; `problem` says why it was left out, and is empty if it was counted."""
+
+    shard: str
+    documents: int
+    tokens: int
+    outside: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """All that one page shows; what is left empty is left out of it.
+
+    Parameters
+    ----------
+    title : str
+        Of the page.
+    store : str
+        URL.
+    time : str
+        ISO 8601, UTC, of the run.
+    outcome : str
+        "published", "refused", "nothing new", "failed".
+    facts : mapping
+        Names and values at the head of the page: documents, tokens, version and so on.
+    reasons : tuple of str
+        Why the model was refused, or words and basis made anew.
+    topics : tuple of TopicReport
+        In the order of their numbers.
+    notes : mapping
+        What happened to topics, by number: "new", "split from 3".
+    distances : tuple of tuple of float
+        (k, k) distances between them, see `topic_map.topic_distances`.
+    shares : ShareOverTime
+        Of the topics.
+    tried : tuple of Candidate
+        For coherence by k.
+    chosen : (int, float), optional
+        Number of topics and alpha0 of that which is shown.
+    spectrum, exact_spectrum : tuple of float
+        Eigenvalues seen through the basis, and exact.
+    runs : tuple of RunPoint
+        The last runs, this one last.
+    gates : tuple of Gate
+        Conditions of publishing.
+    ledger : tuple of LedgerRow
+        Shards, the latest first.
+    shards : int
+        In the store, of which the ledger may show the latest only.
+    steps : tuple of StepReport
+        In order; a page needs no values of them.
+    """
+
+    title: str
+    store: str
+    time: str
+    outcome: str
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    topics: tuple[TopicReport, ...] = ()
+    notes: Mapping[int, str] = field(default_factory=dict)
+    distances: tuple[tuple[float, ...], ...] = ()
+    shares: ShareOverTime = ShareOverTime()
+    tried: tuple[Candidate, ...] = ()
+    chosen: tuple[int, float] | None = None
+    spectrum: tuple[float, ...] = ()
+    exact_spectrum: tuple[float, ...] = ()
+    runs: tuple[RunPoint, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    ledger: tuple[LedgerRow, ...] = ()
+    shards: int = 0
+    steps: tuple[StepReport, ...] = ()

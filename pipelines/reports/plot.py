@@ -1,0 +1,86 @@
+"""The plot of `select`: coherence and captured spectrum against the number of topics."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.storage.files.local_files import write_whole
+
+_PANELS = (
+    ("npmi", "mean NPMI, 10 words"),
+    ("umass_20", "mean UMass, 20 words"),
+    ("captured", "captured spectrum"),
+)
+
+
+def require_plot(file: str) -> None:
+    """Refuse, before any work, a file that the plot cannot be written to.
+
+    Raises
+    ------
+    InvalidInput
+        matplotlib is not installed, it cannot write such files, or the folder is missing.
+    """
+    figure = _matplotlib("figure").Figure()
+    canvas = _matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
+    path = Path(file)
+    kinds = sorted(canvas.get_supported_filetypes())
+    if path.suffix.removeprefix(".").lower() not in kinds:
+        raise InvalidInput(f"{file} is no plot; end its name with one of .{', .'.join(kinds)}")
+    if path.is_dir() or not path.resolve().parent.is_dir():
+        raise InvalidInput(f"{file} cannot be written; give a file in a folder that exists")
+
+
+def plot(selection: Selection, file: str) -> None:
+    """Write the plot, one line for each alpha0.
+
+    Raises
+    ------
+    InvalidInput
+        As `require_plot`, or the file cannot be written.
+    """
+    shown = [panel for panel in _PANELS if selection.coherent or panel[0] == "captured"]
+    fitted = [one for one in selection.candidates if not one.refusal]
+    figure = _matplotlib("figure").Figure(figsize=(6.4, 2.6 * len(shown)), layout="constrained")
+    axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (name, label) in zip(axes, shown, strict=True):
+        for alpha0, line in _by_alpha0(fitted).items():
+            numbers = [one.n_topics for one in line]
+            values = [getattr(one, name) for one in line]
+            axis.plot(numbers, values, marker="o", markersize=3, label=f"alpha0 {alpha0:g}")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    best = selection.best
+    if best is not None:
+        axes[0].plot(best.n_topics, best.npmi, "k*", markersize=12, label="best")
+    axes[0].legend()
+    axes[-1].set_xlabel("topics")
+    content = BytesIO()
+    figure.savefig(content, format=Path(file).suffix.removeprefix(".").lower(), dpi=150)
+    try:
+        write_whole(str(Path(file).resolve()), content.getvalue())
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written ({error}); give another file") from error
+
+
+def _by_alpha0(candidates: Sequence[Candidate]) -> dict[float, list[Candidate]]:
+    lines: dict[float, list[Candidate]] = {}
+    for one in candidates:
+        lines.setdefault(one.alpha0, []).append(one)
+    return lines
+
+
+def _matplotlib(module: str) -> Any:
+    # no pyplot: it would open a display, and keep figures alive
+    try:
+        return importlib.import_module(f"matplotlib.{module}")
+    except ImportError as error:
+        raise InvalidInput(
+            "--plot draws with matplotlib; install it with `pip install 'streaming-moments[plot]'`"
+        ) from error

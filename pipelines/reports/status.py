@@ -1,0 +1,209 @@
+"""Status: a version of a store in numbers, and what speaks against topics from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.jobs.measure_drift import DriftSince
+from streaming_moments.quality.drift import outside_share
+from streaming_moments.statistics.counts.bounds import error_radius
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.operations.growth import AddedWords, added_words
+from streaming_moments.storage.store.store import MomentStore
+
+ERROR_DELTA = 0.05  # probability of a larger error than the radius
+# The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
+# passages of 2,147 good ones.
+FEW_DOCUMENTS = 1000
+
+
+@dataclass(frozen=True)
+class Status:
+    """A version of a store in numbers.
+
+    With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
+    Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
+    says why topics may be poor, with the remedy; empty when nothing speaks against them. `drift` is
+    not read from the version alone, so it is given where it was asked for.
+    """
+
+    store: str
+    version: int
+    time: str
+    message: str
+    documents: int
+    empty_documents: int
+    effective_documents: float
+    error_delta: float
+    error_radius_m2: float | None
+    error_radius_m3: float | None
+    tokens: int
+    outside_share: float | None
+    captured: float | None
+    days: tuple[str, str] | None
+    shards: int
+    segments: int
+    words: int
+    added_words: tuple[AddedWords, ...]
+    core: int
+    basis_columns: int
+    row_blocks: int
+    state_bytes: int
+    models: tuple[str, ...]
+    tags: Mapping[str, str]
+    vocabulary: str
+    basis: str
+    warning: str
+    drift: DriftSince | None = None
+
+
+def status_of(store: MomentStore) -> Status:
+    """Numbers of a version."""
+    histogram, commit, basis = store.length_histogram(), store.commit, store.basis
+    empty = int(histogram.documents[histogram.lengths == 0].sum())
+    outside = sum(record.outside for record in store.ledger())
+    days = [part.dates for part in commit.segments if part.dates is not None]
+    return Status(
+        store=store.url,
+        version=store.version,
+        time=commit.time,
+        message=commit.message,
+        documents=histogram.n_documents,
+        empty_documents=empty,
+        effective_documents=histogram.effective_documents,
+        error_delta=ERROR_DELTA,
+        error_radius_m2=_radius(histogram, 2),
+        error_radius_m3=_radius(histogram, 3),
+        tokens=commit.tokens,
+        outside_share=outside_share(commit.tokens, outside),
+        captured=_captured(store),
+        days=None
+        if not days
+        else (min(part.first for part in days).isoformat(), max(p.last for p in days).isoformat()),
+        shards=commit.shards,
+        segments=len(commit.segments),
+        words=basis.n_words,
+        added_words=added_words(commit.lineage, basis.n_words),
+        core=basis.core,
+        basis_columns=basis.columns,
+        row_blocks=store.row_blocks,
+        state_bytes=store.layout.state_bytes,
+        models=tuple(store.models),
+        tags=dict(store.commit.tags),
+        vocabulary=basis.vocabulary,
+        basis=basis.fingerprint,
+        warning=_warning(histogram, store.policy),
+    )
+
+
+def print_status(console: Console, status: Status) -> None:
+    """Two columns of names and values."""
+    outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
+    rows = [
+        ("store", status.store),
+        ("version", f"{status.version} of {status.time}: {status.message}"),
+        ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
+        ("effective documents", f"{status.effective_documents:,.1f}"),
+        (
+            "error radius",
+            f"M2 {_radius_text(status.error_radius_m2)}, M3 "
+            f"{_radius_text(status.error_radius_m3)}: Theorem 2, each with probability "
+            f"{1 - status.error_delta:.0%}",
+        ),
+        ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
+        ("shards", f"{status.shards:,} in {status.segments} segments{_days_text(status)}"),
+        ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
+        *([("new words", _added_text(status))] if status.added_words else []),
+        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
+        ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
+        ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
+        ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
+    ]
+    if status.drift is not None:
+        rows.append(("drift", _drift_text(status.drift)))
+    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+    if status.warning:
+        console.print(Text(f"warning: {status.warning}", style="yellow"), soft_wrap=True)
+
+
+def _captured(store: MomentStore) -> float | None:
+    captured = store.load_model().captured if store.models else math.nan
+    return captured if math.isfinite(captured) else None
+
+
+def _radius(histogram: LengthHistogram, order: int) -> float | None:
+    return error_radius(histogram, ERROR_DELTA, order) if histogram.longest >= order else None
+
+
+def _radius_text(radius: float | None) -> str:
+    return "unknown" if radius is None else f"{radius:.2g}"
+
+
+def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
+    """What speaks against topics from documents of these lengths."""
+    effective = histogram.effective_documents
+    if not histogram.n_documents or effective >= FEW_DOCUMENTS:
+        return ""
+    found = f"{effective:,.1f} effective documents are few, below {FEW_DOCUMENTS:,}"
+    if policy is None:
+        remedy = "count more documents, or token ids of passages instead of whole documents"
+    elif policy.passage_words is not None:
+        remedy = "count more documents (they are cut into passages already)"
+    elif effective < histogram.n_documents / 2:
+        return (
+            f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "
+            "moment; create the store anew with --passage-words 200"
+        )
+    else:
+        remedy = "count more documents, or cut long ones by a new store with --passage-words 200"
+    return f"{found}, and topics from them rough; {remedy}"
+
+
+def _captured_text(status: Status) -> str:
+    if status.captured is None:
+        return ""
+    return f", captured spectrum of the latest model {status.captured:.2f}"
+
+
+def _drift_text(since: DriftSince) -> str:
+    drift = since.drift
+    shares = [
+        ("captured spectrum", drift.captured),
+        ("outside the vocabulary", drift.outside_share),
+        ("distance of pair distributions", drift.pair_distance),
+    ]
+    told = ", ".join(f"{name} {'unknown' if x is None else f'{x:.3f}'}" for name, x in shares)
+    return f"since {since.model} of version {since.version}: {told}"
+
+
+def _added_text(status: Status) -> str:
+    parts = (f"{part.words:,} words since {since_text(part)}" for part in status.added_words)
+    return ", ".join(parts)
+
+
+def since_text(added: AddedWords) -> str:
+    """From which version on documents count words.
+
+    Examples
+    --------
+    >>> since_text(AddedWords(first=900, words=40, version=12, time="2026-11-20T03:00:00+00:00"))
+    'version 12 (2026-11-20)'
+    """
+    return f"version {added.version} ({added.time[:10]})"
+
+
+def _days_text(status: Status) -> str:
+    return "" if status.days is None else f", documents of {' to '.join(status.days)}"

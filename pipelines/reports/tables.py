@@ -1,0 +1,287 @@
+"""What the command line shows: plain values, which become tables or one JSON object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.jobs.update import UpdateResult
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.status import Status
+from streaming_moments.pipelines.terminal import shown
+from streaming_moments.quality.coherence import relevance, top_words, topic_diversity
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.operations.windows import Window
+from streaming_moments.storage.store.store import MomentStore
+
+RELEVANCE_WEIGHT = 0.7
+DIVERSITY_WORDS = 25
+
+
+@dataclass(frozen=True)
+class TopicLine:
+    """One topic as people read it.
+
+    Parameters
+    ----------
+    topic : int
+        Its number.
+    weight : float
+        Share of the corpus.
+    words : tuple of str
+        Most relevant first.
+    umass, npmi : float or None
+        Coherence, None where it was not computed.
+    """
+
+    topic: int
+    weight: float
+    words: tuple[str, ...]
+    umass: float | None = None
+    npmi: float | None = None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One commit."""
+
+    version: int
+    time: str
+    operation: str
+    documents: int
+    shards: int
+    message: str
+    skipped: tuple[tuple[str, str], ...]
+
+
+def topic_lines(
+    model: TopicModel, vocabulary: Vocabulary, number: int, weight: float = RELEVANCE_WEIGHT
+) -> list[TopicLine]:
+    """The topics with their words by relevance; a weight (lambda) of 1 ranks by probability.
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.array([[0.9], [0.1]]), np.array([1.0]))
+    >>> topic_lines(model, Vocabulary(("law", "sea"), core=2), number=1)[0].words
+    ('law',)
+    """
+    scores = relevance(model.topics, model.word_probabilities, weight)
+    lines = []
+    for topic, words in enumerate(top_words(scores, number)):
+        used = [word for word in words if np.isfinite(scores[word, topic])]
+        lines.append(
+            TopicLine(
+                topic,
+                float(model.weights[topic]),
+                tuple(vocabulary.terms[word] for word in used),
+                _known(model.umass[topic]),
+                _known(model.npmi[topic]),
+            )
+        )
+    return lines
+
+
+def documents_of(model: Model) -> str:
+    """What a model was fitted on, in words.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> documents_of(replace(model, since="2026-11-01", half_life=7.0))
+    '0 documents since 2026-11-01, half as much after every 7 days (in floating point)'
+    """
+    words = f"{model.documents:,} documents"
+    words += f" since {model.since}" if model.since else ""
+    words += f" until {model.until}" if model.until else ""
+    if model.half_life is not None:
+        words += f", half as much after every {model.half_life:g} days (in floating point)"
+    return words
+
+
+def described_as_json(model: Model) -> dict[str, object]:
+    """Documents, window of days and half-life in days of a model, and what it says of itself."""
+    names = ("documents", "since", "until", "half_life")
+    said = model.described()
+    columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}
+    facts: dict[str, object] = json_value({**said.facts, **columns})
+    return {**{name: getattr(model, name) for name in names}, "fitted_as": model.name, **facts}
+
+
+def window_as_json(window: Window) -> dict[str, str | float | None]:
+    """The days that count, ISO 8601, and the half-life in days.
+
+    Examples
+    --------
+    >>> window_as_json(Window(half_life=7))
+    {'since': None, 'until': None, 'half_life': 7}
+    """
+    since, until = (None if day is None else str(day) for day in (window.since, window.until))
+    return {"since": since, "until": until, "half_life": window.half_life}
+
+
+def log_lines(store: MomentStore) -> list[LogLine]:
+    """The commits, the latest first."""
+    return [
+        LogLine(
+            commit.version,
+            commit.time,
+            commit.operation,
+            commit.documents,
+            commit.shards,
+            commit.message,
+            commit.skipped,
+        )
+        for commit in store.log()
+    ]
+
+
+def model_scores(model: TopicModel) -> dict[str, float | None]:
+    """Mean coherence of the topics, None where it was not computed, and their diversity.
+
+    Examples
+    --------
+    >>> model_scores(TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5])))
+    {'npmi': None, 'umass': None, 'diversity': 0.5}
+    """
+    number = min(DIVERSITY_WORDS, model.n_words)
+    return {
+        "npmi": _known(model.npmi.mean()),
+        "umass": _known(model.umass.mean()),
+        "diversity": topic_diversity(model.topics, number),
+    }
+
+
+def scores_line(model: TopicModel) -> str:
+    """The scores of a model as people read them."""
+    scores = model_scores(model)
+    npmi, umass, diversity = scores["npmi"], scores["umass"], scores["diversity"]
+    known = npmi is not None and umass is not None
+    coherence = f"mean NPMI {npmi:.3f}, mean UMass {umass:.1f}, " if known else ""
+    return f"{coherence}diversity of the top words {diversity:.2f}"
+
+
+def print_topics(
+    console: Console,
+    lines: Sequence[TopicLine],
+    title: str = "",
+    weight: float = RELEVANCE_WEIGHT,
+    starred: Container[str] = (),
+    columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
+) -> None:
+    """A table of topics, some words with an asterisk, and of what else a model says of each."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("topic" if lines else "state", justify="right")
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
+    if not lines:
+        for name in columns:
+            table.add_column(name, justify="right")
+        for state, row in enumerate(numbers):
+            table.add_row(str(state), *row)
+        console.print(table)
+        return
+    table.add_column("weight", justify="right")
+    coherent = any(line.npmi is not None for line in lines)
+    if coherent:
+        table.add_column("NPMI", justify="right")
+        table.add_column("UMass", justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
+    table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
+    for line in lines:
+        scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
+        words = (f"{word}*" if word in starred else word for word in line.words)
+        own = numbers[line.topic] if columns else []
+        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
+    console.print(table)
+
+
+def print_selection(console: Console, selection: Selection) -> None:
+    """A table of numbers of topics, the best by NPMI marked."""
+    table = Table(show_edge=False, pad_edge=False)
+    coherent = selection.coherent
+    scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
+    for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
+        table.add_column(name, justify="right")
+    table.add_column("", overflow="fold")
+    best = selection.best
+    for one in selection.candidates:
+        numbers = [
+            _number(one.npmi, 3),
+            _number(one.umass, 1),
+            _number(one.umass_20, 1),
+        ] * coherent
+        table.add_row(
+            str(one.n_topics),
+            f"{one.alpha0:g}",
+            *numbers,
+            _number(one.captured, 2),
+            "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",
+            _number(one.seconds, 2),
+            one.refusal or ("best" if one is best else ""),
+            style="bold" if one is best else "dim" if one.refusal else None,
+        )
+    console.print(table)
+
+
+def print_log(console: Console, lines: Sequence[LogLine]) -> None:
+    """A table of commits."""
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("version", "time", "operation", "documents", "shards"):
+        table.add_column(name, justify="left" if name in ("time", "operation") else "right")
+    table.add_column("message", overflow="fold")
+    for line in lines:
+        # a name must not look like a line of its own
+        message = shown(line.message)
+        for url, reason in line.skipped:
+            message += f"\n{shown(f'left out {url}: {reason}')}"
+        table.add_row(
+            str(line.version),
+            line.time,
+            line.operation,
+            f"{line.documents:,}",
+            f"{line.shards:,}",
+            message,
+        )
+    console.print(table)
+
+
+def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object]:
+    """Fields by name; numbers that JSON lacks become null."""
+    fields: dict[str, object] = json_value(asdict(value))
+    return fields
+
+
+def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
+    """What an update did; `final` is the store afterwards, maybe compacted."""
+    return {
+        "store": final.url,
+        "version": final.version,
+        "segments": len(final.commit.segments),
+        "counted": result.counted,
+        "already": result.already,
+        "replaced": result.replaced,
+        "copies": [{"url": url, "content_of": other} for url, other in result.copies],
+        "documents": result.documents,
+        "tokens": result.tokens,
+        "outside": result.outside,
+        "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+    }
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

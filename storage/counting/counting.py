@@ -1,0 +1,239 @@
+"""Counting: columns of text over a vocabulary, with the tokens of the reference tokeniser.
+
+`tokens.words` folds a whole text and searches it by a pattern. Here each code point is folded by a
+table, where that is the same; other documents are folded as a whole first.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.token_kernels import (
+    BEGINS,
+    CLASS_AT,
+    HARD,
+    JOINED,
+    JOINS,
+    SIZE_AT,
+    count_words,
+    index_keys,
+    spell,
+)
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.formats import Holds, buffers, encoded
+
+# A word is two bytes at least, with what parts it from the next; counts are int32.
+_LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
+_MOST_BYTES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class WordIndex:
+    """Words of a vocabulary and stop words of a policy, to be found by their bytes.
+
+    Make one with `of`, once for many columns.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The n words to count.
+    policy : TokenPolicy
+        What is counted.
+    slots : (2^b, 2) uint64
+        Hash table, see `token_kernels.index_keys`.
+    pool : (lanes,) uint64
+        Words in lanes of 8 bytes, terms before stop words.
+    starts : (n + stop words + 1,) int64
+        Where the lanes of each begin.
+    """
+
+    holds: ClassVar[Holds] = "texts"
+
+    vocabulary: Vocabulary
+    policy: TokenPolicy
+    slots: NDArray[np.uint64]
+    pool: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+
+    def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
+        """As `count_column`."""
+        return count_column(texts, self)
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
+        """Index with a number of slots, a power of two above that of words; None chooses."""
+        # Stop words come last, and of equal keys the last is found.
+        data, offsets = buffers(encoded([*vocabulary.terms, *policy.stop_words]))
+        chosen = slots or 1 << (2 * offsets.size).bit_length()
+        table = np.zeros((chosen, 2), dtype=np.uint64)
+        return cls(vocabulary, policy, table, *index_keys(data, offsets, table))
+
+
+@dataclass(frozen=True, eq=False)
+class SpelledTexts:
+    """Texts as their folded words, see `token_kernels`. Make one with `of`.
+
+    Parameters
+    ----------
+    spelled, folded : (lanes,) uint64
+        Words of the texts folded by code points, and of those folded as a whole.
+    begins, folded_begins : (texts + 1,) and (texts folded as a whole + 1,) int64
+        Where the words of each begin, in bytes.
+    places : (texts,) int64
+        Which of the `folded` a text is, -1 if it is none.
+    """
+
+    spelled: NDArray[np.uint64]
+    begins: NDArray[np.int64]
+    folded: NDArray[np.uint64]
+    folded_begins: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: pa.Array | pa.ChunkedArray) -> SpelledTexts:
+        """Spell a column of texts; its type and errors as for `count_column`."""
+        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        data, offsets = buffers(whole)
+        if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
+            raise InvalidInput(f"a document is above {_LARGEST_DOCUMENT} bytes; split it")
+        folding, plain = symbols()
+        spelled, begins, hard = spell(data, offsets, folding)
+        spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
+        wholes = (_folded(data[start:stop].tobytes().decode()) for start, stop in spans)
+        folded, folded_begins, _ = spell(*buffers(encoded(wholes)), plain)
+        places = np.where(hard, np.cumsum(hard) - 1, -1)
+        return cls(spelled, begins, folded, folded_begins, places)
+
+
+def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
+    """Count a column of texts, cut into passages, over a vocabulary.
+
+    Parameters
+    ----------
+    texts : array or chunked array of (large) string or binary
+        Valid UTF-8, which is not checked again; a null is an empty document.
+    index : WordIndex
+        The words, and the policy.
+
+    Returns
+    -------
+    batch : CountBatch
+        (passages, n) counts.
+    outside : int
+        Tokens that are not in the vocabulary.
+
+    Raises
+    ------
+    InvalidInput
+        A document of 4 GiB.
+
+    Examples
+    --------
+    >>> policy = TokenPolicy(passage_words=2)
+    >>> index = WordIndex.of(Vocabulary(("law", "sea"), core=1), policy)
+    >>> batch, outside = count_column(pa.array(["Sea LAW law", None]), index)
+    >>> batch.to_csr().toarray().tolist(), outside
+    ([[1, 1], [1, 0], [0, 0]], 0)
+    """
+    read = SpelledTexts.of(texts)
+    vocabulary, policy = index.vocabulary, index.policy
+    indptr, words, counts, outside = count_words(
+        read.spelled,
+        read.begins,
+        read.folded,
+        read.folded_begins,
+        read.places,
+        index.slots,
+        index.pool,
+        index.starts,
+        int(np.diff(index.starts).max(initial=1)),
+        vocabulary.n_words,
+        policy.min_length,
+        policy.passage_words or -1,
+    )
+    batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
+    return batch, int(outside)
+
+
+def _folded(text: str) -> str:
+    return _composed(_composed(text).casefold())
+
+
+@functools.cache
+def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Symbols of all code points, in a text to be folded and in a folded one: see token_kernels.
+
+    Two (0x110000,) uint64, derived from `unicodedata`, of which the tokeniser is made as well:
+    half a second, once in a process. A folded text is not folded again, as that may change it.
+    """
+    points = np.arange(sys.maxunicode + 1, dtype=np.uint64)
+    majors = "".join(
+        [category[0] for category in map(unicodedata.category, map(chr, points.tolist()))]
+    )
+    major = np.frombuffer(majors.encode(), dtype=np.uint8)
+    letters, marks = major == ord("L"), major == ord("M")
+    plain = np.where(letters | marks, _spelled(points), np.uint64(0))
+    plain[letters] |= np.uint64(BEGINS)
+    # Control characters, and points that are no character, neither fold nor join.
+    text = "\n".join(map(chr, np.flatnonzero(major != ord("C")).tolist()))
+    forms = (text, _composed(text), unicodedata.normalize("NFD", text), text.casefold())
+    rows = list(zip(*(form.split("\n") for form in forms), strict=True))
+    near: dict[str, int] = {}
+    for char, whole, parts, _ in rows:
+        if unicodedata.combining(char):
+            near[char] = near.get(char, 0) | unicodedata.combining(char) << CLASS_AT
+        if char == whole != parts:
+            for joined in (char, parts[0]):
+                near[joined] = near.get(joined, 0) | JOINED
+            for joins in parts[1:]:
+                near[joins] = near.get(joins, 0) | JOINS
+    folding = plain.copy()
+    for char, whole, _, fold in rows:
+        if char != whole or char != fold or char in near:
+            symbol = _folding(char, fold, int(plain[ord(fold[0])]), near)
+            folding[ord(char)] = HARD if char != whole else symbol
+    folding.flags.writeable = plain.flags.writeable = False
+    return folding, plain
+
+
+def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    size, spelled = np.ones_like(points), points.copy()
+    for more, (least, lead) in enumerate(((0x80, 0xC0), (0x800, 0xE0), (0x10000, 0xF0)), start=2):
+        longer = points >= least
+        octets = points[longer] >> np.uint64(6 * (more - 1)) | np.uint64(lead)
+        for place in range(1, more):
+            tail = points[longer] >> np.uint64(6 * (more - 1 - place)) & np.uint64(63)
+            octets |= (tail | np.uint64(0x80)) << np.uint64(8 * place)
+        size[longer], spelled[longer] = more, octets
+    return spelled | size << np.uint64(SIZE_AT)
+
+
+def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
+    # Several code points, as of a sharp s, will do if all are letters, so that none is reordered.
+    several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
+    content = fold.encode()
+    classes = {unicodedata.combining(one) for one in char + fold}
+    if several or len(content) > _MOST_BYTES or len(classes) > 1 or _composed(fold) != fold:
+        return HARD
+    symbol = plain & BEGINS
+    if plain:
+        symbol |= int.from_bytes(content, "little") | len(content) << SIZE_AT
+    for one in char + fold:
+        symbol |= near.get(one, 0)
+    return symbol
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)

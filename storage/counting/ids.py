@@ -1,0 +1,89 @@
+"""Counting: documents of token ids over a vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.id_kernels import NONE, index_ids, places_of
+from streaming_moments.storage.formats import Holds, IdChunk
+
+
+@dataclass(frozen=True, eq=False)
+class IdIndex:
+    """Token ids of a vocabulary, to be found.
+
+    Make one with `of`, once for many chunks.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Of token ids.
+    slots : (2^b, 2) int64
+        Hash table, see `id_kernels.index_ids`.
+    """
+
+    holds: ClassVar[Holds] = "ids"
+
+    vocabulary: Vocabulary
+    slots: NDArray[np.int64]
+
+    def count(self, chunk: IdChunk) -> tuple[CountBatch, int]:
+        """As `count_ids`."""
+        return count_ids(chunk, self)
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> IdIndex:
+        """Index of a vocabulary.
+
+        Raises
+        ------
+        InvalidInput
+            A vocabulary of terms.
+        """
+        if vocabulary.token_ids is None:
+            raise InvalidInput("the vocabulary is of terms; give one of token ids")
+        ids = np.array(vocabulary.token_ids, dtype=np.int64)
+        slots = np.full((1 << (2 * ids.size).bit_length(), 2), NONE, dtype=np.int64)
+        index_ids(ids, slots)
+        return cls(vocabulary, slots)
+
+
+def count_ids(chunk: IdChunk, index: IdIndex) -> tuple[CountBatch, int]:
+    """Count documents over a vocabulary.
+
+    Parameters
+    ----------
+    chunk : IdChunk
+        The documents.
+    index : IdIndex
+        The words.
+
+    Returns
+    -------
+    batch : CountBatch
+        (documents, n) counts.
+    outside : int
+        Tokens whose ids are not in the vocabulary.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary(("9", "7"), core=1, token_ids=(9, 7))
+    >>> chunk = IdChunk(np.array([0, 2, 4]), np.array([7, 9, 9, 8]), np.array([1, 2, 3, 5]))
+    >>> batch, outside = count_ids(chunk, IdIndex.of(vocabulary))
+    >>> batch.to_csr().toarray().tolist(), outside
+    ([[2, 1], [3, 0]], 5)
+    """
+    vocabulary = index.vocabulary
+    columns = places_of(chunk.ids, index.slots)
+    batch = CountBatch.from_rows(
+        chunk.offsets, columns, chunk.counts, vocabulary.n_words, vocabulary.fingerprint
+    )
+    tokens = chunk.ids.size if chunk.counts is None else int(chunk.counts.sum())
+    return batch, tokens - batch.tokens

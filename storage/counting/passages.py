@@ -1,0 +1,64 @@
+"""Passages: stretches of so many words of a text, found without a string for each word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.storage.counting.counting import SpelledTexts
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """Passages of texts, each its words in order with a blank between two. Make one with `of`.
+
+    Parameters
+    ----------
+    content : (bytes,) uint8
+        UTF-8 of the folded words, a blank after each.
+    starts, stops : (passages,) int64
+        Where the words of each passage begin and end in it.
+    """
+
+    content: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: SpelledTexts, passage_words: int | None) -> Passages:
+        """Cut texts as `TokenPolicy.cut` does: into at least one passage each.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> texts = SpelledTexts.of(pa.array(["Law AND sea", ""]))
+        >>> list(Passages.of(texts, 2)), list(Passages.of(texts, None))
+        (['law and', 'sea', ''], ['law and sea', ''])
+        """
+        end = texts.begins[-1]
+        parts = (texts.spelled, end), (texts.folded, texts.folded_begins[-1])
+        content = np.concatenate([lanes.view(np.uint8)[:used] for lanes, used in parts])
+        begins, stops = texts.begins[:-1].copy(), texts.begins[1:].copy()
+        hard = texts.places >= 0
+        begins[hard], stops[hard] = end + texts.folded_begins[:-1], end + texts.folded_begins[1:]
+        blank = content == 0
+        content[blank] = ord(" ")
+        # a word stands between two of these
+        blanks = np.concatenate([[-1], np.flatnonzero(blank)])
+        first = np.searchsorted(blanks[1:], begins)
+        words = np.searchsorted(blanks[1:], stops) - first
+        most = passage_words or max(1, int(words.max(initial=1)))
+        passages = np.maximum(1, -(-words // most))
+        text = np.repeat(np.arange(words.size), passages)
+        before = most * (np.arange(text.size) - np.repeat(np.cumsum(passages) - passages, passages))
+        after = np.minimum(before + most, words[text])
+        starts = blanks[first[text] + before] + 1
+        return cls(content, starts, np.maximum(starts, blanks[first[text] + after]))
+
+    def __len__(self) -> int:
+        return self.starts.size
+
+    def __getitem__(self, place: int) -> str:
+        return self.content[self.starts[place] : self.stops[place]].tobytes().decode()

@@ -1,0 +1,209 @@
+"""Readers: shard to count batches over a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeVar
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.contents import ShardContent, changed
+from streaming_moments.storage.counting.counting import WordIndex, count_column
+from streaming_moments.storage.counting.ids import IdIndex
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import (
+    DEFAULT_LIMITS,
+    START,
+    Holds,
+    Position,
+    ReadLimits,
+    encoded,
+)
+from streaming_moments.storage.shards import Shard, ShardFormat, files_of
+
+_Chunk = TypeVar("_Chunk")
+
+_UNFITTING: Mapping[Holds, str] = MappingProxyType(
+    {
+        "texts": "holds token ids but the vocabulary is of terms; give shards of texts, or create "
+        "a store from shards of ids",
+        "ids": "holds texts but the vocabulary is of token ids; give shards of ids (LDA-C, or "
+        "Parquet with --ids-column), or create a store from texts",
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadBatch:
+    """Counts of some consecutive passages of a shard.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (passages, n) counts over the vocabulary.
+    outside : int
+        Tokens of these passages that are not in the vocabulary.
+    after : Position
+        Where the shard goes on.
+    """
+
+    batch: CountBatch
+    outside: int
+    after: Position = START
+
+
+def read_shard(
+    shard: Shard,
+    form: ShardFormat,
+    vocabulary: Vocabulary,
+    policy: TokenPolicy | None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+) -> Iterator[ReadBatch]:
+    r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
+
+    Parameters
+    ----------
+    shard : Shard
+        As `list_shards` gives it.
+    form : ShardFormat
+        How documents lie in it.
+    vocabulary : Vocabulary
+        The n words to count.
+    policy : TokenPolicy or None
+        The policy that made the vocabulary; None for shards of token ids.
+    limits : ReadLimits
+        Bounds on a document and a batch.
+    storage_options : mapping, optional
+        Options of the fsspec file system.
+    start : Position
+        Where to begin; after any batch of the shard, so that the same batches follow.
+
+    Returns
+    -------
+    iterator of ReadBatch
+        At least one batch, or an error; a batch counts only once the iteration came to its end,
+        as only then the shard is known not to have changed meanwhile.
+
+    Raises
+    ------
+    InvalidInput
+        A policy for token ids, or none for texts.
+    ForeignStatistics
+        A policy that did not make the vocabulary.
+    ShardError
+        Texts for a vocabulary of ids or the reverse, a shard that cannot be read, or one that
+        changed: list it again.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> from streaming_moments.storage.listing import list_shards
+    >>> fsspec.filesystem("memory").pipe("/counted/a.txt", b"sea and law\nlaw")
+    >>> policy = TokenPolicy(stop_words=("and",))
+    >>> vocabulary = Vocabulary(("law",), core=1, policy=policy.fingerprint)
+    >>> [shard] = list_shards(["memory://counted/a.txt"])
+    >>> for read in read_shard(shard, ShardFormat(), vocabulary, policy):
+    ...     print(read.batch.to_csr().toarray().tolist(), read.outside)
+    [[1], [1]] 1
+    """
+    _require_fitting(shard, form, vocabulary)
+    index = index_of(vocabulary, policy)
+    return read_indexed(shard, form, index, limits, storage_options, start)
+
+
+def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> WordIndex | IdIndex:
+    """Index by which words are found, for `read_indexed`: made once for many shards.
+
+    Raises
+    ------
+    InvalidInput
+        A policy for token ids, or none for texts.
+    ForeignStatistics
+        A policy that did not make the vocabulary.
+    """
+    if vocabulary.token_ids is not None:
+        refuse_policy(policy)
+        return IdIndex.of(vocabulary)
+    made = required_policy(policy)
+    if vocabulary.policy != made.fingerprint:
+        raise ForeignStatistics(
+            f"the vocabulary was made by token policy {vocabulary.policy[:12] or '(none)'}, "
+            f"not {made.fingerprint[:12]}; read with the policy the store keeps"
+        )
+    return WordIndex.of(vocabulary, made)
+
+
+def read_indexed(
+    shard: Shard,
+    form: ShardFormat,
+    index: WordIndex | IdIndex,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+    content: ShardContent | None = None,
+) -> Iterator[ReadBatch]:
+    """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
+
+    With `content` nothing but that is counted; anything else is a ShardError.
+    """
+    _require_fitting(shard, form, index.vocabulary)
+    chunks = read_chunks(shard, form, limits, storage_options, start, content)
+    counted = (ReadBatch(*index.count(chunk), after) for chunk, after in chunks)
+    return steadily(counted, shard, storage_options, content)
+
+
+def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
+    index = WordIndex if vocabulary.token_ids is None else IdIndex
+    if form.holds(shard.url) != index.holds:
+        raise ShardError(shard.url, _UNFITTING[index.holds])
+
+
+def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy) -> ReadBatch:
+    """Count texts, cut into passages, over a vocabulary.
+
+    Examples
+    --------
+    >>> policy = TokenPolicy(passage_words=2)
+    >>> read = count_texts(["sea law law", ""], Vocabulary(("law", "sea"), core=1), policy)
+    >>> read.batch.to_csr().toarray().tolist(), read.outside
+    ([[1, 1], [1, 0], [0, 0]], 0)
+    """
+    return ReadBatch(*count_column(encoded(texts), WordIndex.of(vocabulary, policy)))
+
+
+def refuse_policy(policy: TokenPolicy | None) -> None:
+    if policy is not None:
+        raise InvalidInput("token ids are counted as they are; leave out the token policy")
+
+
+def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
+    if policy is None:
+        raise InvalidInput("texts need a token policy; give the one that made the vocabulary")
+    return policy
+
+
+def steadily(
+    chunks: Iterator[_Chunk],
+    shard: Shard,
+    storage_options: Mapping[str, object] | None,
+    content: ShardContent | None = None,
+) -> Iterator[_Chunk]:
+    before = files_of(shard, storage_options)
+    size = sum(state.size for state in before)
+    replaced = shard.etag is not None and before[0].etag != shard.etag
+    if size != shard.size or replaced:
+        raise ShardError(
+            shard.url,
+            f"changed since it was listed ({shard.size} bytes then, {size} now); list it again",
+        )
+    if content is not None and not content.is_of(before):
+        raise changed(shard.url)
+    yield from chunks
+    if files_of(shard, storage_options) != before:
+        raise changed(shard.url)

@@ -1,0 +1,204 @@
+"""Samples: passages of shards drawn at random, counted over their own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch, concatenate
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.counting import SpelledTexts
+from streaming_moments.storage.counting.passages import Passages
+from streaming_moments.storage.counting.reading import refuse_policy, required_policy, steadily
+from streaming_moments.storage.counting.reservoir import draw
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import DEFAULT_LIMITS, IdChunk, ReadLimits, join_ids
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+
+@dataclass(frozen=True, eq=False)
+class TermSample:
+    """Some passages counted over their own terms.
+
+    Parameters
+    ----------
+    terms : tuple of str
+        The m terms of the sample: rising, or for token ids in decimal, by rising id.
+    batch : CountBatch
+        (passages, m) counts over these terms.
+    documents_seen : int
+        Passages the sample was drawn from.
+    token_ids : tuple of int, optional
+        The m token ids; None for a sample of texts.
+    policy : str, optional
+        Fingerprint of the token policy; empty for token ids.
+    """
+
+    terms: tuple[str, ...]
+    batch: CountBatch
+    documents_seen: int
+    token_ids: tuple[int, ...] | None = None
+    policy: str = ""
+
+
+def sample_shard(
+    shard: Shard,
+    form: ShardFormat,
+    policy: TokenPolicy | None,
+    quota: int,
+    seed: int,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    chunks: int | None = None,
+) -> TermSample:
+    """Draw passages of a shard, each equally likely, in one pass.
+
+    Memory is that of the drawn passages and a chunk.
+
+    Parameters
+    ----------
+    shard, form, limits, storage_options
+        As for `read_shard`.
+    policy : TokenPolicy or None
+        What is counted; None for shards of token ids.
+    quota : int
+        At most so many passages, at least 1; a shard with fewer is taken whole.
+    seed : int
+        The same seed draws the same passages of the same shard.
+    chunks : int, optional
+        Draw from its first so many chunks only.
+
+    Returns
+    -------
+    TermSample
+        The passages in the order of the shard.
+
+    Raises
+    ------
+    InvalidInput
+        A quota below 1, a policy for token ids, or none for texts.
+    ShardError
+        A shard that cannot be read, or that changed meanwhile.
+    """
+    if quota < 1:
+        raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
+    read = islice(read_chunks(shard, form, limits, storage_options), chunks)
+    steady = steadily((chunk for chunk, _ in read), shard, storage_options)
+    sampled = _sample_texts if form.holds(shard.url) == "texts" else _sample_ids
+    return sampled(steady, policy, quota, seed)
+
+
+def merge_samples(samples: Sequence[TermSample]) -> TermSample:
+    """Passages of all samples, in the order given, over the union of their terms.
+
+    Raises
+    ------
+    InvalidInput
+        No sample at all.
+    ForeignStatistics
+        Samples of different token policies, or of texts and of token ids.
+
+    Examples
+    --------
+    >>> one = TermSample(("law",), CountBatch.from_csr([[2]]), 10)
+    >>> other = TermSample(("art",), CountBatch.from_csr([[1]]), 20)
+    >>> merged = merge_samples([one, other])
+    >>> merged.terms, merged.batch.to_csr().toarray().tolist(), merged.documents_seen
+    (('art', 'law'), [[0, 2], [1, 0]], 30)
+    """
+    if not samples:
+        raise InvalidInput("no samples to merge; give at least one")
+    if len({(sample.policy, sample.token_ids is None) for sample in samples}) > 1:
+        raise ForeignStatistics(
+            "the samples are of several token policies, or some of texts and some of token ids; "
+            "sample all shards in one way"
+        )
+    ids, terms = None, tuple(sorted({term for sample in samples for term in sample.terms}))
+    if samples[0].token_ids is not None:
+        ids = tuple(sorted({key for sample in samples for key in _keys(sample)}))
+        terms = tuple(map(str, ids))
+    places = {key: place for place, key in enumerate(terms if ids is None else ids)}
+    batches = []
+    for sample in samples:
+        # Both orders rise, so that the columns of a passage still do.
+        mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
+        own = sample.batch
+        batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
+    seen = sum(sample.documents_seen for sample in samples)
+    return TermSample(terms, concatenate(batches), seen, ids, samples[0].policy)
+
+
+def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
+    """Count the passages of a sample over a vocabulary; other terms are dropped.
+
+    Returns
+    -------
+    CountBatch
+        (passages, n), in the order of the sample.
+
+    Raises
+    ------
+    ForeignStatistics
+        A vocabulary of another token policy, or of ids where the sample is of texts.
+
+    Examples
+    --------
+    >>> sample = TermSample(("art", "law"), CountBatch.from_csr([[2, 1], [1, 0]]), 2)
+    >>> recount(sample, Vocabulary(("law", "sea"), core=1)).to_csr().toarray().tolist()
+    [[1, 0], [0, 0]]
+    """
+    ids = vocabulary.token_ids
+    if sample.policy != vocabulary.policy or (ids is None) != (sample.token_ids is None):
+        raise ForeignStatistics(
+            f"the vocabulary is of token policy {vocabulary.policy[:12] or '(none)'}, the sample "
+            f"of {sample.policy[:12] or '(none)'}; select the vocabulary from this sample"
+        )
+    rows = {key: row for row, key in enumerate(vocabulary.terms if ids is None else ids)}
+    mapped = np.array([rows.get(key, -1) for key in _keys(sample)], dtype=np.int64)
+    own, n_words = sample.batch, vocabulary.n_words
+    columns = mapped[own.words]
+    return CountBatch.from_rows(own.indptr, columns, own.counts, n_words, vocabulary.fingerprint)
+
+
+def _keys(sample: TermSample) -> Sequence[Any]:
+    return sample.terms if sample.token_ids is None else sample.token_ids
+
+
+def _sample_texts(
+    columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int
+) -> TermSample:
+    policy = required_policy(given)
+    passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
+    drawn, seen = draw(passages, quota, seed, str)
+    tokens = [policy.filtered(passage.split()) for passage in drawn]
+    terms = tuple(sorted({token for passage in tokens for token in passage}))
+    places = {term: place for place, term in enumerate(terms)}
+    offsets = np.cumsum([0, *map(len, tokens)])
+    found = np.fromiter(map(places.__getitem__, chain.from_iterable(tokens)), dtype=np.int64)
+    batch = CountBatch.from_rows(offsets, found, None, len(terms))
+    return TermSample(terms, batch, seen, policy=policy.fingerprint)
+
+
+def _sample_ids(
+    chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int
+) -> TermSample:
+    refuse_policy(policy)
+    # Copies, or each document would keep its whole chunk in memory.
+    drawn, seen = draw(
+        chunks,
+        quota,
+        seed,
+        lambda document: (document[0].copy(), None if document[1] is None else document[1].copy()),
+    )
+    joined = join_ids(drawn)
+    used, columns = np.unique(joined.ids, return_inverse=True)
+    ids = tuple(used.tolist())
+    batch = CountBatch.from_rows(joined.offsets, columns, joined.counts, len(ids))
+    return TermSample(tuple(map(str, ids)), batch, seen, token_ids=ids)

@@ -1,0 +1,222 @@
+"""File systems: opened without listings of the past, with errors that name the shard."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import fsspec
+import pyarrow as pa
+from fsspec.core import strip_protocol, url_to_fs
+from fsspec.utils import get_protocol
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.files.urls import (
+    is_signed,
+    require_no_user,
+    shard_name,
+    without_secrets,
+)
+
+_OF_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
+_SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What a listing says of one file; it differs once the file is written again.
+
+    Parameters
+    ----------
+    path : str
+        Path within the file system; of a presigned URL all of it, so it is never shown.
+    size : int
+        Size as stored, in bytes.
+    etag : str, optional
+        The storage's own mark of the content.
+    modified : str
+        Time of the last change as the storage writes it, and on a local disk the inode, which
+        is another one after a replacement; empty where it has none.
+    """
+
+    path: str = field(repr=False)
+    size: int
+    etag: str | None
+    modified: str
+
+
+def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
+    """Files in a folder and below, by path, without hidden ones.
+
+    Raises
+    ------
+    ShardError
+        A link to a folder, as following it might never end: put the folder in its place.
+    """
+    files = []
+    for name, info in sorted(fs.find(path, detail=True).items()):
+        relative = name[len(path) :]
+        if name.endswith("/") or any(part.startswith(".") for part in relative.split("/")):
+            continue
+        seen = fs.info(name) if info.get("islink") else info
+        if seen["type"] == "directory":
+            link = relative.strip("/")
+            raise ShardError(url, f"links to a folder, {link}; put the folder in its place")
+        if seen["type"] == "file":
+            files.append(state_from_info(name, seen))
+    return files
+
+
+def file_state(fs: fsspec.AbstractFileSystem, path: str) -> FileState:
+    """State of one file now."""
+    return state_from_info(path, fs.info(path))
+
+
+def open_file_system(
+    url: str, storage_options: Mapping[str, object] | None
+) -> tuple[fsspec.AbstractFileSystem, str]:
+    """File system of a URL, without listings of the past, and the path within.
+
+    Raises
+    ------
+    ShardError
+        A protocol that is not known, or whose package is not installed.
+    InvalidInput
+        A user name or a password in the URL.
+    """
+    require_no_user(url)
+    if get_protocol(url) in ("file", "local"):
+        return fsspec.filesystem("file"), os.path.abspath(strip_protocol(url))
+    if "::" in url:
+        raise ShardError(shard_name(url), "chains file systems; give the URL of the file itself")
+    # Without listings an instance holds nothing that ages, and a new client costs 0.3 s a shard.
+    options = {**(storage_options or {}), "use_listings_cache": False}
+    try:
+        return url_to_fs(url, **options)  # type: ignore[no-any-return]
+    except (ImportError, ValueError) as error:
+        reason = f"cannot be opened ({one_line(error, storage_options)}); check the protocol"
+        failure = ShardError(shard_name(url), f"{reason} and that its package is installed")
+        _raise_from(error, url, failure)
+
+
+def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
+    """Raise where a path of an object store is in a bucket that is not there.
+
+    Raises
+    ------
+    ShardError
+        There is no such bucket: names it.
+    """
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    bucket = path.strip("/").split("/")[0]
+    if protocols.isdisjoint(_OF_BUCKETS) or not bucket:
+        return
+    try:
+        fs.info(bucket)
+    except FileNotFoundError as error:
+        raise ShardError(
+            url, f"the bucket {bucket!r} does not exist; make it, or check the URL and the endpoint"
+        ) from error
+    except storage_errors():
+        # who may not look at a bucket does not know whether it is there
+        return
+
+
+def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
+    """State of a file from what fsspec says of it.
+
+    Examples
+    --------
+    >>> state_from_info("corpus/a.txt", {"size": 4, "ETag": '"d41d"', "LastModified": 2026})
+    FileState(size=4, etag='d41d', modified='2026')
+    """
+    etag = info.get("ETag") or info.get("md5Hash") or info.get("etag")
+    times = ("mtime", "LastModified", "last_modified", "updated", "created")
+    modified = next((info[name] for name in times if info.get(name) is not None), "")
+    mark = str(etag).strip('"') if etag else None
+    seen = f"{modified} inode {info['ino']}" if "ino" in info else str(modified)
+    return FileState(path, int(info.get("size") or 0), mark, seen)
+
+
+@contextmanager
+def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Turn what the system, Arrow and the object stores raise into a ShardError.
+
+    The error says the name of the shard; of a presigned URL it has no cause, which would show it.
+
+    Examples
+    --------
+    >>> with shard_errors("/corpus/a.txt"):
+    ...     raise FileNotFoundError("a.txt")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.ShardError: /corpus/a.txt: does not exist; check the URL
+    """
+    name = shard_name(url)
+    try:
+        yield
+    except FileNotFoundError as error:
+        _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
+    except PermissionError as error:
+        reason = "may not be read; check permissions and credentials"
+        _raise_from(error, url, ShardError(name, reason))
+    except storage_errors() as error:
+        reason = f"cannot be read ({one_line(error, storage_options)})"
+        failure = ShardError(name, f"{reason}; check that it is whole and can be reached")
+        _raise_from(error, url, failure)
+
+
+def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
+    """Raise a failure whose chain can leave a worker, and shows nothing that is signed."""
+    cause: Exception | None = error
+    if url.lower().startswith(("http://", "https://")):
+        # the client's errors hold the request: it cannot be pickled, and has the whole URL
+        error.__cause__ = error.__context__ = None
+        cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
+    try:
+        raise failure from cause
+    finally:
+        failure.__context__ = None
+
+
+def storage_errors() -> tuple[type[Exception], ...]:
+    """What the system, Arrow and the clients of object stores raise."""
+    # Clients of object stores have errors outside OSError; only one that is loaded can raise.
+    clients = (
+        ("botocore.exceptions", "BotoCoreError"),
+        ("botocore.exceptions", "ClientError"),
+        ("aiohttp", "ClientError"),
+        ("gcsfs.retry", "HttpError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+        ("azure.core.exceptions", "AzureError"),
+    )
+    loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
+    ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
+    return (*ours, *(error for error in loaded if error is not None))
+
+
+def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
+    """First line of an error's text, with storage options and secrets of URLs blotted out.
+
+    Examples
+    --------
+    >>> one_line(OSError("no such key: 12345678"), {"key": "12345678"})
+    'no such key: ***'
+    """
+    lines = str(error).strip().splitlines()
+    line = lines[0] if lines else type(error).__name__
+    for secret in _texts(storage_options or {}):
+        line = line.replace(secret, "***")
+    return without_secrets(line)[:200]
+
+
+def _texts(options: Mapping[str, object]) -> Iterator[str]:
+    for value in options.values():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
+            yield value

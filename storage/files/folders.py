@@ -1,0 +1,380 @@
+"""Folder: named files under a URL, each read and written whole."""
+
+from __future__ import annotations
+
+import contextlib
+import mimetypes
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+import fsspec
+from fsspec.implementations.memory import MemoryFile
+
+from streaming_moments.errors import InvalidInput, ShardError, StoreError
+from streaming_moments.storage.files import local_files
+from streaming_moments.storage.files.filesystems import one_line, open_file_system, require_bucket
+from streaming_moments.storage.files.urls import require_no_secret
+
+# Object stores whose fsspec clients honour mode="create" by a conditional put.
+_CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
+_LOCAL = frozenset({"file", "local"})
+# How their clients are told what a file is, so that a browser shows a page and does not store it.
+_CONTENT_TYPE = MappingProxyType(
+    {"s3": "ContentType", "s3a": "ContentType", "gs": "content_type", "gcs": "content_type"}
+)
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+CLOCK = "clock"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file as the storage lists it.
+
+    Parameters
+    ----------
+    path : str
+        Within the folder that was listed.
+    size : int
+        In bytes.
+    modified : datetime
+        When it was written, by the clock of the storage.
+    """
+
+    path: str
+    size: int
+    modified: datetime
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is a file under another name on its way to its own."""
+        return self.path.endswith(local_files.PARTIAL)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files under a URL; opened anew wherever it is unpickled. Make one with `at`.
+
+    Parameters
+    ----------
+    url : str
+        Where the files are; an absolute path when local.
+    storage_options : mapping, optional
+        Options of the file system; never shown, never written.
+
+    Examples
+    --------
+    >>> folder = Folder.at("memory://folders")
+    >>> folder.write("a.txt", b"sea")
+    >>> folder.read("a.txt"), folder.find("b.txt")
+    (b'sea', None)
+    """
+
+    url: str
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
+        """Folder at a URL; a local path is made absolute, so that it means the same everywhere.
+
+        Raises
+        ------
+        StoreError
+            Credentials in the URL, or a protocol that is not known or not installed.
+        """
+        try:
+            require_no_secret(url)
+        except InvalidInput as error:
+            raise StoreError(str(error)) from error
+        folder = cls(url.rstrip("/") or url, storage_options)
+        return cls(folder._path, storage_options) if folder.is_local else folder
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"url": self.url, "storage_options": self.storage_options}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on this machine's disks."""
+        return not self._protocols.isdisjoint(_LOCAL)
+
+    @property
+    def creates_exclusively(self) -> bool:
+        """Whether of two writers that create the same file one is refused, whatever happens."""
+        return not self._protocols.isdisjoint(_LOCAL | _CONDITIONAL | {"memory"})
+
+    def require_bucket(self) -> None:
+        """Raise where the URL names a bucket that is not there.
+
+        Raises
+        ------
+        StoreError
+            There is no such bucket: names it.
+        """
+        try:
+            require_bucket(self._file_system, self._path, self.url)
+        except ShardError as error:
+            raise StoreError(str(error)) from error
+
+    def find(self, name: str) -> bytes | None:
+        """Content of a file; None where there is none.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be read for another reason: says which.
+        """
+        with self._errors("read", name):
+            try:
+                content: bytes = self._file_system.cat_file(self._place(name))
+            except FileNotFoundError:
+                return None
+            return content
+
+    def read(self, name: str) -> bytes:
+        """Content of a file.
+
+        Raises
+        ------
+        StoreError
+            The file is missing or cannot be read.
+        """
+        return self.read_all([name])[0]
+
+    def read_all(self, names: Sequence[str], limits: Sequence[int] | None = None) -> list[bytes]:
+        """Contents of some files, fetched at the same time where the storage can.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The files.
+        limits : sequence of int, optional
+            Of each file no more bytes are read; with them object stores answer in one request.
+
+        Raises
+        ------
+        StoreError
+            A file is missing or cannot be read: names the first.
+        """
+        contents = []
+        for name, content in zip(names, self.find_all(names, limits), strict=True):
+            if content is None:
+                raise StoreError(f"{self.url}/{name} is missing; restore it from a copy")
+            contents.append(content)
+        return contents
+
+    def find_all(
+        self, names: Sequence[str], limits: Sequence[int] | None = None
+    ) -> list[bytes | None]:
+        """Contents of some files as `read_all`, None for those that do not exist."""
+        starts = [0] * len(names) if limits else None
+        places = [self._place(name) for name in names]
+        contents: list[bytes | None] = []
+        with self._errors("read", f"{len(names)} files"):
+            found = self._file_system.cat_ranges(places, starts, limits, on_error="return")
+        for name, content in zip(names, found, strict=True):
+            missing = isinstance(content, FileNotFoundError)
+            with self._errors("read", name):
+                if isinstance(content, BaseException) and not missing:
+                    raise content
+            contents.append(None if missing else content)
+        return contents
+
+    def names(self, name: str) -> list[str]:
+        """Names of the files and folders directly in a folder; none where there is no folder."""
+        with self._errors("list", name):
+            try:
+                found = self._file_system.ls(self._place(name), detail=False)
+            except FileNotFoundError:
+                return []
+        return sorted(PurePosixPath(place).name for place in found)
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """Bytes of every file in a folder and below, by its path in the folder.
+
+        Files a killed writer left half written are no part of it.
+        """
+        return {file.path: file.size for file in self.files(name) if not file.is_partial}
+
+    def files(self, name: str) -> list[StoredFile]:
+        """Every file in a folder and below, by path; also those a killed writer left.
+
+        Raises
+        ------
+        StoreError
+            The folder cannot be listed, or the storage tells no times.
+        """
+        with self._errors("list", name):
+            root = self._place(name)
+            if self.is_local:
+                # fsspec leaves out folders that cannot be listed
+                found = local_files.files_below(root)
+            else:
+                found = self._file_system.find(root, detail=True)
+        start = len(self._file_system._strip_protocol(root)) + 1
+        return [
+            StoredFile(place[start:], int(info["size"]), self._written(place, info))
+            for place, info in sorted(found.items())
+        ]
+
+    def clock(self) -> datetime:
+        """The time by the clock of the storage, with which `files` can be compared.
+
+        Raises
+        ------
+        StoreError
+            The storage cannot be written, or tells no times.
+        """
+        with self._errors("write", CLOCK):
+            place = self._place(CLOCK)
+            if self.is_local:
+                return datetime.fromtimestamp(local_files.clock(place), UTC)
+            self._file_system.pipe_file(place, b"clock")
+            info = self._file_system.info(place)
+        return self._written(place, info)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files, and on local disks the folders that are empty then.
+
+        Raises
+        ------
+        StoreError
+            A file cannot be deleted; those that are gone already are no error.
+        """
+        for name in names:
+            place = self._place(name)
+            with self._errors("delete", name), contextlib.suppress(FileNotFoundError):
+                if self.is_local:
+                    local_files.remove(place)
+                else:
+                    self._file_system.rm_file(place)
+        if self.is_local:
+            above = {parent for name in names for parent in PurePosixPath(name).parents[:-1]}
+            for folder in sorted(above, key=lambda parent: -len(parent.parts)):
+                with self._errors("delete", str(folder)):
+                    local_files.remove_empty(self._place(str(folder)))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file; an error on the way there is an error, not a no."""
+        with self._errors("look for", name):
+            try:
+                self._file_system.info(self._place(name))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file whole: it is seen with all of its content or not at all.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written: says why.
+        """
+        with self._errors("write", name):
+            if self.is_local:
+                local_files.write_whole(self._place(name), content)
+            else:
+                self._file_system.pipe_file(self._place(name), content, **self._described(name))
+
+    def _described(self, name: str) -> dict[str, str]:
+        """How the client is told what a file is; nothing where it cannot be, or nobody knows."""
+        options = {_CONTENT_TYPE[one] for one in self._protocols & _CONTENT_TYPE.keys()}
+        kind = mimetypes.guess_type(name)[0] if options else None
+        return {} if kind is None else dict.fromkeys(options, kind)
+
+    def create(self, name: str, content: bytes) -> None:
+        """Write a file whole unless it exists; of several writers one succeeds.
+
+        Raises
+        ------
+        FileExistsError
+            There is such a file; after a lost reply it may be the one just written.
+        Exception
+            Whatever the storage raises; the file may be written all the same.
+        """
+        place, fs = self._place(name), self._file_system
+        if self.is_local:
+            local_files.create_whole(place, content)
+        elif "memory" in self._protocols:
+            mine = MemoryFile(fs, place, content)
+            if fs.store.setdefault(place, mine) is not mine:  # one atomic step
+                raise FileExistsError(place)
+        elif self.creates_exclusively:
+            fs.pipe_file(place, content, mode="create")
+        else:
+            if self.exists(name):
+                raise FileExistsError(place)
+            aside = f"{place}.{uuid.uuid4().hex}{local_files.PARTIAL}"
+            fs.pipe_file(aside, content)
+            fs.mv(aside, place)
+
+    def sync(self, name: str) -> None:
+        """Make what is in a folder and below outlast a power cut; only local disks need it.
+
+        Raises
+        ------
+        StoreError
+            A folder cannot be synced: a power cut may take what was written.
+        """
+        if not self.is_local:
+            return
+        with self._errors("sync", name):
+            local_files.sync(self._place(name))
+
+    def explain(self, error: BaseException) -> str:
+        """An error's kind and first line, without the values of the storage options."""
+        text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
+        return f"{type(error).__name__}: {text}"
+
+    @cached_property
+    def _opened(self) -> tuple[fsspec.AbstractFileSystem, str]:
+        try:
+            return open_file_system(self.url, self.storage_options)
+        except ShardError as error:
+            raise StoreError(str(error)) from error
+
+    @property
+    def _file_system(self) -> fsspec.AbstractFileSystem:
+        return self._opened[0]
+
+    @property
+    def _path(self) -> str:
+        return self._opened[1]
+
+    @property
+    def _protocols(self) -> frozenset[str]:
+        protocol = self._file_system.protocol
+        return frozenset([protocol] if isinstance(protocol, str) else protocol)
+
+    def _written(self, place: str, info: Mapping[str, Any]) -> datetime:
+        found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+        if isinstance(found, (int, float)):
+            return datetime.fromtimestamp(found, UTC)
+        if isinstance(found, str):
+            found = datetime.fromisoformat(found)
+        if not isinstance(found, datetime):
+            raise StoreError(
+                f"the storage does not tell when {place} was written; keep the store on a local "
+                "disk, s3, gs or az"
+            )
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def _place(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}" if name else self._path
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(
+                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
+                "check the URL, the space, the permissions and the connection, then run it again"
+            ) from error

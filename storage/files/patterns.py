@@ -1,0 +1,106 @@
+"""Patterns: what a text names, a file or folder of that very name or else all that match it."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Callable
+from typing import Any
+
+import fsspec
+from fsspec.utils import get_protocol
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.files.filesystems import require_bucket
+from streaming_moments.storage.files.urls import shard_name
+
+
+def matches(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    counted: Callable[[str], bool] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> list[dict[str, Any]]:
+    """What fsspec says of all that a URL names; hidden files are left out unless they are named.
+
+    Parameters
+    ----------
+    fs, path, url : AbstractFileSystem, str, str
+        File system of the URL, and the path within.
+    counted, tell : callable, optional
+        As in `list_shards`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing of a name that is no pattern.
+    ShardError
+        The pattern is none, or there is no bucket of that name.
+    """
+    # A question mark begins the query of an http URL, and is no pattern there.
+    http = get_protocol(url).lower() in ("http", "https")
+    if not any(sign in path for sign in ("*[" if http else "*?[")):
+        return [fs.info(path)]
+    name = url_of(fs, path)
+    if counted is not None and (counted(shard_name(name)) or counted(shard_name(f"{name}/"))):
+        return [fs.info(path)]
+    literal = _info(fs, path)
+    if literal is not None and (http or tell is None):
+        return [literal]
+    pattern = path if http else _below_names(fs, path)
+    try:
+        listed = fs.glob(pattern + "/" if url.endswith("/") else pattern, detail=True)
+    except ValueError as error:
+        raise ShardError(shard_name(url), f"is no pattern ({error}); write another") from error
+    hidden = _hidden(path)
+    found = {one: info for one, info in listed.items() if hidden or not _hidden(one)}
+    if not found:
+        require_bucket(fs, path, shard_name(url))
+    if literal is None:
+        return [fs.info(one) if info.get("islink") else info for one, info in found.items()]
+    others = [one for one in found if one.rstrip("/") != path.rstrip("/")]
+    if others and tell is not None:
+        tell(
+            f"{shard_name(url)} is taken as a name; as a pattern it would match {len(others)} "
+            f"others, such as {shard_name(others[0])}: give these by another pattern"
+        )
+    return [literal]
+
+
+def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
+    """Absolute path of a local file, else its URL with the protocol."""
+    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
+    return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
+
+
+def _hidden(path: str) -> bool:
+    return path.rstrip("/").rsplit("/", 1)[-1].startswith(".")
+
+
+def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
+    """A pattern in which the folders of those very names are no patterns."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts[:-1]):
+        if any(sign in part for sign in "*?["):
+            if _info(fs, "/".join(parts[: depth + 1])) is None:
+                break
+            parts[depth] = glob.escape(part)
+    return "/".join(parts)
+
+
+def _info(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, Any] | None:
+    """What lies at a path; None where nothing does, or nothing can have such a name."""
+    if any(sign in path.split("/", 1)[0] for sign in "*?["):
+        return None  # no bucket's name has them
+    try:
+        found: dict[str, Any] = fs.info(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+        # a look at one name may be forbidden where listing is not; if that is too, it says so
+        return None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return None
+    return found

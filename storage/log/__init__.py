@@ -1,0 +1,41 @@
+"""The log: which versions a store has, what each is made of, and what its files are called."""
+
+from typing import TYPE_CHECKING
+
+from streaming_moments.faces import late
+
+if TYPE_CHECKING:
+    from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+    from streaming_moments.storage.log.format import StoreFormat
+    from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
+    from streaming_moments.storage.log.locks import Lock, LockHeld
+    from streaming_moments.storage.log.manifests import FileRecord
+    from streaming_moments.storage.log.versions import Commit, Lineage, SegmentReference
+
+__all__ = [
+    "Commit",
+    "CommitConflict",
+    "CommitLog",
+    "FileRecord",
+    "Ledger",
+    "Lineage",
+    "Lock",
+    "LockHeld",
+    "SegmentReference",
+    "ShardRecord",
+    "ShardsAlreadyCounted",
+    "StoreFormat",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = late(
+        __name__,
+        {
+            "versions": ("Commit", "Lineage", "SegmentReference"),
+            "commits": ("CommitConflict", "CommitLog"),
+            "ledger": ("Ledger", "ShardRecord", "ShardsAlreadyCounted"),
+            "locks": ("Lock", "LockHeld"),
+            "format": ("StoreFormat",),
+            "manifests": ("FileRecord",),
+        },
+    )

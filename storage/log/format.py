@@ -1,0 +1,128 @@
+"""Format: which versions of this package may read and write a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import StrictBool, TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import json_object, seal, unseal
+from streaming_moments.storage.log.layout import FORMAT_FILE
+from streaming_moments.storage.log.schema import Count, Extensible, checked
+
+READS = 1
+WRITES = 1
+INSTALL = "0.1.0"  # the first version of the package that does both
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
+
+
+class FormatError(StoreError):
+    """A store is of a format this version of the package does not know."""
+
+
+@dataclass(frozen=True)
+class StoreFormat(Extensible):
+    """Content of `format.json`.
+
+    Parameters
+    ----------
+    format, min_reader, min_writer : int
+        Format of the store, and the formats a reader and a writer must know at least.
+    single_writer : bool
+        Whether the user vouched that there is one writer, as the storage refuses no second one.
+    install : str
+        Version of the package that knows these formats, for one that does not; empty if unknown.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    always: ClassVar[frozenset[str]] = frozenset(
+        {"format", "min_reader", "min_writer", "single_writer"}
+    )
+    format: Count = WRITES
+    min_reader: Count = READS
+    min_writer: Count = WRITES
+    single_writer: StrictBool = False
+    install: str = INSTALL
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def require_writable(self, url: str) -> None:
+        """Refuse to write what only a later version of the package may write.
+
+        Raises
+        ------
+        FormatError
+            Names the version to install.
+        """
+        if self.min_writer > WRITES:
+            raise FormatError(
+                f"{url} may be written only by versions of streaming-moments that know store "
+                f"format {self.min_writer}, this one knows {WRITES}; {_upgrade(self.install)}"
+            )
+
+
+_FORMAT = TypeAdapter(StoreFormat)
+
+
+def write_format(folder: Folder, form: StoreFormat) -> None:
+    """Write `format.json`."""
+    known = {
+        "format": form.format,
+        "min_reader": form.min_reader,
+        "min_writer": form.min_writer,
+        "single_writer": form.single_writer,
+        "install": form.install,
+    }
+    folder.write(FORMAT_FILE, seal({**known, **form.unknown}))
+
+
+def read_format(folder: Folder) -> StoreFormat:
+    """Read `format.json`.
+
+    Raises
+    ------
+    StoreError
+        There is no store, not even its bucket, or the file is damaged.
+    FormatError
+        A format that is not known here: names the version to install.
+    """
+    where = f"{folder.url}/{FORMAT_FILE}"
+    data = folder.find(FORMAT_FILE)
+    if data is None:
+        folder.require_bucket()
+        raise StoreError(
+            f"there is no store at {folder.url}; check the URL, or create one with "
+            "`streaming-moments create`"
+        )
+    content = json_object(data, where)
+    needed = content.get("min_reader")
+    # before the seal, which a later format may make in another way
+    if isinstance(needed, int) and needed > READS:
+        raise FormatError(
+            f"{where}: the store may be read only by versions of streaming-moments that know store "
+            f"format {needed}, this one knows {READS}; {_upgrade(content.get('install'))}"
+            f"{_doubt(data, where)}"
+        )
+    content = unseal(data, where)
+    install = content.get("install")
+    named = {**content, "install": install if isinstance(install, str) else ""}
+    return checked(_FORMAT, named, f"{where} is not of a known format")
+
+
+def _upgrade(install: object) -> str:
+    known = isinstance(install, str) and _VERSION.fullmatch(install)
+    return f"upgrade streaming-moments{f' to {install} or later' if known else ''}"
+
+
+def _doubt(data: bytes, where: str) -> str:
+    """What to say of a file whose seal is not one of this format."""
+    try:
+        unseal(data, where)
+    except StoreError:
+        return "; or the file is damaged, as its SHA-256 does not fit: then restore it from a copy"
+    return ""

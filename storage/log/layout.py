@@ -1,0 +1,152 @@
+"""Layout: what the folders and files of a store are called, and how its arrays are cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Foundation
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
+
+LARGEST_CHUNK = 32 << 20  # bytes before compression
+FEWEST_BLOCKS = 8  # so that several workers share a small store too
+COMMITS = "commits"
+SEGMENTS = "segments"
+MODELS = "models"
+SHARDS = "shards.parquet"
+FORMAT_FILE = "format.json"
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def commit_file(version: int) -> str:
+    """Name of a commit.
+
+    Examples
+    --------
+    >>> commit_file(12)
+    'commits/00000000000000000012.json'
+    """
+    return f"{COMMITS}/{version:020d}.json"
+
+
+def reached_file() -> str:
+    """Name of the note of the version that the log has reached at least."""
+    return "reached.json"
+
+
+def segment_folder(segment: str) -> str:
+    """Folder of a segment."""
+    return f"{SEGMENTS}/{segment}"
+
+
+def model_folder(name: str, identity: str) -> str:
+    """Folder of a model; the identity keeps two writers of one name apart until one commits."""
+    return f"{MODELS}/{name}/{identity}"
+
+
+def vocabulary_file(fingerprint: str) -> str:
+    """File of a vocabulary."""
+    return f"vocabulary/{fingerprint}.json"
+
+
+def basis_folder(fingerprint: str) -> str:
+    """Folder of a basis."""
+    return f"basis/{fingerprint}"
+
+
+def require_name(name: str) -> str:
+    """Refuse a model name that is no plain file name.
+
+    Raises
+    ------
+    InvalidInput
+        A name with other characters, or that begins with a dot.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"a model or tag cannot be named {name[:100]!r}; use up to 100 of the characters "
+            "A-Z a-z 0-9 . _ - and do not begin with a dot"
+        )
+    return name
+
+
+def row_blocks_for(foundation: Foundation) -> int:
+    """Number of row blocks of a new store: no chunk above 32 MiB, at least min(8, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(400, 50, dtype=np.int8), n_words=100_000)
+    >>> row_blocks_for(CountsFoundation(basis, codocuments=True))
+    31
+    """
+    largest = max(8 * prod(shape) for shape in foundation.shapes(RowBlock()).values())
+    return min(foundation.rows, max(FEWEST_BLOCKS, -(-largest // LARGEST_CHUNK)))
+
+
+@dataclass(frozen=True)
+class SegmentLayout:
+    """How the statistics of a segment are cut into chunks.
+
+    Parameters
+    ----------
+    foundation : Foundation
+        Says which arrays there are, and their shapes.
+    row_blocks : int
+        Number of interleaved row blocks B, `1 <= B <= n`; row i lies at `[i % B, i // B]`.
+    rows : int, optional
+        Rows that were counted, where they are fewer than the foundation has.
+    """
+
+    foundation: Foundation
+    row_blocks: int
+    rows: int | None = None
+
+    def of_first(self, rows: int | None) -> SegmentLayout:
+        """How the statistics of the first so many rows are cut; None: of all.
+
+        Interleaved blocks of fewer rows are the leading rows of those of more.
+        """
+        return replace(self, rows=None if rows == self.foundation.rows else rows)
+
+    @property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """How each row array is stored: (B, ceil(n / B), ...), one row block a chunk."""
+        # block 0 is the longest: the others end in rows of zeros
+        return {
+            name: ArraySpec(
+                (self.row_blocks, *shape), (1, *shape), compressed=self.foundation.compresses(name)
+            )
+            for name, shape in self.foundation.shapes(self.block(0), self.rows).items()
+        }
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the largest row block."""
+        return 8 * sum(prod(shape) for shape in self.foundation.shapes(self.block(0)).values())
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of all rows."""
+        return 8 * sum(prod(shape) for shape in self.foundation.shapes(RowBlock()).values())
+
+    def chunks(self, index: int) -> list[str]:
+        """Paths of the files of row block `index`, one for each array."""
+        place = self.block(index).index
+        return [chunk_path(name, spec, place) for name, spec in self.specs.items()]
+
+    def block(self, index: int) -> RowBlock:
+        """Row block `index`.
+
+        Raises
+        ------
+        InvalidInput
+            There is no such block.
+        """
+        return RowBlock(index, self.row_blocks)

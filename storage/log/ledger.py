@@ -1,0 +1,338 @@
+"""Ledger: which shards are counted in a version, so that none is counted twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.log.layout import SHARDS, segment_folder
+from streaming_moments.storage.log.manifests import require_file, segment_manifests
+from streaming_moments.storage.log.versions import SegmentReference
+
+_SCHEMA = pa.schema(
+    [
+        ("url", pa.string()),
+        ("size", pa.int64()),
+        ("fingerprint", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("outside", pa.int64()),
+    ]
+)
+_SHOWN = 5
+_HTTP = "(?i)^https?://"
+# MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
+# servers make them of size and time, and Azure of the time.
+_OF_CONTENT = re.compile(r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-\d+)?|[A-Za-z0-9+/]{22}==)")
+
+
+class ShardsAlreadyCounted(StoreError):
+    """Some shards of a segment are counted already; `urls` names them.
+
+    Parameters
+    ----------
+    urls : tuple of str
+        The shards.
+    """
+
+    def __init__(self, urls: tuple[str, ...]) -> None:
+        super().__init__(urls)
+        self.urls = urls
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.urls[:_SHOWN])
+        more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
+        return (
+            f"{len(self.urls)} shards are counted already: {shown}{more}; "
+            "gather the statistics again without them"
+        )
+
+
+class CopiesCounted(StoreError):
+    """Shards have the content of others that are counted under other names.
+
+    Parameters
+    ----------
+    pairs : tuple of (str, str)
+        A shard, and the counted one of the same content.
+    """
+
+    def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def __str__(self) -> str:
+        shown = "; ".join(f"{url} {copy_of(other)}" for url, other in self.pairs[:_SHOWN])
+        more = f"; and {len(self.pairs) - _SHOWN} more" if len(self.pairs) > _SHOWN else ""
+        return f"{shown}{more}"
+
+
+def copy_of(other: str) -> str:
+    """Why a shard is not counted beside another of the same content, with the remedy."""
+    return f"has the content that is counted as {other}; leave it out, or count it without --unique"
+
+
+def tells_content(mark: str) -> bool:
+    """Whether two shards of one fingerprint and size have the same content, whatever their URLs.
+
+    Examples
+    --------
+    >>> tells_content("etag:d41d8cd98f00b204e9800998ecf8427e"), tells_content("etag:65f1a2b3-1f4")
+    (True, False)
+    """
+    return _OF_CONTENT.fullmatch(mark) is not None
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """A shard that was counted.
+
+    Parameters
+    ----------
+    url : str
+        Where it was read.
+    size : int
+        In bytes, as stored.
+    fingerprint : str
+        Of its content: "etag:..." or "sha256:...".
+    documents : int
+        Documents it added to the statistics; passages, if documents are cut.
+    tokens : int
+        Vocabulary tokens it added.
+    outside : int
+        Tokens outside the vocabulary, which were not counted.
+
+    Raises
+    ------
+    InvalidInput
+        A fingerprint of another kind, a negative number or a password in the URL.
+    """
+
+    url: str
+    size: int
+    fingerprint: str
+    documents: int
+    tokens: int
+    outside: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.fingerprint.startswith(("etag:", "sha256:")):
+            raise InvalidInput(f"shard {self.url}: fingerprint {self.fingerprint!r}; give etag:...")
+        if min(self.size, self.documents, self.tokens, self.outside) < 0:
+            raise InvalidInput(f"shard {self.url} has a negative size or count; give at least 0")
+        if "://" in self.url and urlsplit(self.url).password is not None:
+            raise InvalidInput("a shard's URL holds a password; give it in the storage options")
+
+
+def table_of(records: Iterable[ShardRecord]) -> pa.Table:
+    """Arrow table of records."""
+    return pa.Table.from_pylist([vars(record) for record in records], schema=_SCHEMA)
+
+
+def table_to_parquet(table: pa.Table) -> bytes:
+    """Parquet file of a table of records."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def table_from_parquet(content: bytes, where: str) -> pa.Table:
+    """Table of the records in a Parquet file, under the names that `shard_name` gives today.
+
+    Raises
+    ------
+    StoreError
+        The file is no such table.
+    """
+    try:
+        table = pq.read_table(pa.BufferReader(content)).select(_SCHEMA.names).cast(_SCHEMA)
+    except (pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
+    # earlier versions of the package kept signatures, and hosts as they were spelled
+    if pc.any(pc.match_substring_regex(table["url"], _HTTP)).as_py():
+        names = [shard_name(url) for url in table["url"].to_pylist()]
+        table = table.set_column(0, _SCHEMA.field("url"), pa.array(names, pa.string()))
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The shards of a version.
+
+    Parameters
+    ----------
+    tables : mapping
+        Arrow table of the records of each segment, by the segment's id.
+    removed : frozenset of str
+        Identifiers of the segments that are taken away; so are their records.
+
+    Examples
+    --------
+    >>> record = ShardRecord("s3://corpus/1.txt", 10, "etag:d41d", documents=2, tokens=7)
+    >>> ledger = Ledger({"0a": table_of([record])})
+    >>> len(ledger), ledger.find("s3://corpus/1.txt").documents, ledger.find("2.txt")
+    (1, 2, None)
+    """
+
+    tables: Mapping[str, pa.Table]
+    removed: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __iter__(self) -> Iterator[ShardRecord]:
+        return (ShardRecord(**row) for row in self._table.to_pylist())
+
+    def records(self, segment: str) -> tuple[ShardRecord, ...]:
+        """Records of one segment, by its identifier."""
+        return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
+
+    def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
+        """Ledger of some of the segments, each with its sign."""
+        chosen = list(references)
+        removed = frozenset(part.id for part in chosen if part.sign < 0)
+        return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
+
+    def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
+        """Whether a segment, by its identifier, has a record of one of some URLs."""
+        column = self.tables[segment]["url"]
+        return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
+
+    def find(self, url: str) -> ShardRecord | None:
+        """Record of a shard; None if it is not counted."""
+        place = self._places.get(url)
+        if place is None:
+            return None
+        return ShardRecord(**{name: self._table[name][place].as_py() for name in _SCHEMA.names})
+
+    def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
+        """Those of some URLs that are counted already, in their order."""
+        # searched for among the counted, not the other way round: those are few, these many
+        given = pa.array(urls, pa.string())
+        counted = self._table["url"]
+        found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
+        return tuple(url for url in urls if url in found)
+
+    def copies(
+        self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
+    ) -> tuple[tuple[str, str], ...]:
+        """Of some records those whose content is counted under another name, with that name.
+
+        Only marks of content of one kind are compared, and sizes. Of several records of the same
+        content, all but the first are copies of it. Counted shards that are `away` do not count.
+        """
+        telling = [record for record in records if tells_content(record.fingerprint)]
+        marks = pa.array([record.fingerprint for record in telling], pa.string())
+        alike = self._table.filter(pc.is_in(self._table["fingerprint"], marks))
+        first: dict[tuple[str, int], str] = {}
+        given = away | {record.url for record in telling}
+        columns = (alike[name].to_pylist() for name in ("url", "fingerprint", "size"))
+        for url, mark, size in zip(*columns, strict=True):
+            if url not in given:
+                first.setdefault((mark, size), url)
+        found = []
+        for record in telling:
+            other = first.setdefault((record.fingerprint, record.size), record.url)
+            if other != record.url:
+                found.append((record.url, other))
+        return tuple(found)
+
+    def contents(self) -> dict[tuple[str, int], str]:
+        """URL of the first shard of each content that a fingerprint tells, by that and the size."""
+        columns = (self._table[name].to_pylist() for name in ("fingerprint", "size", "url"))
+        first: dict[tuple[str, int], str] = {}
+        for mark, size, url in zip(*columns, strict=True):
+            if tells_content(mark):
+                first.setdefault((mark, size), url)
+        return first
+
+    def overlaps(self, urls: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Of some URLs those within a counted folder, or folders of a counted shard, with that."""
+        counted = self._table["url"]
+        folders = set(counted.filter(pc.ends_with(counted, "/")).to_pylist())
+        found = []
+        for url in urls:
+            above = url.rstrip("/")
+            while folders and "/" in above:
+                above = above.rpartition("/")[0]
+                if f"{above}/" in folders:
+                    found.append((url, f"{above}/"))
+            if url.endswith("/"):
+                within = counted.filter(pc.starts_with(counted, url)).to_pylist()
+                found += [(url, other) for other in within if other != url]
+        return tuple(found)
+
+    def repeated(self) -> tuple[str, ...]:
+        """URLs that are counted more than once; there must be none."""
+        counts = self._table["url"].combine_chunks().value_counts()
+        twice = pc.greater(counts.field("counts"), 1)
+        return tuple(counts.field("values").filter(twice).to_pylist())
+
+    def overdrawn(self) -> tuple[str, ...]:
+        """URLs of records that are taken away more often than added; there must be none."""
+        net = self._net
+        return tuple(net["url"].filter(pc.less(net["sign_sum"], 0)).to_pylist())
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        if self.removed.isdisjoint(self.tables):
+            tables = list(self.tables.values())
+            return pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+        net = self._net
+        counted = net.filter(pc.greater(net["sign_sum"], 0))
+        # a record counted twice stays twice, so that it is found out
+        times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
+        return counted.select(_SCHEMA.names).take(pa.array(times))
+
+    @property
+    def _net(self) -> pa.Table:
+        """Each record once, with the sum of its signs."""
+        signed = [
+            table.append_column(
+                "sign", pa.array(np.full(table.num_rows, -1 if name in self.removed else 1))
+            )
+            for name, table in self.tables.items()
+        ]
+        empty = _SCHEMA.append(pa.field("sign", pa.int64())).empty_table()
+        # without threads the records keep their order
+        grouped = pa.concat_tables([empty, *signed]).group_by(_SCHEMA.names, use_threads=False)
+        return grouped.aggregate([("sign", "sum")])
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+
+
+def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: Ledger) -> Ledger:
+    """Ledger of some segments; reads only those that are not known.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    missing = [reference for reference in references if reference.id not in known.tables]
+    manifests = segment_manifests(folder, missing)
+    names = [f"{segment_folder(reference.id)}/{SHARDS}" for reference in missing]
+    found = folder.read_all(names)
+    tables = dict(known.tables)
+    for reference, manifest, name, content in zip(missing, manifests, names, found, strict=True):
+        where = f"{folder.url}/{name}"
+        if SHARDS not in manifest.files:
+            raise StoreError(f"{where} is in no manifest; restore the segment from a copy")
+        require_file(where, content, manifest.files[SHARDS])
+        tables[reference.id] = table_from_parquet(content, where)
+    removed = frozenset(reference.id for reference in references if reference.sign < 0)
+    return Ledger({reference.id: tables[reference.id] for reference in references}, removed)

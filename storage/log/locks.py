@@ -1,0 +1,233 @@
+"""Locks: one run at a time in a store's folder, for as long as it says, and taken over after."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.versions import Commit
+
+LOCKS = "locks"
+LONGEST_EXPIRY = timedelta(days=365)
+_FILE = re.compile(r"(\d{20})\.json")
+_KEPT = 100  # notes that stay: whoever is further behind than these has slept too long
+_SKEW = timedelta(minutes=1)  # by which machines of one storage may differ about the time
+
+
+class LockHeld(StoreError):
+    """Another run holds the lock, or has taken it over."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock that is held. Get one with `acquire`.
+
+    Each change of hands is a new note, numbered one higher and created only if it is not there:
+    so of two that find a lock free, or expired, one takes it.
+
+    Parameters
+    ----------
+    folder : Folder
+        Where the notes are.
+    number : int
+        Of the note that says it is ours.
+    holder : str
+        32 hexadecimal digits.
+    expiry : timedelta
+        For how long it is held from each renewal on.
+    fence : int
+        Number of the note by which it became ours: higher than that of any holder before.
+
+    Examples
+    --------
+    >>> folder = Folder.at("memory://locks-example")
+    >>> lock = Lock.acquire(folder, timedelta(hours=1))
+    >>> lock.renewed().release()
+    >>> Lock.acquire(folder, timedelta(hours=1)).number
+    4
+    """
+
+    folder: Folder
+    number: int
+    holder: str
+    expiry: timedelta
+    fence: int = 0
+
+    @classmethod
+    def acquire(cls, folder: Folder, expiry: timedelta) -> Lock:
+        """Take the lock, if nobody holds it or its time is over by the storage's clock.
+
+        Raises
+        ------
+        InvalidInput
+            An expiry that is not above 0, or above a year.
+        LockHeld
+            Another run holds it: says until when.
+        StoreError
+            The storage cannot be read or written, or the latest note is none.
+        """
+        if not timedelta(0) < expiry <= LONGEST_EXPIRY:
+            raise InvalidInput(
+                f"the lock's expiry is {expiry}; it must be above 0 and at most "
+                f"{LONGEST_EXPIRY.days} days"
+            )
+        number = _latest(folder)
+        if number:
+            note, now = _read(folder, number), folder.clock()
+            until = f"until {note.until:%Y-%m-%d %H:%M:%S} UTC"
+            if not note.released and note.until - now > note.expiry + _SKEW:
+                raise LockHeld(
+                    f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's clock "
+                    f"longer than the {note.expiry} that a run holds it: a clock was wrong; delete "
+                    "that file if no run is going on"
+                )
+            if not note.released and now < note.until:
+                raise LockHeld(
+                    f"another run holds the lock of {folder.url} {until}; wait for it to end. One "
+                    "that died is taken over after that time"
+                )
+        lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
+        old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)
+        folder.delete([_file(number) for number in old])
+        return replace(lock, fence=lock.number)
+
+    def above(self, fence: int) -> Lock:
+        """The lock with a fence above one that was used, though the notes of it were deleted.
+
+        Raises
+        ------
+        LockHeld
+            They were not: another run has taken it over.
+        StoreError
+            The storage cannot be written.
+        """
+        self._require_latest(self.number)
+        lock = replace(self, number=max(self.number, fence))._next()
+        return replace(lock, fence=lock.number)
+
+    def renewed(self) -> Lock:
+        """The lock, held from now on for its time.
+
+        Raises
+        ------
+        LockHeld
+            Another run has taken it over after it had expired.
+        StoreError
+            The storage cannot be written.
+        """
+        return self._next()
+
+    def release(self) -> None:
+        """Let the next one have it; errors as `renewed`."""
+        self._next(released=True)
+
+    def _next(self, released: bool = False) -> Lock:
+        mine = replace(self, number=self.number + 1)
+        note = _Note(self.holder, self.folder.clock() + self.expiry, released, self.expiry)
+        try:
+            self.folder.create(_file(mine.number), note.sealed())
+        except Exception as error:
+            # the reply may be lost and the note be ours: only the note can tell
+            data = self.folder.find(_file(mine.number))
+            if data is None:
+                raise StoreError(
+                    f"the lock of {self.folder.url} cannot be written "
+                    f"({self.folder.explain(error)}); check space, permissions and connection"
+                ) from error
+            if _read(self.folder, mine.number).holder != self.holder:
+                raise LockHeld(
+                    f"another run has taken the lock of {self.folder.url}; run it again when "
+                    "that one has ended, or give the lock a longer expiry"
+                ) from error
+        # whoever slept while notes were deleted has made one that was there before
+        self._require_latest(mine.number)
+        return mine
+
+    def _require_latest(self, number: int) -> None:
+        if _latest(self.folder) != number:
+            raise LockHeld(
+                f"other runs have taken the lock of {self.folder.url} since; run it again"
+            )
+
+
+def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
+    """A change that is made under a lock, and refused once a commit was made under a later one.
+
+    A run that sleeps past its lock's time cannot know at its next commit that it was taken over;
+    the log does, as each commit keeps the highest fence up to it.
+
+    Parameters
+    ----------
+    change : callable
+        From a commit to its successor.
+    fence : int
+        Of the lock; 0 without one: such a writer is refused by none.
+
+    Raises
+    ------
+    LockHeld
+        From the change: another run has taken the lock over, and committed.
+    """
+
+    def under_lock(head: Commit) -> Commit:
+        if fence and fence < head.fence:
+            raise LockHeld(
+                f"version {head.version} was committed under lock {head.fence}, this run holds "
+                f"lock {fence}: it was taken for dead and was taken over, and commits no more; run "
+                "it again when the other one has ended, or give the lock a longer expiry"
+            )
+        return replace(change(head), fence=fence or head.fence)
+
+    return under_lock
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Who holds the lock until when, by the storage's clock, and for how long at a time."""
+
+    holder: str
+    until: datetime
+    released: bool
+    expiry: timedelta
+
+    def sealed(self) -> bytes:
+        content = {"holder": self.holder, "until": self.until.isoformat()}
+        return seal({**content, "released": self.released, "expiry": self.expiry.total_seconds()})
+
+    @classmethod
+    def unsealed(cls, data: bytes, where: str) -> _Note:
+        content = unseal(data, where)
+        holder, released = content["holder"], content["released"]
+        until = datetime.fromisoformat(content["until"])
+        if not isinstance(holder, str) or not isinstance(released, bool) or until.tzinfo is None:
+            raise ValueError("a holder, a time with its zone, and whether it was released")
+        # earlier versions of the package did not write it
+        expiry = timedelta(seconds=content.get("expiry", LONGEST_EXPIRY.total_seconds()))
+        return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY))
+
+
+def _latest(folder: Folder) -> int:
+    """Number of the latest note, 0 without any."""
+    listed = [_FILE.fullmatch(name) for name in folder.names(LOCKS)]
+    return max((int(found[1]) for found in listed if found), default=0)
+
+
+def _read(folder: Folder, number: int) -> _Note:
+    where = f"{folder.url}/{_file(number)}"
+    data = folder.read(_file(number))
+    try:
+        return _Note.unsealed(data, where)
+    except (StoreError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as why:
+        raise StoreError(
+            f"{where} is damaged or is no lock; delete it if no run is going on"
+        ) from why
+
+
+def _file(number: int) -> str:
+    return f"{LOCKS}/{number:020d}.json"

@@ -1,0 +1,258 @@
+"""Manifests: which files there are, with their sizes and hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log.layout import segment_folder
+from streaming_moments.storage.log.schema import Count, Days, Digest, Path, checked
+from streaming_moments.storage.log.versions import SegmentReference
+
+MANIFEST = "manifest.json"
+_AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each
+_RESTORE = "restore it from a copy"
+_FilesJson = dict[Path, tuple[Count, Digest]]
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One file as it was written.
+
+    Parameters
+    ----------
+    path : str
+        Within the folder of the manifest.
+    size : int
+        In bytes.
+    sha256 : str
+        64 hexadecimal digits.
+    largest : int
+        Largest magnitude of a number in it, where sums of it are to stay below a bound.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    largest: int = 0
+
+    @classmethod
+    def of(cls, path: str, content: bytes, largest: int = 0) -> FileRecord:
+        """Record of a file from the bytes that are written to it."""
+        return cls(path, len(content), hashlib.sha256(content).hexdigest(), largest)
+
+
+@dataclass(frozen=True)
+class SegmentManifest:
+    """What a segment's manifest says.
+
+    Parameters
+    ----------
+    files : mapping
+        Record of every file by path.
+    documents, tokens, shards : int
+        What was counted.
+    names : mapping
+        Fingerprints of what it was gathered on, as `Foundation.names` says them.
+    dates : DateRange, optional
+        Days of its documents.
+    """
+
+    files: Mapping[str, FileRecord]
+    documents: int
+    tokens: int
+    shards: int
+    names: Mapping[str, str]
+    dates: DateRange | None = None
+
+
+@dataclass(frozen=True)
+class _SegmentJson:
+    """As `SegmentManifest`."""
+
+    files: _FilesJson
+    documents: Count
+    tokens: Count
+    shards: Count
+    basis: Digest
+    vocabulary: str
+    dates: Days | None = None
+
+
+_FILES = TypeAdapter(_FilesJson)
+_SEGMENT = TypeAdapter(_SegmentJson)
+
+
+def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
+    """Path to size and hash, in order of the paths."""
+    ordered = sorted(files, key=lambda file: file.path)
+    return {file.path: [file.size, file.sha256] for file in ordered}
+
+
+def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
+    """Records by path.
+
+    Raises
+    ------
+    StoreError
+        Another shape, or a path that leaves the folder.
+    """
+    return _records(checked(_FILES, content, f"{where} gives no size and SHA-256 of its files"))
+
+
+def _records(files: _FilesJson) -> dict[str, FileRecord]:
+    return {path: FileRecord(path, *entry) for path, entry in files.items()}
+
+
+def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Manifests of some folders, if they are those that were committed.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    digests : mapping
+        SHA-256 of the manifest by the name of its folder.
+
+    Raises
+    ------
+    StoreError
+        A manifest is missing, damaged or another one.
+    """
+    contents = []
+    found = folder.read_all([f"{name}/{MANIFEST}" for name in digests])
+    for (name, digest), data in zip(digests.items(), found, strict=True):
+        where = f"{folder.url}/{name}/{MANIFEST}"
+        content = unseal(data, where)
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise StoreError(f"{where} is not the manifest that was committed; restore it")
+        contents.append(content)
+    return contents
+
+
+def segment_manifests(
+    folder: Folder, references: Sequence[SegmentReference]
+) -> list[SegmentManifest]:
+    """Manifests of segments.
+
+    Raises
+    ------
+    StoreError
+        One is missing, damaged, another one, or names a file outside the segment.
+    """
+    names = {segment_folder(reference.id): reference.manifest for reference in references}
+    contents = read_manifests(folder, names)
+    return [
+        _segment_manifest(content, f"{folder.url}/{name}/{MANIFEST}")
+        for name, content in zip(names, contents, strict=True)
+    ]
+
+
+def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest:
+    found = checked(_SEGMENT, content, f"{where} describes no segment")
+    return SegmentManifest(
+        _records(found.files),
+        found.documents,
+        found.tokens,
+        found.shards,
+        {"basis": found.basis, "vocabulary": found.vocabulary},
+        found.dates,
+    )
+
+
+def read_files(
+    folder: Folder, name: str, files: Mapping[str, FileRecord], paths: Iterable[str]
+) -> dict[str, bytes]:
+    """Contents of files in the folder `name`, each of the size and hash of its record.
+
+    Raises
+    ------
+    StoreError
+        A file without a record, missing, cut off, swapped or damaged: names it.
+    """
+    wanted = list(paths)
+    for path in wanted:
+        if path not in files:
+            raise StoreError(f"{folder.url}/{name}/{MANIFEST} has no file {path}; restore it")
+    contents = folder.read_all([f"{name}/{path}" for path in wanted], _limits(files, wanted))
+    for path, content in zip(wanted, contents, strict=True):
+        require_file(f"{folder.url}/{name}/{path}", content, files[path])
+    return dict(zip(wanted, contents, strict=True))
+
+
+def require_file(where: str, content: bytes, record: FileRecord) -> None:
+    """Refuse a file that is not of the size and hash of its record.
+
+    Raises
+    ------
+    StoreError
+        Says what is wrong with the file.
+    """
+    problem = damage(where, content, record)
+    if problem:
+        raise StoreError(f"{problem}; {_RESTORE}")
+
+
+def damage(where: str, content: bytes, record: FileRecord) -> str:
+    """What is wrong with a file's content; empty if nothing is."""
+    if len(content) != record.size:
+        return f"{where} does not have {record.size} bytes"
+    if hashlib.sha256(content).hexdigest() != record.sha256:
+        return f"{where} is damaged (its SHA-256 is not the recorded one)"
+    return ""
+
+
+def misfits(
+    where: str, found: Mapping[str, int], files: Mapping[str, FileRecord]
+) -> Iterator[tuple[str, str]]:
+    """Each file that a listing does not show as it was written, with the remedy.
+
+    Parameters
+    ----------
+    where : str
+        What to call the folder.
+    found : mapping
+        Bytes of each file listed, by path.
+    files : mapping
+        Records of the files there should be; the manifest itself need not be among them.
+    """
+    for path in sorted((found.keys() | files.keys()) - {MANIFEST}):
+        if path not in files:
+            yield f"{where}/{path} is in no manifest", "move it out of the store"
+        elif path not in found:
+            yield f"{where}/{path} is missing", _RESTORE
+        elif found[path] != files[path].size:
+            size = files[path].size
+            yield f"{where}/{path} has {found[path]} bytes instead of {size}", _RESTORE
+
+
+def problems_with_files(
+    folder: Folder, name: str, files: Mapping[str, FileRecord]
+) -> Iterator[str]:
+    """Each file of the folder `name` that is missing, damaged or in no manifest."""
+    found = folder.sizes(name)
+    for problem, _ in misfits(f"{folder.url}/{name}", found, files):
+        yield problem
+    paths = [path for path in files if found.get(path) == files[path].size]
+    for start in range(0, len(paths), _AT_ONCE):
+        batch = paths[start : start + _AT_ONCE]
+        contents = folder.find_all([f"{name}/{path}" for path in batch], _limits(files, batch))
+        for path, content in zip(batch, contents, strict=True):
+            where = f"{folder.url}/{name}/{path}"
+            missing = f"{where} is missing"
+            problem = missing if content is None else damage(where, content, files[path])
+            if problem:
+                yield problem
+
+
+def _limits(files: Mapping[str, FileRecord], paths: Iterable[str]) -> list[int]:
+    # one byte more than there should be, so that a file that grew is found out
+    return [files[path].size + 1 for path in paths]

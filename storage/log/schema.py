@@ -1,0 +1,116 @@
+"""Schema: what the JSON of a store must be, whoever wrote it; keys of later versions are kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    StrictInt,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from streaming_moments.errors import StoreError, printable
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.layout import require_name
+
+T = TypeVar("T")
+_SHOWN = 100  # characters of what is wrong
+
+
+def _all_of(pattern: str, what: str) -> AfterValidator:
+    whole = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not whole.fullmatch(text):
+            raise ValueError(f"{text[:_SHOWN]!r} {what}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _days(content: Any) -> DateRange:
+    try:
+        return DateRange.from_json(content)
+    except TypeError as error:
+        raise ValueError(f"{str(content)[:_SHOWN]!r} are no days") from error
+
+
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+Count = Annotated[StrictInt, Field(ge=0, lt=1 << 63)]
+Identity = Annotated[str, _all_of(r"[0-9a-f]{32}", "is no identity")]
+Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is no identity")]
+Path = Annotated[str, Field(max_length=500), _all_of(f"{_PART}(/{_PART})*", "leaves its folder")]
+Name = Annotated[str, AfterValidator(require_name)]
+Days = Annotated[DateRange, BeforeValidator(_days)]
+
+
+class Extensible:
+    """Base of a dataclass whose field `unknown` keeps the keys that only later versions know.
+
+    `always` names keys that are written always, though the field has a default.
+    """
+
+    always: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Schema of the dataclass, for pydantic."""
+        names = {field.name for field in fields(source)} - {"unknown"}
+
+        def kept(content: Any) -> Any:
+            if not isinstance(content, dict):
+                return content
+            if lacking := sorted(cls.always - content.keys()):
+                raise ValueError(f"it lacks {', '.join(lacking)}")
+            known = {name: value for name, value in content.items() if name in names}
+            rest = {name: value for name, value in content.items() if name not in names}
+            return {**known, "unknown": rest}
+
+        return core_schema.no_info_before_validator_function(kept, handler(source))
+
+
+def checked(adapter: TypeAdapter[T], content: object, problem: str) -> T:
+    """What pydantic makes of the content of a file.
+
+    Parameters
+    ----------
+    adapter : TypeAdapter
+        Of the schema.
+    content : object
+        As JSON is read.
+    problem : str
+        What to say where it does not fit.
+
+    Raises
+    ------
+    StoreError
+        The problem, with the first place that does not fit.
+
+    Examples
+    --------
+    >>> checked(TypeAdapter(dict[str, Count]), {"documents": 3}, "commit 1 is no commit")
+    {'documents': 3}
+    >>> checked(TypeAdapter(dict[str, Count]), {"documents": -5}, "commit 1 is no commit")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.StoreError: commit 1 is no commit (documents: Input should be greater \
+than or equal to 0); restore it from a copy
+    """
+    try:
+        return adapter.validate_python(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))[:_SHOWN]
+        what = first["msg"].removeprefix("Value error, ")
+        reason = printable(f"{place}: {what}" if place else what)
+        raise StoreError(f"{problem} ({reason}); restore it from a copy") from error

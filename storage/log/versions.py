@@ -1,0 +1,343 @@
+"""Versions: what a commit says of the state of a store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.schema import (
+    Count,
+    Days,
+    Digest,
+    Extensible,
+    Identity,
+    Name,
+    checked,
+)
+
+
+@dataclass(frozen=True)
+class Era(Extensible):
+    """A vocabulary that held until a commit added words to it.
+
+    Parameters
+    ----------
+    words : int
+        Its number of words n; those after them count from the commit on.
+    vocabulary, basis : str
+        Fingerprints.
+    version : int
+        Of that commit.
+    time : str
+        When it was made, ISO 8601 in UTC.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    words: Annotated[Count, Field(ge=1)]
+    vocabulary: Digest
+    basis: Digest
+    version: Count
+    time: str
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lineage(Extensible):
+    """What all statistics of a version were gathered with.
+
+    Parameters
+    ----------
+    vocabulary, basis : str
+        Fingerprints; of a kind other than counts the foundation's, and no vocabulary.
+    row_blocks : int
+        Number of row blocks B.
+    codocuments : bool
+        Whether co-document counts are gathered.
+    form : mapping
+        JSON of the shard format.
+    dates : mapping, optional
+        JSON of where the dates of documents are.
+    pilot : mapping, optional
+        JSON of how vocabulary and basis were made.
+    eras : tuple of Era
+        Earlier, smaller vocabularies of the same core and matrix, the oldest first.
+    kind : str, optional
+        Of the statistics; None, as in stores of before there were others: counts.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    vocabulary: Digest | Literal[""]
+    basis: Digest
+    row_blocks: Annotated[Count, Field(ge=1)]
+    codocuments: StrictBool
+    form: Mapping[str, Any]
+    dates: Mapping[str, str | None] | None = None
+    pilot: Mapping[str, Any] | None = None
+    eras: tuple[Era, ...] = ()
+    kind: str | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def era(self, words: int) -> Era:
+        """The era whose vocabulary had so many words.
+
+        Raises
+        ------
+        StoreError
+            There is none.
+        """
+        for one in self.eras:
+            if one.words == words:
+                return one
+        raise StoreError(
+            f"the lineage has no vocabulary of {words} words, it had "
+            f"{', '.join(str(one.words) for one in self.eras) or 'none'} before; read the segments "
+            "of a version with that version's lineage"
+        )
+
+
+@dataclass(frozen=True)
+class SegmentReference(Extensible):
+    """A segment of a version.
+
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    documents, tokens, shards : int
+        What was counted in it.
+    largest : int
+        No entry of its arrays is of larger magnitude.
+    sign : int
+        1 if its statistics are added, -1 if they are taken away.
+    dates : DateRange, optional
+        Days of its documents, where they are known.
+    words : int, optional
+        Words of the era it was counted in; None: all words of the lineage.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    id: Identity
+    manifest: Digest
+    documents: Count
+    tokens: Count
+    shards: Count
+    largest: Count
+    sign: StrictInt = 1
+    dates: Days | None = None
+    words: Count | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Staging(Extensible):
+    """A lineage that is gathered aside: no part of the state until a commit adopts it.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        What its statistics are gathered with.
+    segments : tuple of SegmentReference
+        What is gathered so far.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    always: ClassVar[frozenset[str]] = frozenset({"segments"})
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelReference(Extensible):
+    """A model of a version.
+
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    version : int
+        The version whose statistics it was fitted on.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    id: Identity
+    manifest: Digest
+    version: Count
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Commit(Extensible):
+    """One version of a store.
+
+    Parameters
+    ----------
+    version : int
+        0, 1, 2, ...
+    parent : str
+        Transaction of the version before, empty for version 0.
+    transaction : str
+        32 hexadecimal digits by which a writer knows its own commit again.
+    time : str
+        When it was made by the writer's clock, ISO 8601 in UTC.
+    operation : str
+        "create", "append", "model", ...
+    message : str
+        The user's.
+    lineage : Lineage
+        What the statistics were gathered with.
+    segments : tuple of SegmentReference
+        Their sum, each with its sign, is the state.
+    models : mapping
+        Models by name, the latest last.
+    tags : mapping
+        Name of the model that each tag stands for.
+    skipped : tuple of (str, str)
+        URLs of shards that this commit left out, each with the reason.
+    staged : Staging, optional
+        A lineage that is to take the place of this one.
+    fence : int
+        Of the latest lock under which one was committed up to here; 0 without any.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
+
+    always: ClassVar[frozenset[str]] = frozenset({"segments", "models", "skipped"})
+    version: Count
+    parent: str
+    transaction: Identity
+    time: str
+    operation: str
+    message: str
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
+    models: Mapping[Name, ModelReference] = field(default_factory=dict)
+    tags: Mapping[Name, Name] = field(default_factory=dict)
+    skipped: tuple[tuple[str, str], ...] = ()
+    staged: Staging | None = None
+    fence: Count = 0
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def first(cls, lineage: Lineage, message: str) -> Commit:
+        """Version 0: no segments."""
+        return cls(0, "", uuid.uuid4().hex, _now(), "create", message, lineage)
+
+    def successor(self, operation: str, message: str, **changes: Any) -> Commit:
+        """The next version; fields that are not changed stay, but for the skipped shards."""
+        news: dict[str, Any] = {"skipped": (), **changes}
+        return replace(
+            self,
+            version=self.version + 1,
+            parent=self.transaction,
+            transaction=uuid.uuid4().hex,
+            time=_now(),
+            operation=operation,
+            message=message,
+            **news,
+        )
+
+    @property
+    def documents(self) -> int:
+        """Documents counted."""
+        return sum(segment.sign * segment.documents for segment in self.segments)
+
+    @property
+    def tokens(self) -> int:
+        """Vocabulary tokens counted."""
+        return sum(segment.sign * segment.tokens for segment in self.segments)
+
+    @property
+    def shards(self) -> int:
+        """Shards counted."""
+        return sum(segment.sign * segment.shards for segment in self.segments)
+
+
+def commit_to_json(commit: Commit) -> dict[str, Any]:
+    """Object that JSON can hold, with the unknown keys."""
+    content = _flat(commit)
+    content["lineage"] = _flat(commit.lineage)
+    content["segments"] = [_flat(segment) for segment in commit.segments]
+    content["models"] = {name: _flat(model) for name, model in commit.models.items()}
+    content["tags"] = dict(commit.tags)
+    content["skipped"] = [list(entry) for entry in commit.skipped]
+    if not commit.fence:  # as it was before there were any
+        del content["fence"]
+    if commit.staged is not None:
+        content["staged"] = {
+            **_flat(commit.staged),
+            "lineage": _flat(commit.staged.lineage),
+            "segments": [_flat(segment) for segment in commit.staged.segments],
+        }
+    return content
+
+
+def commit_from_json(content: dict[str, Any], where: str) -> Commit:
+    """Commit that `commit_to_json` described.
+
+    Raises
+    ------
+    StoreError
+        A key is missing or of another type, or a name could leave the store.
+    """
+    return checked(_COMMIT, content, f"{where} is no commit")
+
+
+def _consistent(commit: Commit) -> Commit:
+    aside = () if commit.staged is None else commit.staged.segments
+    if any(segment.sign not in (1, -1) for segment in commit.segments):
+        raise ValueError("a segment is neither added nor taken away")
+    if any(segment.sign != 1 for segment in aside):
+        raise ValueError("a staged segment is not added")
+    if not set(commit.tags.values()) <= commit.models.keys():
+        raise ValueError("a tag stands for no model")
+    _require_vocabularies(commit.lineage, commit.segments)
+    if commit.staged is not None:
+        _require_vocabularies(commit.staged.lineage, aside)
+    return commit
+
+
+_COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
+
+
+def _flat(
+    part: Commit | Lineage | Era | SegmentReference | ModelReference | Staging,
+) -> dict[str, Any]:
+    known = {name: value for name, value in vars(part).items() if name != "unknown"}
+    # what is not known is left out, as versions did that did not know of it
+    written = {name: value for name, value in known.items() if value is not None}
+    if isinstance(written.get("dates"), DateRange):
+        written["dates"] = written["dates"].to_json()
+    if eras := written.pop("eras", ()):
+        written["eras"] = [_flat(era) for era in eras]
+    return {**written, **part.unknown}
+
+
+def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+    if lineage.kind is None and not lineage.vocabulary:
+        raise ValueError("the lineage has no vocabulary")
+    words = [era.words for era in lineage.eras]
+    if words != sorted(set(words)):
+        raise ValueError(f"the vocabularies of {words} words do not grow")
+    if not {part.words for part in segments} <= {None, *words}:
+        raise ValueError("a segment is of a vocabulary that never was")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,143 @@
+"""Compaction: many segments replaced by their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.log.manifests import FileRecord
+from streaming_moments.storage.log.versions import Commit, SegmentReference
+from streaming_moments.storage.segments.blocks import sum_block, sum_totals
+from streaming_moments.storage.segments.segments import Segment, SegmentWriter
+from streaming_moments.storage.store.changes import placed, require_bound
+from streaming_moments.storage.store.store import MomentStore
+
+
+def write_sum(
+    writer: SegmentWriter, sources: Sequence[SegmentReference], index: int
+) -> tuple[FileRecord, ...]:
+    """Write one row block of the sum of segments, and return what `seal_sum` is to be told.
+
+    Raises
+    ------
+    StoreError
+        A file is missing, damaged or cannot be written: names it.
+    InvalidInput
+        The sum has counts below zero: the store is unsound, and `rollback` leads back.
+    """
+    block = sum_block(writer.folder, sources, writer.layout, index)
+    block.require_non_negative()
+    return writer.write_block(block)
+
+
+def compaction_groups(
+    references: Sequence[SegmentReference], ledger: Ledger, by: Bucket = "day"
+) -> tuple[tuple[SegmentReference, ...], ...]:
+    """Segments that a compaction replaces by their sum, group by group; none of one segment.
+
+    Segments of the same days, months or years are of one group, those without dates of another.
+    What is taken away goes with the segments that hold its shards, whatever their days. Segments
+    of different vocabularies are never added up.
+
+    Parameters
+    ----------
+    references : sequence of SegmentReference
+        Of a version.
+    ledger : Ledger
+        Of the version.
+    by : {"day", "month", "year", "all"}
+        How far apart days may be that are added up; "all" makes one segment of everything.
+    """
+    eras = {
+        part.words: [own for own in references if own.words == part.words] for part in references
+    }
+    return tuple(group for era in eras.values() for group in _groups_of_era(era, ledger, by))
+
+
+def _groups_of_era(
+    references: Sequence[SegmentReference], ledger: Ledger, by: Bucket
+) -> tuple[tuple[SegmentReference, ...], ...]:
+    keys = [None if part.dates is None else part.dates.bucket(by) for part in references]
+    groups: dict[object, list[SegmentReference]] = {}
+    for key, part in zip(keys, references, strict=True):
+        groups.setdefault("all" if by == "all" else key, []).append(part)
+    merged = list(groups.values())
+    for taken in (part for part in references if part.sign < 0):
+        urls = ledger.tables[taken.id]["url"].to_pylist()
+        apart = [
+            group
+            for group in merged
+            if taken in group
+            or any(part.sign > 0 and ledger.holds_any(part.id, urls) for part in group)
+        ]
+        merged = [group for group in merged if group not in apart]
+        merged.append([part for group in apart for part in group])
+    return tuple(tuple(group) for group in merged if len(group) > 1)
+
+
+def seal_sum(
+    store: MomentStore,
+    writer: SegmentWriter,
+    files: Sequence[FileRecord],
+    sources: Sequence[SegmentReference] | None = None,
+) -> Segment:
+    """Seal the sum of segments of a version, by default of all; its ledger is theirs.
+
+    Raises
+    ------
+    StoreError
+        A row block is missing.
+    """
+    summed = store.commit.segments if sources is None else sources
+    days = [part.dates for part in summed]
+    known = [day for day in days if day is not None]
+    dates = reduce(or_, known) if known and len(known) == len(days) else None
+    totals = sum_totals(store.folder, summed, writer.layout)
+    return writer.seal(totals, list(store.ledger().of_segments(summed)), files, dates)
+
+
+def commit_compaction(
+    store: MomentStore,
+    sources: Sequence[SegmentReference],
+    segment: Segment | None,
+    message: str = "",
+) -> MomentStore:
+    """Replace segments by their sum; what was committed since stays as it is.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    sources : sequence of SegmentReference
+        The segments that were summed.
+    segment : Segment or None
+        Their sum; None if it counts no shard.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    StoreError
+        The latest version has not all of the segments, or the store cannot be written.
+    """
+    replaced = {(part.id, part.sign) for part in sources}
+    written = () if segment is None else (segment.written,)
+
+    def change(head: Commit) -> Commit:
+        present = {(part.id, part.sign) for part in head.segments}
+        if not replaced or not replaced <= present:
+            raise StoreError(
+                f"version {head.version} has not all of the {len(replaced)} segments that were "
+                "summed: another writer went back to an older version or compacted first; run "
+                "compact again"
+            )
+        summed = () if segment is None else (placed(head.lineage, segment).reference,)
+        kept = [part for part in head.segments if (part.id, part.sign) not in replaced]
+        require_bound([*summed, *kept])
+        return head.successor("compact", message, segments=(*summed, *kept))
+
+    return store.extended(change, written)

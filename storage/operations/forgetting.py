@@ -1,0 +1,108 @@
+"""Forgetting: documents taken away again, as if they had never come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.layout import SegmentLayout
+from streaming_moments.storage.log.ledger import read_ledger
+from streaming_moments.storage.log.versions import Commit, SegmentReference
+from streaming_moments.storage.segments.blocks import sum_block
+from streaming_moments.storage.segments.foundations import read_foundation
+from streaming_moments.storage.store.changes import Recount, kept_segments, recounted
+from streaming_moments.storage.store.store import MomentStore
+
+
+def require_non_negative(
+    folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout, index: int
+) -> None:
+    """Refuse segments whose sum has a row block with counts below zero; holds two blocks.
+
+    Raises
+    ------
+    InvalidInput
+        Names the arrays; the documents taken away were never added.
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    sum_block(folder, references, layout, index).require_non_negative()
+
+
+def commit_recount(
+    store: MomentStore, recount: Recount, checked: Iterable[SegmentReference] = ()
+) -> MomentStore:
+    """Add and take away segments in one commit, if the ledger and every count allow it.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    recount : Recount
+        What to change.
+    checked : iterable of SegmentReference
+        Segments, those that are taken away among them, whose sum was found non-negative before
+        with `require_non_negative`; it is found out here where the latest version has others.
+
+    Raises
+    ------
+    InvalidInput
+        A shard is not counted as it is taken away, or a count would fall below zero.
+    StoreError
+        A segment that is dropped is in the latest version no longer; or as `MomentStore.append`.
+    ShardsAlreadyCounted
+        Shards that are added are counted already.
+    ForeignStatistics, BoundExceeded
+        As `MomentStore.append`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
+    >>> from streaming_moments.statistics.counts.batch import CountBatch
+    >>> from streaming_moments.statistics.counts.statistics import MomentStatistics
+    >>> from streaming_moments.storage.log.ledger import ShardRecord
+    >>> from streaming_moments.storage.shards import ShardFormat
+    >>> from streaming_moments.statistics.counts.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    >>> store = MomentStore.create("memory://forgetting", vocabulary, None, basis, ShardFormat())
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]], vocabulary.fingerprint)
+    >>> shard = ShardRecord("s3://corpus/1.txt", 20, "etag:d41d", documents=2, tokens=5)
+    >>> statistics = MomentStatistics.of(batch, basis)
+    >>> store = store.append_statistics(statistics, [shard])
+    >>> segment = store.write_segment(statistics, [shard])
+    >>> store = commit_recount(store, Recount("forget", "by request", removed=(segment,)))
+    >>> store.load() == MomentStatistics.zero(basis), len(store.ledger())
+    (True, 0)
+    """
+    sound = {(part.id, part.sign) for part in checked}
+
+    def change(head: Commit) -> Commit:
+        ledger = read_ledger(store.folder, head.segments, store.ledger())
+        successor = recounted(head, recount, ledger)
+        taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
+        # without what is added: that is no excuse for taking away what was never there
+        rest = (*kept_segments(head, recount), *taken)
+        away = any(part.sign < 0 for part in rest)
+        if away and (taken or recount.dropped) and not _only_grown(rest, sound):
+            layout = _layout_at(store, head)
+            for index in range(layout.row_blocks):
+                require_non_negative(store.folder, rest, layout, index)
+        return successor
+
+    return store.extended(change, recount.written)
+
+
+def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
+    """How the sums of a later version are cut, to which words may have been added."""
+    lineage = head.lineage
+    if lineage.basis == store.foundation.fingerprint:
+        return store.layout
+    return SegmentLayout(read_foundation(store.folder, lineage), lineage.row_blocks)
+
+
+def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
+    """Whether the references are a non-negative sum and other segments that are added to it."""
+    found = {(part.id, part.sign) for part in references}
+    return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

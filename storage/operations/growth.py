@@ -1,0 +1,160 @@
+"""Growth: words added to the vocabulary of a store, without counting a shard again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.log.versions import Commit, Era, Lineage
+from streaming_moments.storage.segments.foundations import (
+    read_foundation,
+    require_matching,
+    write_foundation,
+    write_vocabulary,
+)
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class AddedWords:
+    """Words that came to a store together.
+
+    Parameters
+    ----------
+    first, words : int
+        The first of their rows, and how many they are.
+    version : int
+        Documents count them from the commits after this version on.
+    time : str
+        Of that version, ISO 8601 in UTC.
+    """
+
+    first: int
+    words: int
+    version: int
+    time: str
+
+
+def grow(
+    store: MomentStore,
+    terms: Sequence[str],
+    token_ids: Sequence[int] | None = None,
+    message: str = "",
+) -> MomentStore:
+    """Add words at the end of the vocabulary, outside the core: one commit.
+
+    What is counted stays as it is; documents count the words from this commit on. A segment
+    gathered with the vocabulary before may still be committed, and counts without them. A lineage
+    that is staged aside stays as it is.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    terms : sequence of str
+        Words the vocabulary lacks, the most frequent first.
+    token_ids : sequence of int, optional
+        By which shards of token ids name them; None for a store of texts.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    InvalidInput
+        No words, or words and ids that the vocabulary has or that do not fit one another.
+    StoreError
+        Another writer has changed the vocabulary meanwhile, or the store cannot be written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
+    >>> from streaming_moments.storage.shards import ShardFormat
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    >>> store = MomentStore.create("memory://growth", vocabulary, None, basis, ShardFormat())
+    >>> grown = grow(store, ["steam"])
+    >>> grown.vocabulary.terms, added_words(grown.commit.lineage, grown.basis.n_words)[0].words
+    (('law', 'sea', 'ship', 'steam'), 1)
+    """
+    if not terms:
+        raise InvalidInput("no words to add; give at least one")
+    before, lineage = store.vocabulary, store.commit.lineage
+    if (token_ids is None) != (before.token_ids is None):
+        raise InvalidInput(
+            "a store of token ids takes words with their ids, a store of texts words alone"
+        )
+    ids = None if token_ids is None else (*(before.token_ids or ()), *token_ids)
+    vocabulary = Vocabulary((*before.terms, *terms), before.core, before.policy, ids)
+    basis = store.basis.with_words(vocabulary.n_words, vocabulary.fingerprint)
+    require_matching(vocabulary, store.policy, basis)
+    write_vocabulary(store.folder, vocabulary, store.policy)
+    write_foundation(store.folder, replace(store.counts, basis=basis))
+    store.folder.sync("")
+
+    def change(head: Commit) -> Commit:
+        if head.lineage.basis != lineage.basis:
+            raise StoreError(
+                f"version {head.version} has another vocabulary than version {store.version}, for "
+                "which the words were chosen: another writer has grown, rebased or rolled back "
+                "the store; run it again"
+            )
+        former = before.n_words
+        segments = tuple(
+            replace(part, words=former) if part.words is None else part for part in head.segments
+        )
+        grown = head.successor("grow", message, segments=segments)
+        era = Era(former, lineage.vocabulary, lineage.basis, grown.version, grown.time)
+        longer = replace(
+            head.lineage,
+            vocabulary=vocabulary.fingerprint,
+            basis=basis.fingerprint,
+            eras=(*head.lineage.eras, era),
+        )
+        return replace(grown, lineage=longer)
+
+    return store.extended(change)
+
+
+def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
+    """The store with an earlier vocabulary, to gather with; nothing is committed through it.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At any version.
+    words : int or None
+        Words of the era; None for the store itself.
+
+    Raises
+    ------
+    StoreError
+        There was no such era, or its basis is missing or damaged.
+    """
+    if words is None:
+        return store
+    era = store.commit.lineage.era(words)
+    lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
+    # a version that exists already: a commit on top of it would be refused as a conflict
+    aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
+    return replace(store, commit=aside, foundation=read_foundation(store.folder, lineage))
+
+
+def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:
+    """The words that came later than the others, growth by growth.
+
+    Parameters
+    ----------
+    lineage : Lineage
+        Of a version.
+    n_words : int
+        Words of its vocabulary.
+    """
+    eras = lineage.eras
+    ends = [*(era.words for era in eras), n_words][1:]
+    return tuple(
+        AddedWords(era.words, end - era.words, era.version, era.time)
+        for era, end in zip(eras, ends, strict=True)
+    )

@@ -1,0 +1,236 @@
+"""History: going back to a version, naming models, and what changed between two versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.quality.matching import match_topics, on_all_words
+from streaming_moments.storage.log.layout import require_name
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.versions import Commit
+from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class MovedTopics:
+    """How the topics of one model differ from those of another.
+
+    Parameters
+    ----------
+    before, after : str
+        Names of the models.
+    pairs : tuple of (int, int, float)
+        Topic before, topic after, and the total variation between them, 0 to 1; the topics are
+        matched so that the sum is least.
+    gone, new : tuple of int
+        Topics before and after that have no partner, where one model has more topics.
+    """
+
+    before: str
+    after: str
+    pairs: tuple[tuple[int, int, float], ...]
+    gone: tuple[int, ...]
+    new: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changed from one version to another.
+
+    Parameters
+    ----------
+    before, after : int
+        The versions.
+    documents, tokens : int
+        Gained; below zero where lost.
+    added, removed : tuple of ShardRecord
+        Shards counted in one of the versions only; a shard with new content is in both.
+    moved : dict
+        Topics of the models compared, by the name or tag they were called by.
+    """
+
+    before: int
+    after: int
+    documents: int
+    tokens: int
+    added: tuple[ShardRecord, ...]
+    removed: tuple[ShardRecord, ...]
+    moved: dict[str, MovedTopics]
+
+
+def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore:
+    """Make the state what it was at a version, by a new commit; nothing is deleted.
+
+    Segments, models and tags are those of the version. Shards counted since are no longer
+    counted, so an update counts them again.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    version : int
+        To go back to.
+    message : str
+        For the log; by default it names the version.
+
+    Raises
+    ------
+    StoreError
+        There is no such version, it is not whole, or the store cannot be written.
+    """
+    # the latest version need not be whole: this is the way back from it
+    old = store.at(version).commit
+    text = message or f"rollback to version {version}"
+
+    def change(head: Commit) -> Commit:
+        return head.successor(
+            "rollback",
+            text,
+            lineage=old.lineage,
+            segments=old.segments,
+            models=old.models,
+            tags=old.tags,
+        )
+
+    return store.extended(change)
+
+
+def last_published(store: MomentStore, name: str) -> str:
+    """The model that a tag stood for before the one it stands for now.
+
+    A tag that went back to an earlier model has left those in between: going back twice leads
+    further back.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At the version from which to look back.
+    name : str
+        The tag.
+
+    Raises
+    ------
+    StoreError
+        The tag is not there, or stood for no other model that the version has.
+    """
+    if name not in store.commit.tags:
+        raise StoreError(
+            f"version {store.version} has no tag {name!r}; it has "
+            f"{', '.join(store.commit.tags) or 'none'}"
+        )
+    stood: list[str] = []
+    for commit in reversed(store.log()):
+        model = commit.tags.get(name)
+        if model in stood:
+            del stood[stood.index(model) + 1 :]
+        elif model is not None:
+            stood.append(model)
+    there = [model for model in stood[:-1] if model in store.models]
+    if not there:
+        raise StoreError(
+            f"the tag {name!r} stood for no model before {store.commit.tags[name]!r}; let it "
+            "stand for another by `streaming-moments tag`"
+        )
+    return there[-1]
+
+
+def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentStore:
+    """Let a tag stand for a model; it moves there in one commit.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    name : str
+        The tag, such as "production".
+    model : str
+        Name of a model, or another tag that stands for it now.
+    message : str
+        For the log; by default it names both.
+
+    Raises
+    ------
+    InvalidInput
+        A tag with other characters than A-Z a-z 0-9 . _ -, or the name of a model.
+    StoreError
+        There is no such model, or the store cannot be written.
+    """
+    require_name(name)
+
+    def change(head: Commit) -> Commit:
+        chosen = model_called(head, model)
+        if name in head.models:
+            raise InvalidInput(f"{name!r} is the name of a model; take another name for the tag")
+        text = message or f"tag {name}: {chosen}"
+        return head.successor("tag", text, tags={**head.tags, name: chosen})
+
+    return store.extended(change)
+
+
+def difference(store: MomentStore, before: int, after: int, model: str | None = None) -> Difference:
+    """What changed from one version to another.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At any version.
+    before, after : int
+        Versions; the earlier need not be the first.
+    model : str, optional
+        Name or tag of the models to compare; by default every name and tag that both versions
+        have and that stands for different models.
+
+    Raises
+    ------
+    StoreError
+        There is no such version or model, or a file is damaged.
+    """
+    latest = store.latest()
+    one, two = latest.at(before), latest.at(after)
+    old, new = set(one.ledger()), set(two.ledger())
+    return Difference(
+        before,
+        after,
+        two.commit.documents - one.commit.documents,
+        two.commit.tokens - one.commit.tokens,
+        _by_url(new - old),
+        _by_url(old - new),
+        {name: _moved(one, two, name) for name in _names_to_compare(one, two, model)},
+    )
+
+
+def _by_url(records: set[ShardRecord]) -> tuple[ShardRecord, ...]:
+    return tuple(sorted(records, key=lambda record: record.url))
+
+
+def _names_to_compare(one: MomentStore, two: MomentStore, model: str | None) -> Sequence[str]:
+    if model is not None:
+        return [model]
+    names = [*one.commit.models, *one.commit.tags]
+    both = [name for name in names if name in two.commit.models or name in two.commit.tags]
+    return [name for name in both if _identity(one.commit, name) != _identity(two.commit, name)]
+
+
+def _identity(commit: Commit, name: str) -> str:
+    return commit.models[model_called(commit, name)].id
+
+
+def _moved(one: MomentStore, two: MomentStore, name: str) -> MovedTopics:
+    before, after = one.load_model(name), two.load_model(name)
+    topics = before.topics, after.topics
+    if before.vocabulary != after.vocabulary:
+        words = (vocabulary_of(store, model) for store, model in ((one, before), (two, after)))
+        topics = on_all_words(topics[0], next(words), topics[1], next(words))
+    rows, columns, distances = match_topics(*topics)
+    pairs = zip(rows.tolist(), columns.tolist(), distances.tolist(), strict=True)
+    return MovedTopics(
+        model_called(one.commit, name),
+        model_called(two.commit, name),
+        tuple(pairs),
+        tuple(sorted(set(range(before.n_topics)) - set(rows.tolist()))),
+        tuple(sorted(set(range(after.n_topics)) - set(columns.tolist()))),
+    )

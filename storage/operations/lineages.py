@@ -1,0 +1,302 @@
+"""Lineages: a new vocabulary and basis gathered aside, and adopted by one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
+from streaming_moments.models.base import Model
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.log.layout import row_blocks_for
+from streaming_moments.storage.log.ledger import Ledger, ShardsAlreadyCounted, read_ledger
+from streaming_moments.storage.log.versions import Commit, Staging
+from streaming_moments.storage.segments.foundations import (
+    read_foundation,
+    read_vocabulary,
+    require_matching,
+    write_foundation,
+    write_vocabulary,
+)
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.store.changes import require_bound
+from streaming_moments.storage.store.store import MomentStore
+
+
+class LineageBehind(StreamingMomentsError):
+    """A staged lineage has not counted all shards of the store; `urls` names those it lacks."""
+
+    def __init__(self, urls: tuple[str, ...]) -> None:
+        super().__init__(urls)
+        self.urls = urls
+
+    def __str__(self) -> str:
+        return (
+            f"the staged lineage has not counted {len(self.urls)} shards of the store, such as "
+            f"{self.urls[0]}; run `streaming-moments rebase` again"
+        )
+
+
+class LineageAstray(StreamingMomentsError):
+    """A staged lineage has counted what the store no longer holds."""
+
+
+def stage(
+    store: MomentStore,
+    vocabulary: Vocabulary,
+    policy: TokenPolicy | None,
+    basis: Basis,
+    pilot: Mapping[str, Any],
+    message: str = "",
+) -> MomentStore:
+    """Begin a lineage aside, instead of any other that the version given has begun.
+
+    The state, the ledger and all readers stay as they are.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended, if no other lineage was begun or adopted since.
+    vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis
+        Of the new lineage.
+    pilot : mapping
+        How they were made, as JSON.
+    message : str
+        For the log.
+
+    Raises
+    ------
+    ForeignStatistics
+        Vocabulary, policy and basis do not belong together.
+    StoreError
+        Another lineage was begun or adopted since, or the store cannot be written.
+    """
+    require_matching(vocabulary, policy, basis)
+    write_vocabulary(store.folder, vocabulary, policy)
+    foundation = CountsFoundation(basis, store.codocuments)
+    write_foundation(store.folder, foundation)
+    store.folder.sync("")
+
+    def change(head: Commit) -> Commit:
+        if _bases(head) != _bases(store.commit):
+            raise StoreError(
+                f"version {head.version} has another vocabulary, or another that is gathered "
+                f"aside, than version {store.version}, for which this was begun: another rebase, "
+                "or new words, came meanwhile; run it again"
+            )
+        lineage = replace(
+            head.lineage,
+            vocabulary=vocabulary.fingerprint,
+            basis=basis.fingerprint,
+            row_blocks=row_blocks_for(foundation),
+            pilot=pilot,
+            eras=(),
+        )
+        return head.successor("stage", message, staged=Staging(lineage))
+
+    return store.extended(change)
+
+
+def staged_store(store: MomentStore) -> MomentStore:
+    """The staged lineage as a store to gather for and to read; nothing is committed through it.
+
+    Raises
+    ------
+    StoreError
+        No lineage is staged.
+    """
+    staged = require_staged(store.commit)
+    # a version that exists already: a commit on top of it would be refused as a conflict
+    aside = replace(
+        store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
+    )
+    return replace(store, commit=aside, foundation=read_foundation(store.folder, staged.lineage))
+
+
+def stage_segment(
+    store: MomentStore, segment: Segment, message: str = "", known: Ledger = Ledger({})
+) -> MomentStore:
+    """Commit a sealed segment to the staged lineage.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    segment : Segment
+        Of the staged lineage's basis.
+    message : str
+        For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
+
+    Raises
+    ------
+    ShardsAlreadyCounted
+        Some of its shards are counted there already.
+    ForeignStatistics
+        A segment of another basis.
+    BoundExceeded
+        Sums could pass 2^62.
+    StoreError
+        No lineage is staged, or the store cannot be written.
+    """
+
+    def change(head: Commit) -> Commit:
+        staged = _staged_on(segment.basis, head)
+        ledger = read_ledger(store.folder, staged.segments, known)
+        already = ledger.counted([record.url for record in segment.shards])
+        if already:
+            raise ShardsAlreadyCounted(already)
+        segments = (*staged.segments, segment.reference)
+        require_bound(segments)
+        return head.successor("stage", message, staged=replace(staged, segments=segments))
+
+    return store.extended(change, [segment.written])
+
+
+def adopt(
+    store: MomentStore,
+    left_out: Mapping[str, str] | None = None,
+    message: str = "",
+    known: Ledger = Ledger({}),
+) -> MomentStore:
+    """Let the staged lineage take the place of the store's: one commit.
+
+    Versions before keep their lineage, and are read as they were.
+
+    Parameters
+    ----------
+    store : MomentStore
+        With the staged lineage; its latest version is extended.
+    left_out : mapping, optional
+        Shards of the store that the new lineage need not have, each with the reason.
+    message : str
+        For the log.
+    known : Ledger
+        What is known of the staged ledger, which need not be read again.
+
+    Raises
+    ------
+    LineageBehind
+        Shards that another writer has counted meanwhile are lacking.
+    LineageAstray
+        Shards were forgotten meanwhile, or replaced: what is staged has to be gathered anew.
+    ForeignStatistics
+        Another lineage is staged by now.
+    StoreError
+        No lineage is staged, or the store cannot be written.
+    """
+    spared = dict(left_out or {})
+    mine = require_staged(store.commit).lineage.basis
+
+    def change(head: Commit) -> Commit:
+        staged = _staged_on(mine, head)
+        here = {
+            record.url: record.fingerprint
+            for record in read_ledger(store.folder, head.segments, store.ledger())
+        }
+        there = {
+            record.url: record.fingerprint
+            for record in read_ledger(store.folder, staged.segments, known)
+        }
+        for url, mark in there.items():
+            if here.get(url) != mark:
+                raise LineageAstray(
+                    f"{url} was forgotten, or replaced, while the new lineage was gathered; run "
+                    "`streaming-moments rebase` again, which begins anew"
+                )
+        lacking = tuple(url for url in here if url not in there and url not in spared)
+        if lacking:
+            raise LineageBehind(lacking)
+        skipped = tuple((url, reason) for url, reason in spared.items() if url not in there)
+        return head.successor(
+            "rebase",
+            message,
+            lineage=staged.lineage,
+            segments=staged.segments,
+            staged=None,
+            skipped=skipped,
+        )
+
+    return store.extended(change)
+
+
+def give_up(store: MomentStore, message: str = "") -> MomentStore:
+    """Give up the lineage that a version has staged; errors as of `adopt`."""
+    mine = require_staged(store.commit).lineage.basis
+
+    def change(head: Commit) -> Commit:
+        _staged_on(mine, head)
+        return head.successor("stage", message, staged=None)
+
+    return store.extended(change)
+
+
+def require_staged(commit: Commit) -> Staging:
+    """The staged lineage of a version.
+
+    Raises
+    ------
+    StoreError
+        There is none.
+    """
+    if commit.staged is None:
+        raise StoreError(
+            f"version {commit.version} has no staged lineage: it was adopted or given up; run "
+            "`streaming-moments rebase` again"
+        )
+    return commit.staged
+
+
+def _staged_on(basis: str, head: Commit) -> Staging:
+    """What a version has staged, if it is of the basis for which the writer has worked."""
+    staged = require_staged(head)
+    if staged.lineage.basis != basis:
+        raise ForeignStatistics(
+            f"what was gathered is of basis {short(basis)}, the staged lineage of "
+            f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
+        )
+    return staged
+
+
+def _bases(commit: Commit) -> tuple[str, str | None]:
+    return commit.lineage.basis, None if commit.staged is None else commit.staged.lineage.basis
+
+
+def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
+    """The words of a model, which may be of an earlier lineage than the store's version.
+
+    Raises
+    ------
+    StoreError
+        The vocabulary is missing or damaged.
+    """
+    if model.vocabulary in ("", store.commit.lineage.vocabulary):
+        return store.vocabulary
+    return read_vocabulary(store.folder, model.vocabulary)[0]
+
+
+def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
+    """The store with the words of a model: at the version it was fitted on, if they are others.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At a version that has the model.
+    name : str
+        Of the model, no tag.
+    model : Model
+        The model.
+
+    Raises
+    ------
+    StoreError
+        That version is not whole.
+    """
+    if model.vocabulary in ("", store.commit.lineage.vocabulary):
+        return store
+    return store.at(store.models[name].version)

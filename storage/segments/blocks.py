@@ -1,0 +1,201 @@
+"""Blocks: statistics of a row block read back from segments, and summed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.statistics.base import Statistics, Totals
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.storage.files.arrays import array_in, decode
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
+from streaming_moments.storage.log.manifests import FileRecord, read_files, segment_manifests
+from streaming_moments.storage.log.versions import SegmentReference
+
+_GROUP = "zarr.json"
+
+
+def read_stored_block(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout, index: int
+) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
+    """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
+
+    n is the number of rows that were counted in the segment.
+
+    Raises
+    ------
+    StoreError
+        A file is missing, swapped, cut off or damaged: names it.
+    """
+    name = segment_folder(reference.id)
+    where = f"{folder.url}/{name}"
+    [manifest] = segment_manifests(folder, [reference])
+    layout = layout.of_first(reference.words)
+    specs = layout.specs
+    tables = _tables(manifest.files, specs)
+    paths = [
+        _GROUP,
+        *(f"{array}/zarr.json" for array in specs),
+        *layout.chunks(index),
+        *itertools.chain.from_iterable(tables.values()),
+    ]
+    group = decode(read_files(folder, name, manifest.files, paths), where)
+    arrays: dict[str, NDArray[np.int64]] = {}
+    for array, spec in specs.items():
+        stored = array_in(group, array, where)
+        found = (stored.shape, stored.chunks, str(stored.dtype))
+        if found != (spec.shape, spec.chunks, spec.dtype):
+            raise StoreError(
+                f"{where}/{array} is {stored.shape} of {stored.dtype} instead of {spec.shape} of "
+                "int64; restore it from a copy"
+            )
+        arrays[array] = _entries(stored, slice(index, index + 1), f"{where}/{array}")
+    return _totals(group, tables, layout, where), arrays
+
+
+def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:
+    """Totals of one segment.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    name = segment_folder(reference.id)
+    where = f"{folder.url}/{name}"
+    [manifest] = segment_manifests(folder, [reference])
+    layout = layout.of_first(reference.words)
+    tables = _tables(manifest.files, layout.specs)
+    paths = [_GROUP, *itertools.chain.from_iterable(tables.values())]
+    group = decode(read_files(folder, name, manifest.files, paths), where)
+    return _totals(group, tables, layout, where)
+
+
+def sum_totals(
+    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
+) -> Any:
+    """Totals of the records of some segments, each with its sign; errors as `sum_block`."""
+    total: Any = layout.foundation.totals({})
+    for reference in _added_first(references):
+        own = read_totals(folder, reference, layout)
+        total = total + own if reference.sign > 0 else total - own
+    return total
+
+
+def sum_block(
+    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout, index: int
+) -> Any:
+    """Statistics of a row block, summed over segments in place, each with its sign.
+
+    A segment of fewer rows adds to the leading rows alone.
+
+    Raises
+    ------
+    StoreError
+        A file is missing, swapped, cut off or damaged: names it.
+    InvalidInput
+        More documents of a length are taken away than were added.
+    """
+    block, foundation = layout.block(index), layout.foundation
+    totals: Any = foundation.totals({})
+    shapes = foundation.shapes(block)
+    sums: dict[str, NDArray[np.int64]] = {}
+    for reference in _added_first(references):
+        own, arrays = read_stored_block(folder, reference, layout, index)
+        totals = totals + own if reference.sign > 0 else totals - own
+        for name, shape in shapes.items():
+            part = arrays.pop(name)[0, : shape[0]]
+            sums[name] = _accumulated(sums.get(name), part, shape, reference.sign)
+    if not sums:
+        sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    return foundation.statistics(block, totals, sums)
+
+
+def sum_all_rows(
+    folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout
+) -> Any:
+    """Statistics of all rows, summed over segments; holds them once, and one block.
+
+    Raises
+    ------
+    StoreError
+        A file is missing, swapped, cut off or damaged: names it.
+    """
+    foundation = layout.foundation
+    shapes = foundation.shapes(RowBlock())
+    sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    totals: Any = foundation.totals({})
+    for index in range(layout.row_blocks):
+        part = sum_block(folder, references, layout, index)
+        totals = part.totals
+        for name, array in part.arrays().items():
+            sums[name][part.block.rows] = array
+    return foundation.statistics(RowBlock(), totals, sums)
+
+
+def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
+    """Row block of the statistics of all rows, sharing their memory.
+
+    Raises
+    ------
+    InvalidInput
+        The statistics are not of all rows.
+    ForeignStatistics
+        They are of another foundation than the layout.
+    """
+    layout.foundation.require_own(statistics)
+    if statistics.block.step != 1:
+        raise InvalidInput(f"rows {statistics.block} are not all rows; write blocks one by one")
+    block = layout.block(index)
+    arrays = {name: array[block.rows] for name, array in statistics.arrays().items()}
+    return layout.foundation.statistics(block, statistics.totals, arrays)
+
+
+def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Files of each array of a segment that is no row array, by its name."""
+    tables: dict[str, list[str]] = {}
+    for path in files:
+        name, inside, _ = path.partition("/")
+        if inside and name not in specs:
+            tables.setdefault(name, []).append(path)
+    return tables
+
+
+def _totals(group: Any, names: Iterable[str], layout: SegmentLayout, where: str) -> Any:
+    tables = {
+        name: _entries(array_in(group, name, where), slice(None), f"{where}/{name}")
+        for name in names
+    }
+    return layout.foundation.totals(tables, layout.rows)
+
+
+def _accumulated(
+    total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
+) -> NDArray[np.int64]:
+    """A sum and what a segment has of its leading rows; the commit's bound keeps it below 2^62."""
+    if total is None and sign > 0 and part.shape == shape:
+        return part  # most sums are of one segment
+    if total is None:
+        total = np.zeros(shape, dtype=np.int64)
+    leading = total[: len(part)]
+    (np.add if sign > 0 else np.subtract)(leading, part, out=leading)
+    return total
+
+
+def _added_first(references: Iterable[SegmentReference]) -> list[SegmentReference]:
+    # a histogram holds no numbers below zero on the way either
+    return sorted(references, key=lambda reference: -reference.sign)
+
+
+def _entries(array: Any, selection: slice, where: str) -> NDArray[np.int64]:
+    try:
+        entries: NDArray[np.int64] = np.asarray(array[selection])
+    except (ValueError, RuntimeError) as error:
+        raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
+    return entries

@@ -1,0 +1,172 @@
+"""Models kept in a store, immutable, each with its name in the registry."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field, StrictFloat, TypeAdapter
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.base import Model
+from streaming_moments.models.registry import DEFAULT_MODEL, model_named
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.storage.files.arrays import (
+    ArraySpec,
+    array_in,
+    decode,
+    encode_chunks,
+    encode_metadata,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.log.layout import model_folder
+from streaming_moments.storage.log.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    files_to_json,
+    read_files,
+    read_manifests,
+)
+from streaming_moments.storage.log.schema import Count, checked
+from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.versions import Commit, ModelReference
+
+_MODEL = "model"
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """As of `TopicModel.attributes`; earlier versions of the package knew fewer."""
+
+    alpha0: Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False)]
+    rotation: str
+    documents: Count
+    vocabulary: str = ""
+    basis: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
+
+
+_ATTRIBUTES = TypeAdapter(_Attributes)
+
+
+def model_called(commit: Commit, name: str | None = None) -> str:
+    """Name of the model that a name or a tag stands for, by default of the latest model.
+
+    Raises
+    ------
+    StoreError
+        There is none: names those there are.
+    """
+    if not commit.models:
+        raise StoreError(
+            f"there is no model at version {commit.version}; fit one with `streaming-moments refit`"
+        )
+    if name is None:
+        return [*commit.models][-1]
+    chosen = commit.tags.get(name, name)
+    if chosen not in commit.models:
+        raise StoreError(
+            f"version {commit.version} has no model {name!r}; it has "
+            f"{', '.join([*commit.models, *commit.tags])}"
+        )
+    return chosen
+
+
+def write_model(
+    folder: Folder, name: str, model: Model, version: int
+) -> tuple[ModelReference, Uncommitted]:
+    """Write a model; it counts once a commit names it, for which its files must be there.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    name : str
+        Of the model.
+    model : Model
+        Its arrays become Zarr arrays of one chunk, its attributes those of the group, and its name
+        in the registry one more, unless it is that of topics.
+    version : int
+        The version whose statistics it was fitted on.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be written.
+    """
+    identity, begun = uuid.uuid4().hex, folder.clock()
+    arrays, attributes = model.parts()
+    if model.name != DEFAULT_MODEL:
+        attributes = {**attributes, _MODEL: model.name}
+    specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
+    files = {**encode_metadata(specs, attributes), **encode_chunks(specs, arrays)}
+    place = model_folder(name, identity)
+    for path, content in files.items():
+        folder.write(f"{place}/{path}", content)
+    manifest = seal(
+        {
+            "name": name,
+            "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "version": version,
+            "files": files_to_json(FileRecord.of(*file) for file in files.items()),
+        }
+    )
+    folder.write(f"{place}/{MANIFEST}", manifest)
+    folder.sync(place)
+    sizes = {path: len(content) for path, content in files.items()}
+    written = Uncommitted(place, {**sizes, MANIFEST: len(manifest)}, begun)
+    return ModelReference(identity, hashlib.sha256(manifest).hexdigest(), version), written
+
+
+def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:
+    """Records of a model's files by path.
+
+    Raises
+    ------
+    StoreError
+        The manifest is missing, damaged, or names a file outside the model.
+    """
+    place = model_folder(name, reference.id)
+    [content] = read_manifests(folder, {place: reference.manifest})
+    return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")
+
+
+def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
+    """Read a model, of any name in the registry.
+
+    Raises
+    ------
+    StoreError
+        A file is missing or damaged, or this version of the package has no such models: names it.
+    """
+    place = model_folder(name, reference.id)
+    where = f"{folder.url}/{place}"
+    files = model_files(folder, name, reference)
+    group = decode(read_files(folder, place, files, files), where)
+    try:
+        arrays = {
+            key: np.asarray(array_in(group, key, where)[...], dtype=np.float64)
+            for key in group.array_keys()
+        }
+    except (ValueError, RuntimeError) as error:
+        raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
+    attributes = dict(group.attrs)
+    try:
+        model = model_named(str(attributes.pop(_MODEL, DEFAULT_MODEL)))
+    except InvalidInput as error:
+        raise StoreError(
+            f"{where} cannot be read ({error}); install the version of the package that fitted it, "
+            "or refit"
+        ) from error
+    if issubclass(model, TopicModel):
+        scalars = checked(_ATTRIBUTES, attributes, f"{where} describes no model")
+        attributes |= vars(scalars)
+    return model.from_parts(arrays, attributes)

@@ -1,0 +1,220 @@
+"""Segments: immutable statistics of some shards, written by many workers, read by row block."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
+from streaming_moments.statistics.base import Statistics, Totals
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.arrays import (
+    ArraySpec,
+    encode_chunks,
+    encode_metadata,
+    magnitude,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.log.layout import SHARDS, SegmentLayout, segment_folder
+from streaming_moments.storage.log.ledger import ShardRecord, table_of, table_to_parquet
+from streaming_moments.storage.log.manifests import MANIFEST, FileRecord, files_to_json
+from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.versions import SegmentReference
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A sealed segment: it counts once a commit names it.
+
+    Parameters
+    ----------
+    reference : SegmentReference
+        What a commit says of it.
+    basis : str
+        Fingerprint of the foundation its statistics were gathered on.
+    shards : tuple of ShardRecord
+        The shards counted in it.
+    written : Uncommitted
+        Its files, which must be there when it is committed.
+    """
+
+    reference: SegmentReference
+    basis: str
+    shards: tuple[ShardRecord, ...]
+    written: Uncommitted
+
+
+@dataclass(frozen=True)
+class SegmentWriter:
+    """Writes one segment: the row blocks from any worker, then the seal from the coordinator.
+
+    Workers that write different blocks share no file; a block that is written again is replaced.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    id : str
+        The segment's 32 hexadecimal digits.
+    layout : SegmentLayout
+        How the statistics are cut.
+    begun : datetime
+        When nothing was written yet, by the clock of the storage.
+    """
+
+    folder: Folder
+    id: str
+    layout: SegmentLayout
+    begun: datetime
+
+    def write_block(self, statistics: Statistics) -> tuple[FileRecord, ...]:
+        """Write the statistics of one row block.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics
+            Of `RowBlock(index, row_blocks)`.
+
+        Returns
+        -------
+        tuple of FileRecord
+            What `seal` is to be told.
+
+        Raises
+        ------
+        ForeignStatistics
+            Statistics of another foundation, other rows, or with other arrays than the store's.
+        StoreError
+            A file cannot be written.
+        """
+        self._require_fitting(statistics)
+        specs = self.layout.specs
+        arrays = statistics.arrays()
+        padded = {name: _padded(array, specs[name].chunks) for name, array in arrays.items()}
+        records = []
+        for path, content in encode_chunks(specs, padded, statistics.block.index).items():
+            self.folder.write(f"{segment_folder(self.id)}/{path}", content)
+            largest = magnitude(arrays[path.partition("/")[0]])
+            records.append(FileRecord.of(path, content, largest))
+        return tuple(records)
+
+    def seal(
+        self,
+        totals: Totals,
+        shards: Sequence[ShardRecord],
+        files: Iterable[FileRecord],
+        dates: DateRange | None = None,
+    ) -> Segment:
+        """Write what is left, the manifest last, and make all of it outlast a power cut.
+
+        Parameters
+        ----------
+        totals : Totals
+            Of the records of all blocks.
+        shards : sequence of ShardRecord
+            The shards counted; their documents and tokens are those of the totals.
+        files : iterable of FileRecord
+            All that `write_block` returned, for each block once or more.
+        dates : DateRange, optional
+            Days of the documents, where they are known.
+
+        Raises
+        ------
+        StoreError
+            A block is missing, or was written twice with different content.
+        InvalidInput
+            The shards do not add up to the totals, or one is given twice.
+        """
+        records = self._complete(files)
+        _require_adding_up(totals, shards)
+        tables = totals.tables()
+        whole = {name: ArraySpec.whole(table) for name, table in tables.items()}
+        specs = {**self.layout.specs, **whole}
+        rest = {
+            **encode_metadata(specs, {}),
+            **encode_chunks(specs, tables),
+            SHARDS: table_to_parquet(table_of(shards)),
+        }
+        folder = segment_folder(self.id)
+        for path, content in rest.items():
+            self.folder.write(f"{folder}/{path}", content)
+            records[path] = FileRecord.of(path, content)
+        manifest = seal(
+            {
+                "id": self.id,
+                "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                **self.layout.foundation.names(),
+                "documents": totals.n_documents,
+                "tokens": totals.n_tokens,
+                "shards": len(shards),
+                "files": files_to_json(records.values()),
+                **({} if dates is None else {"dates": dates.to_json()}),
+            }
+        )
+        self.folder.write(f"{folder}/{MANIFEST}", manifest)
+        self.folder.sync(folder)
+        reference = SegmentReference(
+            self.id,
+            hashlib.sha256(manifest).hexdigest(),
+            totals.n_documents,
+            totals.n_tokens,
+            len(shards),
+            max(totals.bound, *(record.largest for record in records.values())),
+            dates=dates,
+        )
+        sizes = {path: record.size for path, record in records.items()}
+        written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
+        return Segment(reference, self.layout.foundation.fingerprint, tuple(shards), written)
+
+    def _require_fitting(self, statistics: Statistics) -> None:
+        layout = self.layout
+        layout.foundation.require_own(statistics)
+        if statistics.block.step != layout.row_blocks:
+            raise ForeignStatistics(
+                f"the statistics are of one of {statistics.block.step} row blocks, the store has "
+                f"{layout.row_blocks}; gather them by the store's row blocks"
+            )
+
+    def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:
+        records: dict[str, FileRecord] = {}
+        for record in files:
+            if records.setdefault(record.path, record) != record:
+                raise StoreError(
+                    f"segment {self.id}: {record.path} was written twice with different content; "
+                    "write the statistics into a new segment"
+                )
+        for index in range(self.layout.row_blocks):
+            for path in self.layout.chunks(index):
+                if path not in records:
+                    raise StoreError(
+                        f"segment {self.id}: row block {index} is not written ({path}); write "
+                        "every block before the seal"
+                    )
+        return records
+
+
+def _padded(array: NDArray[np.int64], chunk: tuple[int, ...]) -> NDArray[np.int64]:
+    if len(array) == chunk[1]:
+        return array[np.newaxis]
+    padded = np.zeros(chunk, dtype=np.int64)
+    padded[0, : len(array)] = array
+    return padded
+
+
+def _require_adding_up(totals: Totals, shards: Sequence[ShardRecord]) -> None:
+    if len({shard.url for shard in shards}) < len(shards):
+        raise InvalidInput("a shard is given twice in one segment; give each shard once")
+    documents = sum(shard.documents for shard in shards)
+    tokens = sum(shard.tokens for shard in shards)
+    if (documents, tokens) != (totals.n_documents, totals.n_tokens):
+        raise InvalidInput(
+            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, the "
+            f"statistics hold {totals.n_documents} and {totals.n_tokens}; give the shards that "
+            "were counted, with what was counted of each"
+        )

@@ -1,0 +1,309 @@
+"""Changes: which segments the next commit of the latest one adds and takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from streaming_moments.errors import (
+    BoundExceeded,
+    ForeignStatistics,
+    InvalidInput,
+    StoreError,
+    short,
+)
+from streaming_moments.statistics.counts.projection import LARGEST_TOTAL
+from streaming_moments.storage.log.ledger import (
+    CopiesCounted,
+    Ledger,
+    ShardRecord,
+    ShardsAlreadyCounted,
+)
+from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.versions import Commit, Lineage, SegmentReference
+from streaming_moments.storage.segments.segments import Segment
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Recount:
+    """Segments that one commit adds and takes away.
+
+    Parameters
+    ----------
+    operation : str
+        "append", "forget" or "replace".
+    message : str
+        For the log.
+    added, removed : tuple of Segment
+        Each with at least one shard.
+    dropped : tuple of SegmentReference
+        Segments of the version that it shall have no longer, as `segments_of` finds them.
+    skipped : tuple of (str, str)
+        URLs of shards left out, each with the reason.
+    unique : bool
+        Whether to refuse shards whose content is counted under other names.
+    """
+
+    operation: str
+    message: str
+    added: tuple[Segment, ...] = ()
+    removed: tuple[Segment, ...] = ()
+    dropped: tuple[SegmentReference, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    unique: bool = False
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All segments, those taken away with that sign and first."""
+        taken = (replace(part, reference=replace(part.reference, sign=-1)) for part in self.removed)
+        return (*taken, *self.added)
+
+    @property
+    def references(self) -> tuple[SegmentReference, ...]:
+        """What the commit says of them."""
+        return tuple(part.reference for part in self.segments)
+
+    def under(self, lineage: Lineage) -> Recount:
+        """With every segment as a version of the lineage names it; errors as `placed`."""
+        return replace(
+            self,
+            added=tuple(placed(lineage, part) for part in self.added),
+            removed=tuple(placed(lineage, part) for part in self.removed),
+        )
+
+    @property
+    def written(self) -> tuple[Uncommitted, ...]:
+        """What was written of them."""
+        return tuple(part.written for part in self.segments)
+
+
+def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
+    """The commit that adds and takes away segments.
+
+    Parameters
+    ----------
+    head : Commit
+        The latest commit.
+    recount : Recount
+        What to change; that no count falls below zero is not checked here.
+    ledger : Ledger
+        Of the latest commit.
+
+    Raises
+    ------
+    ForeignStatistics
+        A segment of another basis.
+    ShardsAlreadyCounted
+        The ledger holds shards that are added and not taken away.
+    InvalidInput
+        The ledger does not hold a shard that is taken away, or holds it with other content; or
+        holds a folder of a shard that is added, or a shard within it.
+    CopiesCounted
+        The contents of added shards are counted under other names, and are to be unique.
+    StoreError
+        The commit has not a segment that is dropped.
+    BoundExceeded
+        Sums could pass 2^62.
+    """
+    recount = recount.under(head.lineage)
+    kept = kept_segments(head, recount)
+    taken = [record for segment in recount.removed for record in segment.shards]
+    taken += [record for part in recount.dropped for record in ledger.records(part.id)]
+    for record in taken:
+        require_counted(ledger, record)
+    _require_eras(head, recount.removed, ledger)
+    away = {record.url for record in taken}
+    added = [record for segment in recount.added for record in segment.shards]
+    urls = [record.url for record in added]
+    if len(away) < len(taken) or len(set(urls)) < len(urls):
+        raise InvalidInput("a shard is given twice in one commit; give each shard once")
+    already = tuple(url for url in ledger.counted(urls) if url not in away)
+    if already:
+        raise ShardsAlreadyCounted(already)
+    require_apart(ledger, urls, away)
+    copies = ledger.copies(added, away) if recount.unique else ()
+    if copies:
+        raise CopiesCounted(copies)
+    segments = (*kept, *recount.references)
+    require_bound(segments)
+    return head.successor(
+        recount.operation, recount.message, segments=segments, skipped=recount.skipped
+    )
+
+
+def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
+    """Segments of a commit without those dropped.
+
+    Raises
+    ------
+    StoreError
+        The commit has not all that are dropped.
+    """
+    dropped = {part.id for part in recount.dropped}
+    kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
+    if len(kept) + len(dropped) != len(head.segments):
+        raise StoreError(
+            f"version {head.version} has no longer the {len(dropped)} segments that hold the old "
+            "content alone: another writer compacted them or went back to an older version; give "
+            "copies of the old content with --old URL"
+        )
+    return kept
+
+
+def segments_of(
+    head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
+) -> tuple[SegmentReference, ...]:
+    """Segments that hold nothing but some of the records, each of these once.
+
+    Taking such a segment out of the version takes away what was counted of its shards. Shards that
+    were ever taken away since the last compaction are left out.
+
+    Parameters
+    ----------
+    head : Commit
+        The version.
+    ledger : Ledger
+        Of the version.
+    records : iterable of ShardRecord
+        Shards, as they were counted.
+    """
+    negative = (part for part in head.segments if part.sign < 0)
+    subtracted = {record.url for part in negative for record in ledger.records(part.id)}
+    wanted = {record for record in records if record.url not in subtracted}
+    found = []
+    for part in head.segments:
+        # the count first: a large segment's records need not be looked at
+        if part.sign > 0 and part.shards <= len(wanted):
+            held = set(ledger.records(part.id))
+            if held and held <= wanted:
+                found.append(part)
+                wanted -= held
+    return tuple(found)
+
+
+def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
+    """Refuse URLs that are not in the ledger, before they are read.
+
+    Raises
+    ------
+    InvalidInput
+        Names the first.
+    """
+    counted = set(ledger.counted(urls))
+    for url in urls:
+        if url not in counted:
+            raise InvalidInput(_not_counted(url))
+
+
+def require_apart(ledger: Ledger, urls: Sequence[str], away: Set[str] = frozenset()) -> None:
+    """Refuse shards within a counted folder, and folders of a counted shard.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the version.
+    urls : sequence of str
+        Of shards to be counted.
+    away : set of str
+        Counted shards that are taken away in the same commit.
+
+    Raises
+    ------
+    InvalidInput
+        Names the first few.
+    """
+    found = [(url, other) for url, other in ledger.overlaps(urls) if other not in away]
+    if found:
+        lines = "; ".join(
+            f"{url} {'lies within' if other.endswith('/') and url.startswith(other) else 'holds'} "
+            f"{other}, which is counted"
+            for url, other in found[:_SHOWN]
+        )
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise InvalidInput(
+            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget` what "
+            "is counted first"
+        )
+
+
+def require_counted(ledger: Ledger, record: ShardRecord) -> None:
+    """Refuse to take away a shard that is not in the ledger exactly as it was read.
+
+    Raises
+    ------
+    InvalidInput
+        Names what the ledger says.
+    """
+    counted = ledger.find(record.url)
+    if counted is None:
+        raise InvalidInput(_not_counted(record.url))
+    if counted.fingerprint != record.fingerprint:
+        raise InvalidInput(
+            f"{record.url} was counted as {counted.fingerprint} and is now {record.fingerprint}; "
+            "only the content that was counted can be taken away, so put the old content back"
+        )
+    if counted != record:
+        raise InvalidInput(
+            f"{record.url} was counted as {counted.documents} documents and {counted.tokens} "
+            f"tokens and is read now as {record.documents} and {record.tokens}; read it as it was "
+            "counted, with the version of streaming-moments that counted it"
+        )
+
+
+def placed(lineage: Lineage, segment: Segment) -> Segment:
+    """A segment as versions of a lineage name it: with its words, if it is of an earlier era.
+
+    Raises
+    ------
+    ForeignStatistics
+        It is of another basis than the lineage and its eras: names both.
+    """
+    words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
+    if segment.basis not in words:
+        raise ForeignStatistics(
+            f"the segment is of basis {short(segment.basis)}, the store's latest version of "
+            f"{short(lineage.basis)}; gather the statistics with the store's basis"
+        )
+    return replace(segment, reference=replace(segment.reference, words=words[segment.basis]))
+
+
+def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
+    """Refuse to take shards away with other words than they were counted with."""
+    if not head.lineage.eras:
+        return
+    for segment in removed:
+        words = segment.reference.words
+        same = [part for part in head.segments if part.words == words]
+        there = set(ledger.of_segments(same).counted([record.url for record in segment.shards]))
+        for record in segment.shards:
+            if record.url not in there:
+                raise InvalidInput(
+                    f"{record.url} was counted with another vocabulary than that of "
+                    f"{'all' if words is None else words} words with which it is to be taken away; "
+                    "run it again on the latest version"
+                )
+
+
+def require_bound(segments: Iterable[SegmentReference]) -> None:
+    """Refuse segments whose sums could pass 2^62.
+
+    Raises
+    ------
+    BoundExceeded
+        Names the bound.
+    """
+    bound = sum(segment.largest for segment in segments)
+    if bound >= LARGEST_TOTAL:
+        raise BoundExceeded(
+            f"a sum of the statistics may reach {bound:.3g}, above 2^62; cut the documents into "
+            "shorter passages (--passage-words), `compact` the store, or open another one"
+        )
+
+
+def _not_counted(url: str) -> str:
+    return (
+        f"{url} is not counted, so it cannot be taken away; give shards by the URLs they were "
+        "counted by"
+    )

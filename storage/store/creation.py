@@ -1,0 +1,62 @@
+"""Creation: the files of an empty store."""
+
+from __future__ import annotations
+
+from streaming_moments.errors import StoreError
+from streaming_moments.statistics.base import Foundation
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+from streaming_moments.storage.log.format import StoreFormat, write_format
+from streaming_moments.storage.log.versions import Commit
+from streaming_moments.storage.segments.foundations import write_foundation, write_vocabulary
+
+
+def create_files(
+    folder: Folder,
+    store_format: StoreFormat,
+    commit: Commit,
+    foundation: Foundation,
+    words: tuple[Vocabulary, TokenPolicy | None] | None,
+) -> None:
+    """Write the files of an empty store, its first commit last.
+
+    What a creation that was cut off has left is written again.
+
+    Raises
+    ------
+    StoreError
+        There is a store already, or the storage cannot be written or refuses no second writer.
+    """
+    require_absent(folder)
+    log = CommitLog(folder, store_format.single_writer)
+    log.probe()
+    write_format(folder, store_format)
+    if words is not None:
+        write_vocabulary(folder, *words)
+    write_foundation(folder, foundation)
+    folder.sync("")
+    try:
+        log.put(commit)
+    except CommitConflict as error:
+        raise StoreError(_exists(folder)) from error
+
+
+def require_absent(folder: Folder) -> None:
+    """Refuse a folder that holds a store, before any work is put into making one.
+
+    Raises
+    ------
+    StoreError
+        There is a store already.
+    """
+    if CommitLog(folder).latest_version() is not None:
+        raise StoreError(_exists(folder))
+
+
+def _exists(folder: Folder) -> str:
+    return (
+        f"there is a store at {folder.url} already; open it with `streaming-moments update` or "
+        "MomentStore.open, or create the new one at another URL"
+    )

@@ -1,0 +1,217 @@
+"""Garbage: what writers that died have left, and the only function that deletes."""
+
+from __future__ import annotations
+
+import errno
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.folders import Folder, StoredFile
+from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.format import read_format
+from streaming_moments.storage.log.layout import MODELS, SEGMENTS, model_folder, segment_folder
+from streaming_moments.storage.log.manifests import MANIFEST
+from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.versions import Commit
+
+GRACE = timedelta(days=7)
+
+# What is committed must not be near the age at which it may be deleted meanwhile.
+OLDEST_COMMITTED = GRACE / 2
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """A segment, a model or a temporary file that no commit names.
+
+    Parameters
+    ----------
+    path : str
+        Of the folder or the file, in the store.
+    files : tuple of str
+        All files of it, by path in the store.
+    size : int
+        In bytes.
+    modified : datetime
+        When the latest of its files was written, by the clock of the storage.
+    version : int
+        No commit up to this one names it.
+    """
+
+    path: str
+    files: tuple[str, ...]
+    size: int
+    modified: datetime
+    version: int
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether all of it was written, so that its writer may be about to commit it."""
+        return f"{self.path}/{MANIFEST}" in self.files
+
+
+def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
+    """What no commit names and nobody has written to for longer than the grace.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    grace : timedelta
+        Longer than any writer may take from its first file to its commit.
+
+    Raises
+    ------
+    InvalidInput
+        A negative grace.
+    StoreError
+        The log cannot be read whole, so nothing can be said to be garbage.
+
+    Examples
+    --------
+    >>> from streaming_moments.storage.log.versions import Lineage
+    >>> folder = Folder.at("memory://garbage")
+    >>> CommitLog(folder).put(Commit.first(Lineage("0" * 64, "0" * 64, 1, True, {}), ""))
+    >>> folder.write("segments/" + 32 * "a" + "/manifest.json", b"orphan")
+    >>> [(found.path[:12], found.size) for found in find_garbage(folder, timedelta(0))]
+    [('segments/aaa', 6)]
+    """
+    if grace < timedelta(0):
+        raise InvalidInput(f"the grace is {grace}; give at least 0")
+    log = CommitLog(folder)
+    # listed before the log is read: what is committed in between is named
+    files = folder.files("")
+    version = log.latest().version
+    named = _named(log.history(version))
+    now = folder.clock()
+    heaps: dict[str, list[StoredFile]] = defaultdict(list)
+    for file in files:
+        place = _heap(file)
+        if place and place not in named:
+            heaps[place].append(file)
+    found = [_garbage(place, members, version) for place, members in heaps.items()]
+    return [garbage for garbage in found if now - garbage.modified >= grace]
+
+
+def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
+    """Delete garbage that `find_garbage` found.
+
+    A commit of its own comes before what is sealed is deleted. A writer that was asleep since it
+    last looked at its files then finds the version taken, looks again and is refused: what it
+    began before the garbage was found is too old by then, whatever is still there.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be deleted, another writer has committed the garbage meanwhile, or only a
+        later version of the package may write the store.
+    """
+    form = read_format(folder)
+    form.require_writable(folder.url)
+    log = CommitLog(folder, form.single_writer)
+    # who has not sealed has still to look at its files
+    _delete(folder, [heap for heap in garbage if not heap.is_sealed])
+    sealed = [heap for heap in garbage if heap.is_sealed]
+    message = f"gc: {len(sealed)} places, {sum(heap.size for heap in sealed)} bytes"
+
+    def change(head: Commit) -> Commit:
+        since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
+        named = _named([log.read(version) for version in since])
+        for heap in sealed:
+            if heap.path in named:
+                raise StoreError(
+                    f"{folder.url}/{heap.path} was committed since it was found; run it again"
+                )
+        return head.successor("gc", message)
+
+    while sealed:
+        try:
+            log.extend(log.latest(), change)
+        except StoreError as error:
+            if not _is_full(error):
+                raise
+            # nobody can commit now, and with this gone we can
+            _delete(folder, [sealed.pop()])
+        else:
+            _delete(folder, sealed)
+            break
+
+
+def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
+    """Refuse to commit what garbage collection has deleted of, or may be about to.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    written : sequence of Uncommitted
+        Segments and models that the commit is the first to name.
+
+    Raises
+    ------
+    StoreError
+        One was begun longer ago than half the grace, or is not there as it was written.
+    """
+    for part in written:
+        now = folder.clock()
+        where = f"{folder.url}/{part.folder}"
+        files = [file for file in folder.files(part.folder) if not file.is_partial]
+        found = {file.path: file.size for file in files}
+        for path, _ in sorted(found.items() ^ part.sizes.items()):
+            what = "is not as it was written" if path in found else "is gone"
+            raise StoreError(f"{where}/{path} {what}, so it cannot be committed; run it again")
+        age = now - min([part.begun, *(file.modified for file in files)])
+        if age > OLDEST_COMMITTED:
+            raise StoreError(
+                f"{where} was begun {age / _DAY:.1f} days ago, too long to be committed as `gc` "
+                f"may delete it ({OLDEST_COMMITTED / _DAY:g} days at most); run it again"
+            )
+
+
+def _delete(folder: Folder, garbage: Iterable[Garbage]) -> None:
+    folder.delete([file for heap in garbage for file in heap.files])
+
+
+def _is_full(error: StoreError) -> bool:
+    """Whether a commit was refused as there is no space."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _named(commits: Sequence[Commit]) -> set[str]:
+    """Folders of all segments and models of any version."""
+    staged = [commit.staged.segments for commit in commits if commit.staged is not None]
+    parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
+    segments = {segment_folder(part.id) for part in parts}
+    models = {
+        model_folder(name, model.id) for commit in commits for name, model in commit.models.items()
+    }
+    return segments | models
+
+
+def _heap(file: StoredFile) -> str:
+    """Folder, or file, that is kept or deleted whole; empty for what is always kept."""
+    if file.is_partial:
+        return file.path
+    parts = file.path.split("/")
+    if parts[0] == SEGMENTS and len(parts) > 2:
+        return "/".join(parts[:2])
+    if parts[0] == MODELS and len(parts) > 3:
+        return "/".join(parts[:3])
+    return ""
+
+
+def _garbage(place: str, files: Sequence[StoredFile], version: int) -> Garbage:
+    return Garbage(
+        place,
+        tuple(file.path for file in files),
+        sum(file.size for file in files),
+        max(file.modified for file in files),
+        version,
+    )

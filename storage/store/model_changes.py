@@ -1,0 +1,72 @@
+"""Model changes: the commit that adds a model, and moves a tag to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.layout import require_name
+from streaming_moments.storage.log.versions import Commit, ModelReference
+
+
+@dataclass(frozen=True)
+class TagMove:
+    """A tag that is to stand for another model.
+
+    Parameters
+    ----------
+    name : str
+        The tag.
+    before : str or None
+        The model that it must still stand for; None if it must not be there yet.
+    """
+
+    name: str
+    before: str | None
+
+
+def model_added(
+    head: Commit, name: str, reference: ModelReference, message: str, tag: TagMove | None = None
+) -> Commit:
+    """The commit that adds a model, and lets a tag stand for it.
+
+    Raises
+    ------
+    InvalidInput, StoreError
+        As `require_free`; the tag is the name of a model, or was moved meanwhile.
+    """
+    tags = dict(head.tags)
+    if tag is not None:
+        if require_name(tag.name) in head.models or tag.name == name:
+            raise InvalidInput(
+                f"{tag.name!r} is the name of a model; take another name for the tag"
+            )
+        if tags.get(tag.name) != tag.before:
+            raise StoreError(
+                f"the tag {tag.name!r} stood for {_named(tag.before)} when this began, and stands "
+                f"for {_named(tags.get(tag.name))} now: another writer has moved it; run it again"
+            )
+        tags[tag.name] = name
+    require_free(head, name)
+    return head.successor("model", message, models={**head.models, name: reference}, tags=tags)
+
+
+def require_free(commit: Commit, name: str) -> None:
+    """Refuse a model name that is no plain file name, or is taken.
+
+    Raises
+    ------
+    InvalidInput
+        A name with other characters than A-Z a-z 0-9 . _ -.
+    StoreError
+        There is a model or a tag of that name.
+    """
+    require_name(name)
+    if name in commit.models:
+        raise StoreError(f"there is a model {name!r} already; models never change, take a new name")
+    if name in commit.tags:
+        raise StoreError(f"{name!r} is a tag, for model {commit.tags[name]!r}; take a new name")
+
+
+def _named(model: str | None) -> str:
+    return "no model" if model is None else f"model {model!r}"

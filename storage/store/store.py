@@ -1,0 +1,332 @@
+"""MomentStore: versioned statistics of a growing corpus at a URL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.base import Model
+from streaming_moments.statistics.base import Foundation, Statistics
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.dates import DateRange, DateSource
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.format import StoreFormat, read_format
+from streaming_moments.storage.log.layout import row_blocks_for
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger, table_of
+from streaming_moments.storage.log.locks import fenced
+from streaming_moments.storage.log.uncommitted import Uncommitted
+from streaming_moments.storage.log.versions import Commit, Lineage
+from streaming_moments.storage.segments.blocks import block_of
+from streaming_moments.storage.segments.foundations import read_foundation, require_matching
+from streaming_moments.storage.segments.models import write_model
+from streaming_moments.storage.segments.segments import Segment, SegmentWriter
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.changes import Recount, recounted
+from streaming_moments.storage.store.creation import create_files
+from streaming_moments.storage.store.garbage import require_fresh
+from streaming_moments.storage.store.model_changes import TagMove, model_added, require_free
+from streaming_moments.storage.store.snapshot import Snapshot
+from streaming_moments.storage.store.verification import require_whole
+
+
+@dataclass(frozen=True)
+class MomentStore(Snapshot):
+    """A store at one version; what it holds never changes. Make one with `create` or `open`.
+
+    Whatever writes returns the store at the new version.
+
+    Parameters
+    ----------
+    folder, format, commit, foundation
+        As of `Snapshot`.
+    fence : int
+        Of the lock under which it is written; 0 without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.batch import CountBatch
+    >>> from streaming_moments.statistics.counts.statistics import MomentStatistics
+    >>> vocabulary = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> basis = Basis(np.eye(3, 2, dtype=np.int8), 3, vocabulary.fingerprint)
+    >>> store = MomentStore.create("memory://example", vocabulary, None, basis, ShardFormat())
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]], vocabulary.fingerprint)
+    >>> shard = ShardRecord("s3://corpus/1.txt", 20, "etag:d41d", documents=2, tokens=5)
+    >>> store = store.append_statistics(MomentStatistics.of(batch, basis), [shard], "May")
+    >>> store.version, store.load().pair_counts.tolist()
+    (1, [[2, 2, 0], [2, 0, 1], [0, 1, 0]])
+    """
+
+    fence: int = 0
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        vocabulary: Vocabulary,
+        policy: TokenPolicy | None,
+        basis: Basis,
+        form: ShardFormat,
+        codocuments: bool = True,
+        message: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        single_writer: bool = False,
+        dates: DateSource = DateSource(),
+        pilot: Mapping[str, Any] | None = None,
+    ) -> MomentStore:
+        """Create an empty store of documents; it exists once its first commit does.
+
+        Parameters
+        ----------
+        url : str
+            Any fsspec URL, or a local path.
+        vocabulary : Vocabulary
+            The words counted.
+        policy : TokenPolicy or None
+            What makes a text into tokens; None for shards of token ids.
+        basis : Basis
+            Q, of the vocabulary.
+        form : ShardFormat
+            How the shards are read.
+        codocuments : bool
+            Whether to keep co-document counts, from which coherence follows.
+        message : str
+            For the log.
+        storage_options : mapping, optional
+            Of the file system; never written.
+        single_writer : bool
+            Vouch that nobody else writes, where the storage refuses no second writer.
+        dates, pilot : DateSource, mapping or None
+            Where the days of documents are; how vocabulary and basis were made, as JSON.
+
+        Raises
+        ------
+        StoreError
+            There is a store already, or the storage cannot be written or refuses no second
+            writer: says what to do.
+        ForeignStatistics
+            Vocabulary, policy and basis do not belong together.
+        """
+        require_matching(vocabulary, policy, basis)
+        foundation = CountsFoundation(basis, codocuments)
+        lineage = Lineage(
+            vocabulary.fingerprint,
+            basis.fingerprint,
+            row_blocks_for(foundation),
+            codocuments,
+            form.to_json(),
+            None if dates == DateSource() else dates.to_json(),
+            pilot,
+        )
+        words = vocabulary, policy
+        return cls._founded(
+            url, foundation, lineage, words, message, storage_options, single_writer
+        )
+
+    @classmethod
+    def create_on(
+        cls,
+        url: str,
+        foundation: Foundation,
+        form: Mapping[str, Any],
+        message: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        single_writer: bool = False,
+    ) -> MomentStore:
+        """Create an empty store of any kind of statistics; arguments and errors as `create`.
+
+        `form` is JSON of how the shards are read.
+        """
+        blocks = row_blocks_for(foundation)
+        lineage = Lineage("", foundation.fingerprint, blocks, False, form, kind=foundation.kind)
+        return cls._founded(url, foundation, lineage, None, message, storage_options, single_writer)
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        version: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        whole: bool = True,
+    ) -> MomentStore:
+        """Open a store at a version, by default the latest.
+
+        Every file of the version must be there with its size, unless `whole` is False. Hashes
+        are checked where a file is read, all of them by `verify`.
+
+        Raises
+        ------
+        StoreError
+            There is no store, no such version, or a file is missing, damaged or too much.
+        """
+        folder = Folder.at(url, storage_options)
+        form = read_format(folder)
+        log = CommitLog(folder, form.single_writer)
+        commit = log.latest() if version is None else log.existing(version)
+        if whole:
+            require_whole(folder, commit)
+        return cls(folder, form, commit, read_foundation(folder, commit.lineage))
+
+    def writable(self) -> MomentStore:
+        """The store itself, asked for before work is put into what is to be committed.
+
+        Raises
+        ------
+        FormatError
+            Only a later version of the package may write it: names that.
+        """
+        self.format.require_writable(self.url)
+        return self
+
+    def new_segment(self) -> SegmentWriter:
+        """Writer of a new segment, to be sent to workers."""
+        return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
+
+    def append(
+        self,
+        segment: Segment | None,
+        message: str = "",
+        skipped: Sequence[tuple[str, str]] = (),
+        unique: bool = False,
+    ) -> MomentStore:
+        """Commit a sealed segment on top of the latest version.
+
+        Parameters
+        ----------
+        segment : Segment or None
+            None, or a segment without shards, commits the skipped shards alone.
+        message : str
+            For the log.
+        skipped : sequence of (str, str)
+            URLs of shards left out, each with the reason.
+        unique : bool
+            Whether to refuse shards whose content is counted under other names.
+
+        Raises
+        ------
+        ShardsAlreadyCounted
+            Shards of the segment are counted already, maybe meanwhile by another writer: gather
+            the statistics again without them.
+        CopiesCounted
+            The contents of shards are counted under other names, and are to be unique.
+        ForeignStatistics
+            A segment of another basis.
+        BoundExceeded
+            Sums could pass 2^62.
+        CommitStateUnknown
+            The commit may or may not be written.
+        StoreError
+            Nothing is written, and why.
+        InvalidInput
+            Neither a shard nor a skipped one; or a shard within a counted one, or around it.
+        """
+        left_out = tuple(skipped)
+        if segment is None or not segment.shards:
+            if not left_out:
+                raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
+            return self.extended(lambda head: head.successor("append", message, skipped=left_out))
+        recount = Recount("append", message, added=(segment,), skipped=left_out, unique=unique)
+
+        def change(head: Commit) -> Commit:
+            return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))
+
+        grown = self.extended(change, recount.written)
+        # what is known of the ledger goes on, or every append would read all of it
+        known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
+        vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
+        return grown
+
+    def append_statistics(
+        self, statistics: Statistics, shards: Sequence[ShardRecord], message: str = ""
+    ) -> MomentStore:
+        """Write the statistics of all rows of some shards, and commit them.
+
+        Errors as `write_segment` and `append`.
+        """
+        return self.append(self.write_segment(statistics, shards), message)
+
+    def write_segment(
+        self,
+        statistics: Statistics,
+        shards: Sequence[ShardRecord],
+        dates: DateRange | None = None,
+    ) -> Segment:
+        """Write the statistics of all rows of some shards as a segment.
+
+        Raises
+        ------
+        ForeignStatistics, InvalidInput, StoreError
+            Statistics that are not the store's or of these shards; a file cannot be written.
+        """
+        writer = self.new_segment()
+        blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
+        files = [record for block in blocks for record in writer.write_block(block)]
+        return writer.seal(statistics.totals, shards, files, dates)
+
+    def save_model(
+        self, name: str, model: Model, message: str = "", tag: TagMove | None = None
+    ) -> MomentStore:
+        """Keep a model that was fitted on this version; names are given once.
+
+        With `tag` that tag stands for the model from the same commit on.
+
+        Raises
+        ------
+        InvalidInput, StoreError
+            No plain name; there is a model of that name, the tag was moved, or as `append`.
+        """
+        require_free(self.commit, name)
+        reference, written = write_model(self.folder, name, model, self.version)
+        return self.extended(
+            lambda head: model_added(head, name, reference, message, tag), [written]
+        )
+
+    def extended(
+        self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
+    ) -> MomentStore:
+        """Commit what `change` makes of the latest version; errors as `append` and `fenced`.
+
+        Parameters
+        ----------
+        change, written : callable, sequence of Uncommitted
+            From a commit to its successor, asked again after another writer's commit; the
+            segments and models it names and no commit named before.
+        """
+        # read anew: a later version of the package may have raised the bar meanwhile
+        read_format(self.folder).require_writable(self.url)
+
+        def whole(head: Commit) -> Commit:
+            # after the head is known, so that a collection is seen here or takes the next version
+            require_fresh(self.folder, written)
+            try:
+                return change(head)
+            except StoreError:
+                # of files that went meanwhile the change says less
+                require_fresh(self.folder, written)
+                raise
+
+        return self._with(self._log.extend(self.commit, fenced(whole, self.fence)))
+
+    @classmethod
+    def _founded(
+        cls,
+        url: str,
+        foundation: Foundation,
+        lineage: Lineage,
+        words: tuple[Vocabulary, TokenPolicy | None] | None,
+        message: str,
+        storage_options: Mapping[str, Any] | None,
+        single_writer: bool,
+    ) -> MomentStore:
+        folder = Folder.at(url, storage_options)
+        store_format = StoreFormat(single_writer=single_writer)
+        commit = Commit.first(lineage, message)
+        create_files(folder, store_format, commit, foundation, words)
+        return cls(folder, store_format, commit, foundation)

@@ -1,0 +1,253 @@
+"""Verification: which files there are on every open; on demand every hash and identity."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.statistics.base import Totals
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.format import read_format
+from streaming_moments.storage.log.layout import (
+    MODELS,
+    SEGMENTS,
+    SegmentLayout,
+    model_folder,
+    segment_folder,
+    vocabulary_file,
+)
+from streaming_moments.storage.log.ledger import Ledger, read_ledger
+from streaming_moments.storage.log.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    misfits,
+    problems_with_files,
+    read_manifests,
+    segment_manifests,
+)
+from streaming_moments.storage.log.versions import Commit, Lineage, ModelReference, SegmentReference
+from streaming_moments.storage.segments.blocks import read_stored_block, read_totals, sum_block
+from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
+from streaming_moments.storage.segments.models import model_files
+
+_LISTINGS = 8  # at the same time
+
+
+def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
+    """Refuse a version of which a file is missing, of another size or too much.
+
+    Manifests are read, the folder of each segment and that of all models are listed; no array is
+    read. The basis is checked as it is read.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    commit : Commit
+        The version.
+    known : Commit, optional
+        A version that was found whole; what it names is not looked at again.
+
+    Raises
+    ------
+    StoreError
+        Names the first such file and the remedy.
+    """
+    before = _manifests_of(known) if known is not None else {}
+    new = dict(_manifests_of(commit).items() - before.items())
+    records = {
+        name: files_from_json(content.get("files"), f"{folder.url}/{name}/{MANIFEST}")
+        for name, content in zip(new, read_manifests(folder, new), strict=True)
+    }
+    _require_files(folder, records)
+    seen = set() if known is None else set(_vocabularies(known.lineage))
+    for fingerprint in _vocabularies(commit.lineage):
+        if fingerprint not in seen:
+            # no manifest tells its size, only the seal
+            words = vocabulary_file(fingerprint)
+            unseal(folder.read(words), f"{folder.url}/{words}")
+
+
+def _vocabularies(lineage: Lineage) -> list[str]:
+    found = [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
+    return [fingerprint for fingerprint in found if fingerprint]
+
+
+def _manifests_of(commit: Commit) -> dict[str, str]:
+    """SHA-256 of the manifest of each folder that a commit names."""
+    segments = {segment_folder(part.id): part.manifest for part in commit.segments}
+    models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
+    return {**segments, **models}
+
+
+def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
+    """Refuse folders that do not hold exactly the files of their records."""
+    segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
+    with ThreadPoolExecutor(_LISTINGS) as pool:
+        listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
+    if len(segments) < len(records):
+        # models are many and small, so that one listing of all is quicker
+        for path, size in folder.sizes(MODELS).items():
+            name, identity, rest = path.split("/", 2) if path.count("/") > 1 else (path, "", "")
+            listed.setdefault(model_folder(name, identity), {})[rest] = size
+    for name, files in records.items():
+        where = f"{folder.url}/{name}"
+        for problem, remedy in misfits(where, listed.get(name, {}), files):
+            raise StoreError(f"{problem}; {remedy} (`streaming-moments verify` lists all problems)")
+
+
+def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
+    """Problems of a version, one line each: nothing less than every byte of it is read."""
+    yield from _history_problems(folder, commit)
+    try:
+        read_format(folder)
+        layouts = _layouts(folder, commit.lineage)
+    except (StoreError, InvalidInput) as error:
+        # without these, nothing else can be judged
+        yield str(error)
+        return
+    # damaged files first, as that is soon known; numbers are judged only where no byte is wrong
+    undamaged = []
+    for segment in commit.segments:
+        damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
+        yield from damaged
+        undamaged += [] if damaged else [segment]
+    for name, model in commit.models.items():
+        yield from _model_problems(folder, name, model)
+    yield from _ledger_problems(folder, commit)
+    for segment in undamaged:
+        yield from _number_problems(folder, segment, layouts[segment.words])
+    yield from _state_problems(folder, commit, layouts[None])
+
+
+def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
+    """How the segments of each era are cut, by its words; None for the lineage's own.
+
+    Raises
+    ------
+    StoreError
+        A vocabulary or basis is missing or damaged, or one did not grow into the next.
+    """
+    foundation = read_foundation(folder, lineage)
+    layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
+    if not isinstance(foundation, CountsFoundation):
+        return layouts
+    vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
+    for era in lineage.eras:
+        earlier, _ = read_vocabulary(folder, era.vocabulary)
+        own = read_foundation(folder, lineage, era)
+        same = foundation.basis.with_words(era.words, era.vocabulary)
+        if own.basis != same or earlier.terms != vocabulary.terms[: era.words]:
+            raise StoreError(
+                f"the vocabulary of {era.words} words that held until version {era.version} did "
+                f"not grow into that of {vocabulary.n_words}; restore the commit from a copy"
+            )
+        layouts[era.words] = SegmentLayout(own, lineage.row_blocks)
+    return layouts
+
+
+def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:
+    """Commits up to a version that cannot be read or do not follow one another."""
+    try:
+        commits = CommitLog(folder).history(latest.version)
+    except StoreError as error:
+        yield str(error)
+        return
+    for commit, before in itertools.pairwise(commits):
+        if commit.parent != before.transaction:
+            yield f"commit {commit.version} does not follow commit {before.version}"
+
+
+def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:
+    try:
+        ledger = read_ledger(folder, commit.segments, Ledger({}))
+    except StoreError as error:
+        yield str(error)
+        return
+    for url in ledger.repeated():
+        yield f"shard {url} is counted more than once"
+    for url in ledger.overdrawn():
+        yield f"shard {url} is taken away but was not counted"
+
+
+def _state_problems(folder: Folder, commit: Commit, layout: SegmentLayout) -> Iterator[str]:
+    """Counts below zero in the sum of the segments."""
+    if all(segment.sign > 0 for segment in commit.segments):
+        return
+    for index in range(layout.row_blocks):
+        try:
+            sum_block(folder, commit.segments, layout, index).require_non_negative()
+        except (StoreError, InvalidInput) as error:
+            yield f"row block {index} of version {commit.version}: {error}"
+
+
+def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Iterator[str]:
+    """Damage to the files of a model."""
+    try:
+        files = model_files(folder, name, reference)
+    except StoreError as error:
+        yield str(error)
+        return
+    yield from problems_with_files(folder, model_folder(name, reference.id), files)
+
+
+def _segment_problems(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout
+) -> Iterator[str]:
+    """Damage to the files of a segment, or files of another store."""
+    try:
+        [manifest] = segment_manifests(folder, [reference])
+        yield from problems_with_files(folder, segment_folder(reference.id), manifest.files)
+    except StoreError as error:
+        yield str(error)
+        return
+    if manifest.dates != reference.dates:
+        days = f"{manifest.dates} in its manifest, {reference.dates} in the commit"
+        yield f"segment {reference.id}: the days of its documents are {days}"
+    if manifest.names != layout.foundation.names():
+        yield f"segment {reference.id} is of another basis or vocabulary"
+
+
+def _number_problems(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout
+) -> Iterator[str]:
+    """Broken identities between the arrays of a segment."""
+    where = f"segment {reference.id}"
+
+    def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:
+        for index in range(layout.row_blocks):
+            _, arrays = read_stored_block(folder, reference, layout, index)
+            yield layout.block(index), {name: array[0] for name, array in arrays.items()}
+
+    try:
+        totals = read_totals(folder, reference, layout)
+        for block, problem in layout.foundation.problems(blocks(), totals):
+            yield f"{where}{'' if block is None else f', row block {block.index}'}: {problem}"
+        yield from _count_problems(folder, reference, totals)
+    except (StoreError, InvalidInput) as error:
+        yield str(error)
+
+
+def _count_problems(folder: Folder, reference: SegmentReference, totals: Totals) -> Iterator[str]:
+    where = f"segment {reference.id}"
+    table = read_ledger(folder, [reference], Ledger({})).tables[reference.id]
+    sums = [pc.sum(table[name]).as_py() or 0 for name in ("documents", "tokens")]
+    counted = (*sums, table.num_rows)
+    promised = (reference.documents, reference.tokens, reference.shards)
+    held = (totals.n_documents, totals.n_tokens, reference.shards)
+    if not counted == promised == held:
+        yield (
+            f"{where}: documents, tokens and shards are {counted} in its ledger, {promised} in "
+            f"the commit and {held[:2]} in its lengths"
+        )

@@ -1,0 +1,140 @@
+"""Evidence: what some rows of the third moment say about the topics; adds up over row blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.packing import unpack
+
+
+@dataclass(frozen=True, eq=False)
+class TensorEvidence:
+    """A sum over slices.
+
+    Parameters
+    ----------
+    method : str
+        Name of the decomposition that it was gathered for.
+    tensor : (k, k, k) float64
+        The whitened tensor; of "joint" with its first index turned to the eigenvectors of M2.
+    """
+
+    method: str
+    tensor: NDArray[np.float64]
+
+    def __add__(self, other: TensorEvidence) -> TensorEvidence:
+        if other.method != self.method:
+            raise InvalidInput(
+                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
+                "one method"
+            )
+        return TensorEvidence(self.method, self.tensor + other.tensor)
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.tensor.shape[0])
+
+    def leading(self, n_topics: int) -> TensorEvidence:
+        """Evidence for fewer topics, by the leading columns of the same whitening."""
+        k = n_topics
+        return TensorEvidence(self.method, self.tensor[:k, :k, :k])
+
+
+@dataclass(frozen=True, eq=False)
+class GapEvidence:
+    """The slice whose singular values lie farthest apart (Ruffini et al. 2018, Remark 7).
+
+    `+` keeps the wider gap.
+
+    Parameters
+    ----------
+    method : str
+        Name of the decomposition that it was gathered for.
+    gap : float
+        Smallest distance of two singular values; -1 for no slice.
+    slice : (k, k) float64
+        The slice.
+    """
+
+    method: str
+    gap: float
+    slice: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
+        """Widest gap of packed slices, some at a time; the first of equals.
+
+        Examples
+        --------
+        >>> GapEvidence.of("feature", 2, [np.array([[2.0, 0.0, 1.0], [3.0, 0.0, 1.0]])]).gap
+        2.0
+        """
+        widest = cls(method, -1.0, np.zeros((n_topics, n_topics)))
+        for part in slices:
+            if not part.shape[0]:
+                continue
+            full = unpack(part, n_topics)
+            # of a symmetric matrix the singular values are the absolute eigenvalues
+            singular = np.sort(np.abs(np.linalg.eigvalsh(full)), axis=1)
+            gaps = np.diff(singular, axis=1).min(axis=1) if n_topics > 1 else singular[:, 0]
+            best = int(gaps.argmax())
+            widest = widest + cls(method, float(gaps[best]), full[best])
+        return widest
+
+    def __add__(self, other: GapEvidence) -> GapEvidence:
+        return other if other.gap > self.gap else self
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.slice.shape[0])
+
+    def leading(self, n_topics: int) -> GapEvidence:
+        """Refused.
+
+        Raises
+        ------
+        InvalidInput
+            The slice is chosen for one number of topics.
+        """
+        raise InvalidInput(
+            f"the slice of the widest gap was chosen for {self.n_topics} topics; gather the "
+            f"evidence for {n_topics}"
+        )
+
+
+Evidence = TensorEvidence | GapEvidence
+
+
+def evidence_bytes(n_topics: int) -> int:
+    """Bytes of the evidence for k topics: at most a k x k x k tensor.
+
+    Examples
+    --------
+    >>> evidence_bytes(4)
+    512
+    """
+    return 8 * n_topics**3
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The topics in whitened coordinates.
+
+    Parameters
+    ----------
+    vectors : (k, k) float64
+        A unit column for each topic; they need not be orthogonal.
+    values : (k,) float64 or None
+        Of the components of the whitened tensor, by which words are given to them. None for
+        SVTD, which reads the topics off the slices.
+    """
+
+    vectors: NDArray[np.float64]
+    values: NDArray[np.float64] | None

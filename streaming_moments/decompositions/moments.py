@@ -1,0 +1,150 @@
+"""Moments given as arrays, and what brings them to the form that decompositions take."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """First three moments of a latent variable model.
+
+    Decompositions take them in the form `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j. The moments of single-topic
+    documents have it; `dirichlet_moments` brings those of LDA to it.
+
+    Parameters
+    ----------
+    M1 : (n,) float64
+        First moment; only its direction counts.
+    M2 : (n, n) float64
+        Second moment.
+    M3 : (n, n, n) float64
+        Third moment.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, or a number that is not finite.
+
+    Examples
+    --------
+    >>> moments = Moments.of_mixture(np.eye(2), np.array([0.7, 0.3]))
+    >>> moments.M2
+    array([[0.7, 0. ],
+           [0. , 0.3]])
+    """
+
+    M1: NDArray[np.float64]
+    M2: NDArray[np.float64]
+    M3: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        n = self.M1.size
+        shapes = self.M1.shape, self.M2.shape, self.M3.shape
+        if shapes != ((n,), (n, n), (n, n, n)):
+            raise InvalidInput(
+                f"moments of shapes {', '.join(map(str, shapes))}; they must be (n,), (n, n), "
+                "(n, n, n)"
+            )
+        for name in ("M1", "M2", "M3"):
+            wrong = int((~np.isfinite(getattr(self, name))).sum())
+            if wrong:
+                raise InvalidInput(
+                    f"{name} holds {wrong} numbers that are not finite; estimate it from documents "
+                    "that have enough words"
+                )
+
+    @classmethod
+    def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
+        """The exact moments of (n, k) columns m_j with (k,) weights w_j."""
+        pairs = (columns * weights) @ columns.T
+        triples = np.einsum("ij,kj,lj,j->ikl", columns, columns, columns, weights, optimize=True)
+        return cls(columns @ weights, pairs, triples)
+
+    @property
+    def n_words(self) -> int:
+        """Number of words, or of other observed features, n."""
+        return int(self.M1.size)
+
+    def symmetrized(self) -> Moments:
+        """The mean over all orders of the indices; these very moments when they are symmetric.
+
+        Estimates that take the words of a document in their order are not symmetric, though the
+        true moments are: the mean is an estimate of smaller variance.
+        """
+        pairs = np.array_equal(self.M2, self.M2.T)
+        turned = (np.swapaxes(self.M3, 0, 1), np.swapaxes(self.M3, 1, 2))
+        if pairs and all(np.array_equal(self.M3, other) for other in turned):
+            return self
+        return Moments(self.M1, (self.M2 + self.M2.T) / 2, symmetrized(self.M3))
+
+
+def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of an (n, n, n) tensor over the six orders of its indices.
+
+    Examples
+    --------
+    >>> tensor = np.zeros((2, 2, 2))
+    >>> tensor[0, 0, 1] = 3
+    >>> symmetrized(tensor)[1, 0, 0]
+    np.float64(1.0)
+    """
+    total = np.zeros_like(tensor)
+    for order in itertools.permutations(range(3)):
+        total += tensor.transpose(order)
+    return total / 6
+
+
+def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
+    """Moments of LDA documents brought to the form of a mixture (Ruffini et al. 2018, Theorem 3).
+
+    A and T of `forms.Dirichlet`, of all words.
+
+    Parameters
+    ----------
+    moments : Moments
+        As an estimator gives them.
+    alpha0 : float
+        a0, >= 0; 0 leaves the moments as they are.
+
+    Returns
+    -------
+    Moments
+        M1 as it was, A, T.
+
+    Raises
+    ------
+    InvalidInput
+        alpha0 outside 0 to 1e6.
+
+    Examples
+    --------
+    >>> same = Moments.of_mixture(np.eye(2), np.array([0.7, 0.3]))
+    >>> np.array_equal(dirichlet_moments(same, 0.0).M3, same.M3)
+    True
+    """
+    form, M1, M2 = form_of(alpha0), moments.M1, moments.M2
+    mean = np.outer(M1, M1)
+
+    def crossed() -> NDArray[np.float64]:
+        total = M2[:, :, None] * M1
+        total += M2[:, None, :] * M1[None, :, None]
+        total += M1[:, None, None] * M2
+        return total
+
+    T = form.third(moments.M3.copy(), crossed, lambda times: times * mean[:, :, None] * M1)
+    return Moments(M1, M2 - form.mean_share * mean, T)
+
+
+def require_topics(n_topics: int) -> None:
+    """Refuse a number of topics below 1."""
+    if n_topics < 1:
+        raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")

@@ -1,0 +1,117 @@
+"""Decompositions that contract the whitened tensor along one random direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.whitened import Components, WhitenedMoments
+from streaming_moments.errors import NotIdentifiable
+
+
+def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
+    """Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012, Algorithm 2).
+
+    The second of its two singular value decompositions: of `T(I, I, theta)`, theta uniform on the
+    unit sphere. That matrix is symmetric, so its eigenvectors are its singular vectors, and they
+    tell apart singular values that differ in sign only.
+
+    Parameters
+    ----------
+    whitened : WhitenedMoments
+        Its tensor is taken symmetric: the mean over all orders of its indices.
+    rng : numpy.random.Generator
+        Draws theta.
+
+    Returns
+    -------
+    Components
+        Orthogonal vectors.
+
+    Raises
+    ------
+    NotIdentifiable
+        Two eigenvalues agree to rounding, so their vectors are not determined.
+
+    Examples
+    --------
+    >>> tensor = np.zeros((2, 2, 2))
+    >>> tensor[0, 0, 0], tensor[1, 1, 1] = 2.0, 3.0
+    >>> whitened = WhitenedMoments(tensor, np.eye(2), np.ones(2))
+    >>> np.sort(np.abs(by_random_direction(whitened, np.random.default_rng(0)).values))
+    array([2., 3.])
+    """
+    tensor = whitened.symmetrized().tensor
+    theta = rng.standard_normal(whitened.n_topics)
+    values, vectors = np.linalg.eigh(tensor @ (theta / np.linalg.norm(theta)))
+    _require_gap(values, "Excess Correlation Analysis")
+    return Components.along(tensor, vectors)
+
+
+def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
+    """Eigenvectors of an observable operator (Anandkumar, Hsu, Kakade 2012, Algorithm A).
+
+    `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
+    `eta . m_j`; `eta = U theta`, theta uniform on the unit sphere. The words of a document are
+    exchangeable, so U = V spans all three views: here the k leading eigenvectors of M2. In
+    whitened coordinates, which change the eigenvectors by `L^-1/2` only, B is
+    `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
+
+    Of symmetric moments B is similar to a symmetric matrix, and its eigenvalues are real. Moments
+    that take the words of a document in their order, as the algorithm has them, promise that only
+    in the limit.
+
+    Parameters
+    ----------
+    whitened : WhitenedMoments
+        Symmetric or not.
+    rng : numpy.random.Generator
+        Draws theta.
+
+    Returns
+    -------
+    Components
+        Vectors not orthogonal in general.
+
+    Raises
+    ------
+    NotIdentifiable
+        Complex eigenvalues, or two that agree to rounding: no real, distinct eigenvectors.
+
+    Examples
+    --------
+    >>> tensor = np.zeros((2, 2, 2))
+    >>> tensor[0, 0, 0], tensor[1, 1, 1] = 2.0, 3.0
+    >>> whitened = WhitenedMoments(tensor, np.eye(2), np.ones(2))
+    >>> np.sort(np.abs(by_eigenvectors(whitened, np.random.default_rng(0)).values))
+    array([2., 3.])
+    """
+    theta = rng.standard_normal(whitened.n_topics)
+    theta /= np.linalg.norm(theta)
+    seen = whitened.tensor @ (np.sqrt(whitened.spectrum) * theta)
+    operator = scipy.linalg.solve(whitened.second.T, seen.T).T
+    values, vectors = scipy.linalg.eig(operator)
+    rounding = np.abs(values).max() * values.size * np.sqrt(np.finfo(float).eps)
+    complex_ones = values[np.abs(values.imag) > rounding]
+    if complex_ones.size:
+        listed = ", ".join(f"{value:.3g}" for value in complex_ones[:4])
+        raise NotIdentifiable(
+            f"{complex_ones.size} of {values.size} eigenvalues are complex ({listed}): the moments "
+            "are too far from a mixture; symmetrise them, add documents, ask for fewer topics, or "
+            "use another seed"
+        )
+    _require_gap(np.sort(values.real), "the eigenvector method")
+    return Components.along(whitened.symmetrized().tensor, vectors.real)
+
+
+def _require_gap(rising: NDArray[np.float64], name: str) -> None:
+    """Refuse (k,) rising eigenvalues of which two agree to rounding."""
+    gaps = np.diff(rising)
+    rounding = np.abs(rising).max() * rising.size * np.finfo(float).eps
+    if gaps.size and not gaps.min() > rounding:
+        raise NotIdentifiable(
+            f"two of {rising.size} eigenvalues agree to rounding (gap {gaps.min():.1g}), so "
+            f"{name} cannot tell their topics apart; use another seed, ask for fewer topics, or "
+            'use method "joint"'
+        )

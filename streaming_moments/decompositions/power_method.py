@@ -1,0 +1,105 @@
+"""The tensor power method with deflation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.whitened import Components, WhitenedMoments
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+
+
+def by_power_method(
+    whitened: WhitenedMoments,
+    rng: np.random.Generator,
+    restarts: int = 25,
+    iterations: int = 20,
+) -> Components:
+    """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
+
+    For each of k components: from random unit vectors iterate `v <- T(I, v, v) / |T(I, v, v)|`,
+    keep the one with the largest `T(v, v, v)`, iterate it as often again, and deflate,
+    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component go
+    together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts).
+
+    Parameters
+    ----------
+    whitened : WhitenedMoments
+        Its tensor is taken symmetric: the mean over all orders of its indices.
+    rng : numpy.random.Generator
+        Draws the starts.
+    restarts : int
+        Random starts of each component, at least 1.
+    iterations : int
+        Steps from each start, and again from the best, at least 1.
+
+    Returns
+    -------
+    Components
+        In the order found, largest values first for exact moments.
+
+    Raises
+    ------
+    NotIdentifiable
+        Nothing positive is left after some components: says how many were found.
+    InvalidInput
+        No restart or no iteration.
+
+    Examples
+    --------
+    >>> tensor = np.zeros((2, 2, 2))
+    >>> tensor[0, 0, 0], tensor[1, 1, 1] = 2.0, 3.0
+    >>> whitened = WhitenedMoments(tensor, np.eye(2), np.ones(2))
+    >>> by_power_method(whitened, np.random.default_rng(0)).values.round(4)
+    array([3., 2.])
+    """
+    if restarts < 1 or iterations < 1:
+        raise InvalidInput(
+            f"{restarts} restarts of {iterations} iterations; the power method needs 1 of each"
+        )
+    k = whitened.n_topics
+    tensor = whitened.symmetrized().tensor
+    scale = np.linalg.norm(tensor)
+    vectors, values = np.empty((k, k)), np.empty(k)
+    for component in range(k):
+        starts = rng.standard_normal((k, restarts))
+        found = _iterate(tensor, starts / np.linalg.norm(starts, axis=0), iterations)
+        best = int(_cubes(tensor, found).argmax())
+        v = _iterate(tensor, found[:, [best]], iterations)
+        value = float(_cubes(tensor, v)[0])
+        # a component has value w^-1/2 >= 1: what deflation leaves by rounding is none
+        if not value > scale * np.sqrt(np.finfo(float).eps):
+            raise NotIdentifiable(
+                f"the power method found {component} of {k} components, the rest of the third "
+                'moment is not positive; ask for fewer topics, add documents, or use method "joint"'
+            )
+        vectors[:, component], values[component] = v[:, 0], value
+        square = np.outer(v, v)
+        tensor = tensor - value * square[:, :, None] * v[:, 0]
+    return Components(vectors, values)
+
+
+def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, r): `T(I, v, v)` of each of (k, r) columns v."""
+    k, columns = v.shape
+    squares = (v[:, None, :] * v[None, :, :]).reshape(k * k, columns)
+    product: NDArray[np.float64] = tensor.reshape(k, k * k) @ squares
+    return product
+
+
+def _iterate(
+    tensor: NDArray[np.float64], v: NDArray[np.float64], iterations: int
+) -> NDArray[np.float64]:
+    """(k, r) unit columns after some power iterations."""
+    for _ in range(iterations):
+        turned = _contracted(tensor, v)
+        length = np.linalg.norm(turned, axis=0)
+        # a start that the tensor maps to zero stays where it is and is not chosen
+        v = np.where(length > 0, turned / np.where(length > 0, length, 1.0), v)
+    return v
+
+
+def _cubes(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(r,): `T(v, v, v)` of each of (k, r) columns v."""
+    cubes: NDArray[np.float64] = (v * _contracted(tensor, v)).sum(axis=0)
+    return cubes

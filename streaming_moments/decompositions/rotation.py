@@ -1,0 +1,77 @@
+"""The rotation O that makes every whitened slice diagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.evidence import GapEvidence
+from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics import jacobi
+
+_TOLERANCE = 1e-10  # radians
+_MAX_SWEEPS = 200
+
+
+def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
+    """Rotation from one slice: its singular vectors (Ruffini et al. 2018, Remark 7).
+
+    Parameters
+    ----------
+    evidence : GapEvidence
+        Of all row blocks.
+
+    Returns
+    -------
+    (k, k) float64
+        O, orthogonal.
+
+    Raises
+    ------
+    InvalidInput
+        No slice at all.
+
+    Examples
+    --------
+    >>> slices = np.array([[2.0, 0.0, 1.0]])
+    >>> np.abs(by_feature_gap(GapEvidence.of("feature", 2, [slices])))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    if evidence.gap < 0:
+        raise InvalidInput("no slice to take the rotation from; give the slices of all row blocks")
+    return np.linalg.eigh(evidence.slice)[1]
+
+
+def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rotation from some slices at once: joint diagonalisation by Jacobi rotations.
+
+    Of exact moments the slices of all n words are k combinations of k matrices `o_j o_j'`, so k
+    sums of slices say as much as all: `sum_i u_i H_i` with u_i row i of the k leading eigenvectors
+    of M2. The same sums keep the noise of the slices down to that in the span of the topics:
+    measured, the topics err as much as with all slices, to three digits.
+
+    Parameters
+    ----------
+    slices : (m, k, k) float64
+        Symmetric matrices; the k sums of all slices.
+
+    Returns
+    -------
+    (k, k) float64
+        O, orthogonal.
+
+    Examples
+    --------
+    >>> slices = np.array([[[2.0, 1.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> np.abs(by_joint_diagonalization(slices)).round(4)
+    array([[0.7071, 0.7071],
+           [0.7071, 0.7071]])
+    """
+    # a generic combination of the slices is almost diagonalised by the right rotation already:
+    # starting there saves sweeps and keeps the result canonical
+    sizes = np.linalg.norm(slices, axis=(1, 2))
+    rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
+    turned = rotation.T @ slices @ rotation
+    jacobi.diagonalize_jointly(turned, rotation, _TOLERANCE, _MAX_SWEEPS)
+    return rotation

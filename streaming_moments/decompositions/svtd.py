@@ -1,0 +1,150 @@
+"""SVTD: singular value based tensor decomposition of given moments, and the canonical order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.evidence import GapEvidence
+from streaming_moments.decompositions.moments import Moments
+from streaming_moments.decompositions.rotation import by_feature_gap, by_joint_diagonalization
+from streaming_moments.decompositions.whitened import leading_states
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.numerics.packing import pack, unpack
+from streaming_moments.numerics.simplex import nearest_distributions
+
+Rotation = Literal["joint", "feature"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """Topics and weights in canonical order.
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        Columns on the simplex, the nearest to those of `raw`, by falling weight.
+    weights : (k,) float64
+        Non-negative, sum to 1.
+    raw : (n, k) float64
+        The columns as they were estimated, same order, signed to a positive sum.
+    order : (k,) int64
+        Which of the columns given each is.
+    """
+
+    topics: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    raw: NDArray[np.float64]
+    order: NDArray[np.int64]
+
+
+def svtd(
+    M1: NDArray[np.float64],
+    M2: NDArray[np.float64],
+    M3: NDArray[np.float64],
+    k: int,
+    rotation: Rotation = "joint",
+) -> Recovered:
+    """Decompose given moments of any latent variable model (Ruffini et al. 2018, Algorithm 1).
+
+    The moments are `M1 = sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`, `M3 = sum_j w_j m_j^(x)3`
+    with linearly independent columns m_j; for other models than the single-topic one the
+    caller brings them to this form first.
+
+    Parameters
+    ----------
+    M1 : (n,) float64
+        First moment.
+    M2 : (n, n) float64
+        Second moment, symmetric.
+    M3 : (n, n, n) float64
+        Third moment, symmetric.
+    k : int
+        Number of latent states.
+    rotation : {"joint", "feature"}
+        Joint diagonalisation of k sums of slices, or the paper's Remark 7. With "joint" a column
+        is the mean of what the slices say, which errs in all n directions, and of its projection
+        on the k leading eigenvectors of M2, which errs where these do: measured on 300 to 1,000
+        documents, the mean of both errs less than either.
+
+    Returns
+    -------
+    Recovered
+        Columns of `raw` are the m_j; `topics` are for columns that are distributions.
+
+    Raises
+    ------
+    NotIdentifiable
+        M2 has fewer than k positive eigenvalues.
+    InvalidInput
+        Shapes that do not fit, a number that is not finite, or another rotation.
+
+    Examples
+    --------
+    >>> M, w = np.array([[0.7, 0.1], [0.2, 0.2], [0.1, 0.7]]), np.array([0.6, 0.4])
+    >>> moments = M @ w, (M * w) @ M.T, np.einsum("ij,kj,lj,j->ikl", M, M, M, w)
+    >>> np.allclose(svtd(*moments, k=2).topics, M)
+    True
+    """
+    require_rotation(rotation)
+    n = Moments(M1, M2, M3).n_words
+    spectrum, U = leading_states(M2, k)
+    W = U / np.sqrt(spectrum)
+    slices = W.T @ (M3.reshape(n * n, n) @ W).reshape(n, n, k)
+    packed = pack(slices)
+    if rotation == "joint":
+        O = by_joint_diagonalization(unpack(U.T @ packed, k))
+    else:
+        O = by_feature_gap(GapEvidence.of(rotation, k, [packed]))
+    rows = np.einsum("aj,iab,bj->ij", O, slices, O, optimize=True)
+    if rotation == "joint":
+        rows = (rows + U @ (U.T @ rows)) / 2
+    return recover(rows, (O.T @ (W.T @ M1)) ** 2)
+
+
+def require_rotation(rotation: str) -> None:
+    """Refuse a name that is none of `Rotation`."""
+    if rotation not in ("joint", "feature"):
+        raise InvalidInput(f'rotation is "{rotation}"; choose "joint" or "feature"')
+
+
+def recover(rows: NDArray[np.float64], shares: NDArray[np.float64]) -> Recovered:
+    """Topics and weights in canonical order: sign, nearest distribution.
+
+    Whitened, topic j is `o_j sqrt((a0 + 1) / omega_j)`, so `u = W' M1` gives the weights at once:
+    `omega_j = (o_j . u)^2 / (a0 + 1)`. Non-negative least squares on `M1 = M omega` errs as much
+    (measured) but gives the weight 0 to small topics, which inference then never uses.
+
+    Parameters
+    ----------
+    rows : (n, k) float64
+        Columns are the topics, up to sign.
+    shares : (k,) float64
+        `(o_j . u)^2`: the weights up to a factor.
+
+    Raises
+    ------
+    NotIdentifiable
+        A column has no positive entry, so it is no distribution.
+    """
+    sums = rows.sum(axis=0)
+    raw = rows * np.where(sums < 0, -1.0, 1.0)
+    positive = (raw > 0).any(axis=0)
+    if not positive.all():
+        raise NotIdentifiable(
+            f"{int((~positive).sum())} of {positive.size} topics have no positive entry; "
+            "ask for fewer topics or add documents"
+        )
+    topics = nearest_distributions(raw)
+    weights = shares / shares.sum()
+    # equal weights differ by rounding: the topic of the earlier top word goes first
+    order = np.lexsort((topics.argmax(axis=0), -weights.round(9)))
+    return Recovered(
+        np.ascontiguousarray(topics[:, order]),
+        weights[order],
+        np.ascontiguousarray(raw[:, order]),
+        order,
+    )

@@ -1,0 +1,121 @@
+"""Given moments whitened: what decompositions of the k x k x k tensor see, and what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.moments import Moments, require_topics, symmetrized
+from streaming_moments.errors import NotIdentifiable
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedMoments:
+    """All that a decomposition of the k x k x k tensor sees.
+
+    Of the exact moments of columns m_j with weights w_j, the second moment is the identity and
+    `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
+
+    Parameters
+    ----------
+    tensor : (k, k, k) float64
+        `T = M3(W, W, W)`; not symmetric when M3 is not.
+    second : (k, k) float64
+        `W' M2 W`: the identity when M2 is symmetric.
+    spectrum : (k,) float64
+        Eigenvalues L of M2 that were kept, falling: `W = U L^-1/2`.
+    """
+
+    tensor: NDArray[np.float64]
+    second: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+
+    @property
+    def n_topics(self) -> int:
+        """Number of latent states k."""
+        return int(self.spectrum.size)
+
+    def symmetrized(self) -> WhitenedMoments:
+        """The mean over all orders of the indices."""
+        return WhitenedMoments(
+            symmetrized(self.tensor), (self.second + self.second.T) / 2, self.spectrum
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """What a decomposition of the tensor finds: `T = sum_j values_j vectors_j^(x)3`.
+
+    Parameters
+    ----------
+    vectors : (k, k) float64
+        Unit columns; orthogonal for exact moments.
+    values : (k,) float64
+        `w_j^-1/2`.
+    """
+
+    vectors: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def along(cls, tensor: NDArray[np.float64], vectors: NDArray[np.float64]) -> Components:
+        """Unit columns along `vectors` with `values_j = T(v_j, v_j, v_j)`."""
+        unit = vectors / np.linalg.norm(vectors, axis=0)
+        return cls(unit, np.einsum("abc,aj,bj,cj->j", tensor, unit, unit, unit, optimize=True))
+
+
+def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[np.float64]]:
+    """Whiten given moments by the k leading eigenpairs (U, L) of M2: `W = U L^-1/2`.
+
+    Parameters
+    ----------
+    moments : Moments
+        In the form of a mixture.
+    k : int
+        Number of latent states.
+
+    Returns
+    -------
+    WhitenedMoments, (n, k) float64
+        The tensor, and W.
+
+    Raises
+    ------
+    NotIdentifiable
+        M2 has fewer than k positive eigenvalues: says how many.
+
+    Examples
+    --------
+    >>> whitened, W = whiten_moments(Moments.of_mixture(np.eye(2), np.array([0.64, 0.36])), 2)
+    >>> whitened.tensor.diagonal().diagonal().round(4)
+    array([1.25  , 1.6667])
+    """
+    spectrum, U = leading_states(moments.M2, k)
+    W = U / np.sqrt(spectrum)
+    tensor = np.tensordot(W.T, W.T @ (moments.M3 @ W), axes=1)
+    return WhitenedMoments(tensor, W.T @ moments.M2 @ W, spectrum), W
+
+
+def leading_states(
+    M2: NDArray[np.float64], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) largest eigenvalues of a second moment, falling, and (n, k) their vectors.
+
+    Raises
+    ------
+    NotIdentifiable
+        Fewer than k are positive: says how many.
+    """
+    require_topics(k)
+    values, vectors = np.linalg.eigh((M2 + M2.T) / 2)
+    # below rounding of the largest eigenvalue a direction is noise, not a state
+    positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
+    if positive < k:
+        raise NotIdentifiable(
+            f"{k} latent states asked for but M2 has {positive} positive eigenvalues; "
+            f"ask for at most {positive}, lower alpha0, or add documents"
+        )
+    order = np.argsort(-values)[:k]
+    return values[order], vectors[:, order]

@@ -1,0 +1,152 @@
+"""Model: what a fit gives, a store keeps and the commands show, whatever it is a model of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.methods import METHODS, decomposition_called
+from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.rows import Rows
+
+Arrays = Mapping[str, NDArray[Any]]
+Attributes = Mapping[str, Any]
+
+
+def option(
+    told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
+) -> Any:
+    """A field of the options of a model.
+
+    Parameters
+    ----------
+    told : str
+        What the help says of it.
+    default : object
+        Without one it must be given.
+    check : callable, optional
+        Raises `InvalidInput` for a value that is none.
+    **more : object
+        `choices`, where only some values are.
+    """
+    return field(default=default, metadata={"help": told, "check": check, **more})
+
+
+def _require_seed(seed: int) -> None:
+    if not 0 <= seed < 1 << 64:
+        raise InvalidInput(f"the seed is {seed}; it must be 0 to 2^64 - 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """What every fit of the moments is told; a model adds its own.
+
+    Command line, `[refit]` of a nightly run and documentation are made of the fields.
+
+    Raises
+    ------
+    InvalidInput
+        The check of a field refuses its value.
+    """
+
+    topics: int = option("Number of topics.", check=require_topics)
+    method: str = option(
+        "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
+    )
+    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, _require_seed)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if (check := one.metadata["check"]) is not None:
+                check(getattr(self, one.name))
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"{self.topics} topics"
+
+    @property
+    def label(self) -> str:
+        """What a model is called after."""
+        return f"k{self.topics}-{self.method}"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What a model says of itself, beside its topics.
+
+    Parameters
+    ----------
+    facts : dict
+        Of the whole: plain values by name.
+    columns : dict
+        (k,) numbers by name, one for each topic or state.
+    sentence : str
+        What people should know of it.
+    """
+
+    facts: dict[str, Any]
+    columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    sentence: str = ""
+
+
+class Model(Protocol):
+    """A class of this shape and a line in `models.MODELS`: a frozen dataclass, fitted from rows."""
+
+    name: ClassVar[str]
+    """In the registry, the store and `refit --model`."""
+    kind: ClassVar[str]
+    """Of the statistics that it is fitted on."""
+    Options: ClassVar[type[FitOptions]]
+
+    @property
+    def documents(self) -> int:
+        """Records it was fitted on."""
+
+    @property
+    def vocabulary(self) -> str:
+        """Fingerprint of its words."""
+
+    @property
+    def since(self) -> str | None:
+        """First day of the records, where it was fitted on a window of time; so the next two."""
+
+    @property
+    def until(self) -> str | None: ...
+    @property
+    def half_life(self) -> float | None: ...
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The model of these statistics.
+
+        Raises
+        ------
+        NotIdentifiable
+            They do not hold it: says why.
+        """
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """(n, k) float64 arrays that the last step of its fit holds at most, for memory plans."""
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model that `parts` described.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing: names it.
+        """
+
+    def described(self) -> Description:
+        """What the commands show of it."""

@@ -1,0 +1,52 @@
+"""Gibbs sampling of topic proportions under known topics."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.batch import CountBatch
+
+
+def sampled_proportions(
+    batch: CountBatch,
+    topics: NDArray[np.float64],
+    alpha: NDArray[np.float64],
+    rng: np.random.Generator,
+    iterations: int,
+) -> NDArray[np.float64]:
+    """Collapsed Gibbs sampling with fixed topics, vectorised over documents.
+
+    `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`: documents are independent
+    given the topics, so the t-th tokens of all documents are drawn at once.
+    """
+    order = np.argsort(-batch.lengths, kind="stable")
+    lengths = batch.lengths[order]
+    k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
+    # Documents are longest first, so those that have a t-th token are a prefix; the t-th tokens
+    # of all lie together, after the (t-1)-th: as many cells as tokens, however long one may be.
+    active = np.searchsorted(-lengths, -np.arange(longest), side="left")
+    starts = np.concatenate([[0], np.cumsum(active)])
+    tokens = np.empty(starts[-1], dtype=np.int32)
+    for place, document in enumerate(order):
+        entries = slice(int(batch.indptr[document]), int(batch.indptr[document + 1]))
+        words = np.repeat(batch.words[entries], batch.counts[entries])
+        tokens[starts[: words.size] + place] = words
+    state = np.zeros(tokens.size, dtype=np.int32)
+    counts = np.zeros((lengths.size, k))
+    total = np.zeros((lengths.size, k))
+    for iteration in range(iterations + 1):
+        for t in range(longest):
+            rows = np.arange(active[t])
+            cells = slice(int(starts[t]), int(starts[t + 1]))
+            if iteration:  # the first sweep places the tokens one after another
+                counts[rows, state[cells]] -= 1
+            chances = np.cumsum(topics[tokens[cells]] * (alpha + counts[: rows.size]), axis=1)
+            draws = rng.random(rows.size) * chances[:, -1]
+            state[cells] = np.minimum((chances <= draws[:, None]).sum(axis=1), k - 1)
+            counts[rows, state[cells]] += 1
+        if iteration > iterations // 2:
+            total += (alpha + counts) / (alpha.sum() + lengths)[:, None]
+    proportions = np.empty_like(total)
+    proportions[order] = total / total.sum(axis=1, keepdims=True)
+    return proportions

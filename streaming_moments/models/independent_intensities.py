@@ -1,0 +1,237 @@
+"""Independent intensities: Gamma-Poisson counts, or discrete independent component analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.evidence import Directions
+from streaming_moments.decompositions.forms import DocumentLengths, PerDocument, Seen
+from streaming_moments.decompositions.svtd import recover
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models import topic_reading
+from streaming_moments.models.base import Description, FitOptions, option
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mean_columns, sweep
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.whitening import Whitening
+from streaming_moments.statistics.row_block import interleaved
+
+
+@dataclass(frozen=True)
+class Cumulants(PerDocument):
+    """Cumulants of the counts in place of moments (Podosinnikova, Bach, Lacoste-Julien 2015).
+
+        A = M2 - M1 M1'
+        T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
+
+    with M1, M2, M3 means over documents: those of independent sources add up source by source.
+
+    Parameters
+    ----------
+    alpha0 : float
+        That of the LDA which has the same A but for a factor.
+    """
+
+    alpha0: float = 0.0
+
+    @property
+    def mean_share(self) -> float:
+        """1."""
+        return 1.0
+
+    def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
+        """T."""
+        raw -= crossed()
+        raw += cubes(2.0)
+        return raw
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntensityOptions(FitOptions):
+    """What a fit of independent intensities is told."""
+
+    max_alpha0: float = option("Largest alpha0 that the lengths of documents may imply.", 5.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IndependentIntensities(TopicModel):
+    """Topics with independent intensities: `h_j ~ Gamma(shape c_j, rate b_j)`, `x ~ Poisson(D h)`.
+
+    With equal rates it is LDA of `alpha = c` whose lengths are negative binomial, of shape alpha0.
+    It needs no alpha0: the lengths of the documents imply one, which is right where they follow
+    that law and wrong elsewhere, so it is shown and refused where no lengths of documents would
+    give it. `weights` are shares of the words.
+
+    Parameters
+    ----------
+    shapes : (k,) float64
+        c.
+    rates : (k,) float64
+        b; `c / b` words of a topic are in a document in the mean.
+    variances : (k,) float64
+        Of the intensities, as the second moment has them; `c / b^2` if the model holds.
+
+    Examples
+    --------
+    >>> from streaming_moments import Basis, MomentStatistics
+    >>> from streaming_moments.models.rows import InMemory
+    >>> rng = np.random.default_rng(0)
+    >>> batch = CountBatch.from_csr(rng.poisson(rng.gamma(0.5, 20.0, (4000, 2)) @ np.eye(2, 3)))
+    >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    >>> options = IndependentIntensities.Options(topics=2)
+    >>> IndependentIntensities.fit(InMemory((statistics,)), options).shapes.round(1)
+    array([0.5, 0.5])
+    """
+
+    name: ClassVar[str] = "independent"
+    Options: ClassVar[type[FitOptions]] = IntensityOptions
+    stored: ClassVar[tuple[str, ...]] = (*TopicModel.stored, "shapes", "rates", "variances")
+
+    shapes: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The model of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of some statistics.
+        options : IntensityOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The lengths imply an alpha0 below 0 or above the one allowed, or as `fit_by`.
+        """
+        implied = implied_alpha0(rows.lengths.whole)
+        if not 0 < implied <= options.max_alpha0:
+            raise NotIdentifiable(
+                f"the lengths of the documents imply alpha0 {implied:.4g}, and independent "
+                f"intensities need one above 0 and up to {options.max_alpha0:g}: lengths vary too "
+                "little; fit topics with an alpha0 of your own, or raise max_alpha0"
+            )
+        form, method = Cumulants(implied), options.method
+        swept = sweep(rows, options.topics, form, method, options.seed, last=both_rows)
+        return cls.finished(*swept, rows.lengths, rows.basis, method)
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """As of topics by the mean of both rows."""
+        return 9
+
+    @classmethod
+    def finished(
+        cls,
+        whitening: Whitening,
+        directions: Directions,
+        parts: Sequence[TopicRows],
+        lengths: RowLengths[Lengths],
+        basis: Basis,
+        method: str,
+    ) -> Self:
+        """The model from both rows of all blocks.
+
+        A column of the third cumulant sums to `2 / b_j`, one of the second to the standard
+        deviation of h_j, and `(o_j . u)^2 = c_j`. Topics are the mean of both.
+        """
+        rows = interleaved([rows for rows, _ in parts])
+        scales, deviations = np.hsplit(rows.sum(axis=0), 2)
+        shapes, rates = (directions.vectors.T @ whitening.first) ** 2, 2 / np.abs(scales)
+        found = recover(mean_columns(rows), shapes / rates)
+        return cls(
+            topics=found.topics,
+            weights=found.weights,
+            alpha0=whitening.form.alpha0,
+            raw_topics=found.raw,
+            shapes=shapes[found.order],
+            rates=rates[found.order],
+            variances=deviations[found.order] ** 2,
+            **fitted_on(whitening, parts, lengths, basis, method),
+        )
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        """(k,) the shapes, which are the Dirichlet parameters where all rates are equal."""
+        return self.shapes
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with topic `order[j]` as topic j."""
+        own = {name: getattr(self, name)[order] for name in ("shapes", "rates", "variances")}
+        return replace(super().reordered(order), **own)
+
+    def described(self) -> Description:
+        """With the alpha0 that the lengths imply, and how far the model's own check is off."""
+        off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
+        said = super().described()
+        return Description(
+            {**said.facts, "check": off},
+            {"words a document": self.shapes / self.rates, "shape": self.shapes},
+            f"{said.sentence}; the lengths imply alpha0 {self.alpha0:.3g}; variances by the second "
+            f"and third moment differ by a factor of up to {np.exp(off):.2f}",
+        )
+
+    def transform(
+        self,
+        batch: CountBatch,
+        method: Literal["fixed-point", "gibbs"] = "fixed-point",
+        seed: int | None = None,
+        iterations: int = 100,
+        smoothing: float = 1e-3,
+    ) -> NDArray[np.float64]:
+        """Share of each topic in the intensity of a document, by the fixed point.
+
+        `h_j <- (c_j + sum_i x_i h_j d_ij / (h . d_i)) / (b_j + 1)`: in `(b_j + 1) h_j` the fixed
+        point of LDA with columns `d_j / (b_j + 1)`. Parameters as in `TopicModel.transform`.
+
+        Raises
+        ------
+        InvalidInput
+            The method is "gibbs".
+        ForeignStatistics
+            The batch counts another vocabulary.
+        """
+        if method != "fixed-point":
+            raise InvalidInput(f'independent intensities have no "{method}"; take "fixed-point"')
+        self._require_words(batch)
+        found = np.empty((batch.documents, self.n_topics))
+        total = float(self.shapes.sum())
+        topic_reading.proportions(
+            batch.indptr,
+            batch.words,
+            batch.counts,
+            self._smoothed(smoothing) / (self.rates + 1),
+            self.shapes / total,
+            total,
+            iterations,
+            found,
+        )
+        found /= self.rates + 1
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def implied_alpha0(lengths: DocumentLengths) -> float:
+    """`r / (1 - r)` with `r = C1^2 / (N C2)`: the alpha0 whose LDA has the same second moment.
+
+    Infinite for Poisson lengths, below 0 for lengths that vary less than those.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> round(implied_alpha0(LengthHistogram.of([1, 4, 10])), 6)
+    2.777778
+    """
+    share = lengths.C1**2 / (lengths.weight * lengths.C2)
+    return share / (1 - share) if share != 1 else np.inf

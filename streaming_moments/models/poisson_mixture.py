@@ -1,0 +1,69 @@
+"""A mixture of independent Poisson counts: documents of one component, which has its own rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import PerDocument
+from streaming_moments.models.base import Description, FitOptions
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.batch import CountBatch
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonMixture(TopicModel):
+    """Components with a rate for every word: how long documents are tells them apart as well.
+
+    The counts of a document of component j are independent, `x_i ~ Poisson(r_ij)`, so over
+    documents of any length `E[x_i x_l] = sum_j w_j r_ij r_lj` of distinct positions, and likewise
+    of three: a mixture whose columns are the rates. `raw_topics` are the rates as estimated,
+    `topics` their distributions, `weights` shares of the documents, not of the words.
+
+    Examples
+    --------
+    >>> from streaming_moments import Basis, MomentStatistics
+    >>> from streaming_moments.models.rows import InMemory
+    >>> rates = np.array([[2.0, 3.0, 0.0], [0.0, 8.0, 7.0]])
+    >>> batch = CountBatch.from_csr(np.random.default_rng(0).poisson(np.repeat(rates, 4000, 0)))
+    >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    >>> model = PoissonMixture.fit(InMemory((statistics,)), PoissonMixture.Options(topics=2))
+    >>> model.lengths.round(), model.weights.round(1)
+    (array([ 5., 15.]), array([0.5, 0.5]))
+    """
+
+    name: ClassVar[str] = "poisson"
+    Options: ClassVar[type[FitOptions]] = FitOptions
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The mixture of these statistics; `options` of `FitOptions`, errors as `fit_by`."""
+        return cls.of_form(rows, PerDocument(), options)
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """As of topics by the third moment."""
+        return 6
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """(k,) mean number of words of a document of each component."""
+        return np.asarray(self.raw_topics.sum(axis=0))
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """(n, k) rates, none below 0: as many words as the estimates, spread as the topics."""
+        return self.topics * self.lengths
+
+    def described(self) -> Description:
+        """With the mean length of the documents of each component."""
+        return replace(super().described(), columns={"words a document": self.lengths})
+
+    def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
+        # log Poisson of each word, and its rate is the topic times the mean length
+        spread = super()._log_posterior(batch, smoothing)
+        return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

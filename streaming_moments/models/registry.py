@@ -1,0 +1,38 @@
+"""Models: all that can be fitted and kept, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.independent_intensities import IndependentIntensities
+from streaming_moments.models.poisson_mixture import PoissonMixture
+from streaming_moments.models.topics import TopicModel
+
+_ALL: tuple[Any, ...] = (
+    TopicModel,
+    PoissonMixture,
+    IndependentIntensities,
+)
+MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
+DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say
+
+
+def model_named(name: str) -> Any:
+    """The class of models of that name.
+
+    Raises
+    ------
+    InvalidInput
+        None has it.
+
+    Examples
+    --------
+    >>> model_named("topics").__name__
+    'TopicModel'
+    """
+    if name not in MODELS:
+        raise InvalidInput(f'model is "{name}"; choose {", ".join(MODELS)}')
+    return MODELS[name]

@@ -1,0 +1,398 @@
+"""TopicModel: topics fitted from statistics, and how documents are read with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.evidence import Directions
+from streaming_moments.decompositions.forms import Form, form_of
+from streaming_moments.decompositions.svtd import recover
+from streaming_moments.errors import ForeignStatistics, InvalidInput, short
+from streaming_moments.models import topic_reading
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
+from streaming_moments.models.gibbs import sampled_proportions
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.sweeps import (
+    TopicRows,
+    both_rows,
+    fitted_on,
+    mean_columns,
+    sweep,
+    topic_rows,
+)
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.whitening import Whitening
+from streaming_moments.statistics.row_block import interleaved
+
+_STORED_METHOD = "rotation"  # what stores have called it from the first
+
+
+@dataclass(frozen=True, eq=False)
+class TopicModel:
+    """Topics of a single-topic model (`alpha0 = 0`) or of latent Dirichlet allocation.
+
+    A fit orders topics by falling weight, so the same statistics give the same numbers;
+    `matching.numbered_like` gives them the numbers of an earlier model instead.
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        Columns on the simplex: probability of each word in each topic.
+    weights : (k,) float64
+        omega, share of each topic, sums to 1.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0 is the single-topic model.
+    raw_topics : (n, k) float64
+        Topics as they were estimated, before the projection on the simplex.
+    word_probabilities : (n,) float64
+        M1.
+    spectrum, exact_spectrum : (k,) float64
+        Eigenvalues of the second moment through the basis, and its own, falling.
+    umass, npmi : (k,) float64
+        Coherence of each topic; NaN where it was not computed.
+    method : str
+        Name of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
+        for topics given as arrays.
+    documents : int
+        Documents it was fitted on.
+    vocabulary, basis : str
+        Fingerprints.
+    since, until : str, optional
+        First and last day of the documents, ISO 8601, where it was fitted on a window of time.
+    half_life : float, optional
+        Days after which documents counted half: its statistics were sums of floats, not integers.
+
+    Examples
+    --------
+    >>> half = np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]])
+    >>> model = TopicModel.from_topics(half, np.array([0.6, 0.4]))
+    >>> model.assign(CountBatch.from_csr([[2, 1, 0], [0, 0, 3]]))
+    array([0, 1])
+    """
+
+    name: ClassVar[str] = "topics"
+    kind: ClassVar[str] = CountsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = TopicOptions
+    stored: ClassVar[tuple[str, ...]] = (
+        *("topics", "weights", "raw_topics", "word_probabilities"),
+        *("spectrum", "exact_spectrum", "umass", "npmi"),
+    )
+
+    topics: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    alpha0: float
+    raw_topics: NDArray[np.float64]
+    word_probabilities: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    exact_spectrum: NDArray[np.float64]
+    umass: NDArray[np.float64]
+    npmi: NDArray[np.float64]
+    method: str
+    documents: int
+    vocabulary: str = ""
+    basis: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.stored:
+            getattr(self, name).setflags(write=False)
+
+    @classmethod
+    def from_topics(
+        cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
+    ) -> TopicModel:
+        """A model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        nothing = np.full(weights.size, np.nan)
+        return cls(
+            topics.copy(),
+            weights.copy(),
+            alpha0,
+            topics.copy(),
+            topics @ weights,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            "given",
+            0,
+        )
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """Topics from all rows, whoever runs the steps: the same bits from the same blocks.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of some statistics.
+        options : TopicOptions
+            The same as the arguments of `fit_by`, whose errors are raised.
+        """
+        last = both_rows if options.rows == "mean" else topic_rows
+        return cls.of_form(rows, form_of(options.alpha0), options, last)
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """(n, k) float64 arrays that the last step of a fit holds at most."""
+        return 9 if options.rows == "mean" else 6
+
+    @classmethod
+    def of_form(
+        cls,
+        rows: Rows,
+        form: Form,
+        options: FitOptions,
+        last: Callable[..., TopicRows] = topic_rows,
+    ) -> Self:
+        """The model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
+        swept = sweep(rows, options.topics, form, options.method, options.seed, last)
+        return cls.finished(*swept, rows.lengths, rows.basis, options.method)
+
+    @classmethod
+    def finished(
+        cls,
+        whitening: Whitening,
+        directions: Directions,
+        parts: Sequence[TopicRows],
+        lengths: RowLengths[Lengths],
+        basis: Basis,
+        method: str,
+    ) -> Self:
+        """The model from the topic rows of all blocks, in their order: a fit's last step."""
+        rows = interleaved([rows for rows, _ in parts])
+        if rows.shape[1] > whitening.n_topics:
+            rows = mean_columns(rows)
+        recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
+        return cls(
+            topics=recovered.topics,
+            weights=recovered.weights,
+            alpha0=whitening.form.alpha0,
+            raw_topics=recovered.raw,
+            **fitted_on(whitening, parts, lengths, basis, method),
+        )
+
+    @property
+    def n_words(self) -> int:
+        """Number of words n."""
+        return int(self.topics.shape[0])
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.topics.shape[1])
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        """(k,) Dirichlet parameters, `alpha0 * weights`; zeros for the single-topic model."""
+        return self.alpha0 * self.weights
+
+    @property
+    def captured(self) -> float:
+        """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
+        return float((self.spectrum / self.exact_spectrum).min())
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The arrays by name, as a store keeps them."""
+        return {name: getattr(self, name) for name in self.stored}
+
+    def attributes(self) -> dict[str, object]:
+        """The scalars by name, as a store keeps them."""
+        names = ("alpha0", "method", "documents", "vocabulary", "basis")
+        window = ("since", "until", "half_life")
+        given = [name for name in window if getattr(self, name) is not None]
+        return {
+            _STORED_METHOD if name == "method" else name: getattr(self, name)
+            for name in (*names, *given)
+        }
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """`arrays()` and `attributes()`."""
+        return self.arrays(), self.attributes()
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `arrays()` and `attributes()`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing: names it.
+        """
+        missing = [name for name in cls.stored if name not in arrays]
+        missing += [
+            name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes
+        ]
+        if missing:
+            raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
+        given: dict[str, Any] = {
+            name: np.asarray(arrays[name], dtype=np.float64) for name in cls.stored
+        }
+        for name in ("since", "until"):
+            day = attributes.get(name)
+            given[name] = None if day is None else str(day)
+        half_life = attributes.get("half_life")
+        return cls(
+            **given,
+            half_life=None if half_life is None else float(str(half_life)),
+            alpha0=float(str(attributes["alpha0"])),
+            method=str(attributes[_STORED_METHOD]),
+            documents=int(str(attributes["documents"])),
+            vocabulary=str(attributes.get("vocabulary", "")),
+            basis=str(attributes.get("basis", "")),
+        )
+
+    def described(self) -> Description:
+        """Its size, how it was fitted and what the basis saw of it."""
+        facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
+        facts["alpha"] = self.alpha.tolist()
+        return Description(facts, sentence=f"captured spectrum {self.captured:.2f}")
+
+    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
+        """The model with the (k,) coherences of its topics."""
+        return replace(self, umass=umass.copy(), npmi=npmi.copy())
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with topic `order[j]` as topic j.
+
+        Raises
+        ------
+        InvalidInput
+            `order` does not name each topic once.
+        """
+        if sorted(order.tolist()) != list(range(self.n_topics)):
+            raise InvalidInput(
+                f"{order.tolist()} does not name each of {self.n_topics} topics once; "
+                "give a permutation"
+            )
+        return replace(
+            self,
+            topics=np.ascontiguousarray(self.topics[:, order]),
+            weights=self.weights[order],
+            raw_topics=np.ascontiguousarray(self.raw_topics[:, order]),
+            umass=self.umass[order],
+            npmi=self.npmi[order],
+        )
+
+    def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
+        """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
+
+        Parameters
+        ----------
+        batch : CountBatch
+            (documents, n) counts on the model's vocabulary.
+        smoothing : float
+            Share of M1 mixed into each topic, so that no single word rules a topic out.
+
+        Returns
+        -------
+        (documents,) int64
+            Topics; an empty document gets the one of largest weight.
+
+        Raises
+        ------
+        ForeignStatistics
+            The batch counts another vocabulary.
+        """
+        return np.asarray(self._log_posterior(batch, smoothing).argmax(axis=1), dtype=np.int64)
+
+    def transform(
+        self,
+        batch: CountBatch,
+        method: Literal["fixed-point", "gibbs"] = "fixed-point",
+        seed: int | None = None,
+        iterations: int = 100,
+        smoothing: float = 1e-3,
+    ) -> NDArray[np.float64]:
+        """Topic proportions of each document.
+
+        For `alpha0 = 0` the posterior probability of each topic. Else, for LDA: "fixed-point"
+        iterates `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha0 + c)`,
+        which is expectation maximisation of a concave function, so the limit does not depend on
+        the start; "gibbs" averages the collapsed Gibbs sampler of Remark 4 over the second half
+        of its iterations.
+
+        Parameters
+        ----------
+        batch : CountBatch
+            (documents, n) counts on the model's vocabulary.
+        method : {"fixed-point", "gibbs"}
+            For LDA.
+        seed : int, optional
+            Needed by "gibbs".
+        iterations : int
+            At most so many of the fixed point, exactly so many of the sampler.
+        smoothing : float
+            Share of M1 mixed into each topic.
+
+        Returns
+        -------
+        (documents, k) float64
+            Rows on the simplex; an empty document gets the weights.
+
+        Raises
+        ------
+        ForeignStatistics
+            The batch counts another vocabulary.
+        InvalidInput
+            An unknown method, "gibbs" without a seed or with fewer than 2 iterations.
+        """
+        if not self.alpha0:
+            log_posterior = self._log_posterior(batch, smoothing)
+            posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
+            return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+        self._require_words(batch)
+        topics = self._smoothed(smoothing)
+        if method == "fixed-point":
+            proportions = np.empty((batch.documents, self.n_topics))
+            topic_reading.proportions(
+                batch.indptr,
+                batch.words,
+                batch.counts,
+                topics,
+                self.weights,
+                self.alpha0,
+                iterations,
+                proportions,
+            )
+            return proportions
+        if method != "gibbs":
+            raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
+        if seed is None or seed < 0 or iterations < 2:
+            raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
+        return sampled_proportions(
+            batch, topics, self.alpha, np.random.default_rng(seed), iterations
+        )
+
+    def _require_words(self, batch: CountBatch) -> None:
+        if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
+            raise ForeignStatistics(
+                f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
+                f"the documents count {short(batch.vocabulary)} ({batch.n_words} words); "
+                "count them with the model's vocabulary"
+            )
+
+    def _smoothed(self, smoothing: float) -> NDArray[np.float64]:
+        if not 0 < smoothing < 1:
+            raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
+        # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
+        mean = np.maximum(self.word_probabilities, 1e-12)
+        return (1 - smoothing) * self.topics + smoothing * mean[:, None]
+
+    def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
+        self._require_words(batch)
+        with np.errstate(divide="ignore"):
+            prior = np.log(self.weights)
+        likelihood = batch.to_csr() @ np.log(self._smoothed(smoothing))
+        return np.asarray(prior + likelihood, dtype=np.float64)

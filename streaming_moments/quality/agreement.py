@@ -1,0 +1,57 @@
+"""Agreement of two ways to group the same documents."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streaming_moments.errors import InvalidInput
+
+
+def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
+    """Agreement of two assignments of the same documents, whatever the topics are called.
+
+    With n_ij the documents in cluster i of one and j of the other, a_i and b_j their sums and
+    `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`, it is
+    `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
+    (Hubert and Arabie 1985, eq. 5).
+
+    Parameters
+    ----------
+    one, two : (documents,) integers
+        Topic of each document.
+
+    Returns
+    -------
+    float
+        1 for the same partition, about 0 for independent ones, at least -1.
+
+    Raises
+    ------
+    InvalidInput
+        Assignments of different numbers of documents, or of none.
+
+    Examples
+    --------
+    >>> adjusted_rand_index([0, 0, 1, 1], [5, 5, 2, 2])
+    1.0
+    """
+    first, second = np.asarray(one), np.asarray(two)
+    if first.ndim != 1 or first.shape != second.shape or not first.size:
+        raise InvalidInput(
+            f"assignments of shapes {first.shape} and {second.shape}; give two of the same "
+            "documents"
+        )
+    rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
+    cells = np.unique(np.stack([rows, columns]), axis=1, return_counts=True)[1]
+    together = _pairs(cells)
+    apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
+    expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
+    largest = (apart + other) / 2
+    # one cluster each, or every document alone in both: the same partition
+    return (together - expected) / (largest - expected) if largest != expected else 1.0
+
+
+def _pairs(sizes: NDArray[np.int64]) -> int:
+    """Pairs inside clusters of these sizes."""
+    return sum(size * (size - 1) // 2 for size in sizes.tolist())

@@ -1,0 +1,359 @@
+"""Matching: which topics of a new model are those of an earlier one, and under which numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class MatchingRule:
+    """When two topics are one, and when one topic is a mix of two.
+
+    Parameters
+    ----------
+    furthest : float
+        Topics further apart in total variation are different topics, 0 to 1.
+    nearer : float
+        A mix must be nearer to a topic than its match by so much, 0 to 1.
+    least_share : float
+        Each part of a mix must have so much of it, 0 to 0.5.
+
+    Raises
+    ------
+    InvalidInput
+        A bound out of its range.
+    """
+
+    furthest: float = 0.5
+    nearer: float = 0.1
+    least_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, most in (("furthest", 1.0), ("nearer", 1.0), ("least_share", 0.5)):
+            if not 0 <= getattr(self, name) <= most:
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be 0 to {most:g}")
+
+
+@dataclass(frozen=True)
+class KeptTopic:
+    """A topic of both models: its numbers before and after, and the total variation between."""
+
+    before: int
+    after: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class LoneTopic:
+    """A topic of one model only, with the nearest of the other and the total variation to it."""
+
+    topic: int
+    nearest: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class MixedTopic:
+    """A topic of one model that is a mix of two of the other.
+
+    Parameters
+    ----------
+    whole : int
+        The topic.
+    parts : (int, int)
+        The two of the other model.
+    share : float
+        Of the first part; the second has the rest.
+    distance : float
+        Total variation between the topic and the mix.
+    alone : float
+        Between the topic and its match or, without one, the nearer of the parts.
+    """
+
+    whole: int
+    parts: tuple[int, int]
+    share: float
+    distance: float
+    alone: float
+
+
+@dataclass(frozen=True)
+class TopicMatching:
+    """Topics of a new model beside those of an earlier one.
+
+    A topic that was split, and one that merged into another, may be kept as well: the numbers
+    follow the best pairs, and splits and merges say what became of the rest.
+
+    Parameters
+    ----------
+    kept : tuple of KeptTopic
+        Pairs that make the sum of distances least, but for those too far apart; by `before`.
+    gone, born : tuple of LoneTopic
+        Topics before and after that are in no pair.
+    split : tuple of MixedTopic
+        Topics before that are a mix of two after, at least one of these born.
+    merged : tuple of MixedTopic
+        Topics after that are a mix of two before, at least one of these gone.
+    """
+
+    kept: tuple[KeptTopic, ...]
+    gone: tuple[LoneTopic, ...]
+    born: tuple[LoneTopic, ...]
+    split: tuple[MixedTopic, ...]
+    merged: tuple[MixedTopic, ...]
+
+
+def match_topics(
+    before: NDArray[np.float64], after: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs of topics of two models of one vocabulary, matched to make the sum of distances least.
+
+    Parameters
+    ----------
+    before, after : (n, k) and (n, m) float64
+        Columns on the simplex.
+
+    Returns
+    -------
+    (min(k, m),) int64, int64, float64
+        Column before (rising), column after, and the total variation between the two: half the
+        L1 distance, 0 to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Topics over different numbers of words.
+
+    Examples
+    --------
+    >>> match_topics(np.eye(3)[:, [2, 0]], np.eye(3))
+    (array([0, 1]), array([2, 0]), array([0., 0.]))
+    """
+    distances = _distances(before, after)
+    rows, columns = linear_sum_assignment(distances)
+    return rows, columns, distances[rows, columns]
+
+
+def compare_topics(
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    rule: MatchingRule = MatchingRule(),
+) -> TopicMatching:
+    """What became of each topic of a model in a later one.
+
+    Parameters
+    ----------
+    before, after : (n, k) and (n, m) float64
+        Columns on the simplex, on the same words (see `on_all_words`).
+    rule : MatchingRule
+        What counts as the same topic.
+
+    Raises
+    ------
+    InvalidInput
+        Topics over different numbers of words.
+
+    Examples
+    --------
+    >>> before = np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]])
+    >>> matching = compare_topics(before, np.eye(3))
+    >>> matching.kept[-1], matching.split[0].parts
+    (KeptTopic(before=1, after=2, distance=0.0), (0, 1))
+    """
+    distances = _distances(before, after)
+    rows, columns = linear_sum_assignment(distances)
+    pairs = [
+        (row, column)
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if distances[row, column] <= rule.furthest
+    ]
+    kept = tuple(KeptTopic(row, column, float(distances[row, column])) for row, column in pairs)
+    partners = dict(pairs)
+    origins = {column: row for row, column in pairs}
+    gone = [topic for topic in range(before.shape[1]) if topic not in partners]
+    born = [topic for topic in range(after.shape[1]) if topic not in origins]
+    return TopicMatching(
+        kept,
+        _lone(gone, distances),
+        _lone(born, distances.T),
+        _mixed(before, after, partners, born, distances, rule),
+        _mixed(after, before, origins, gone, distances.T, rule),
+    )
+
+
+def numbered_like(model: TopicModel, matching: TopicMatching) -> tuple[TopicModel, TopicMatching]:
+    """The model with the topics that were kept under their numbers before.
+
+    Other topics get the numbers that are free, in the model's order. With fewer topics than before
+    a kept topic whose number no longer exists gets a free one as well: its numbers differ in the
+    matching returned.
+
+    Parameters
+    ----------
+    model : TopicModel
+        The new model.
+    matching : TopicMatching
+        Of its topics, as `compare_topics` gives it.
+
+    Returns
+    -------
+    TopicModel, TopicMatching
+        The model, and the matching under its new numbers.
+
+    Examples
+    --------
+    >>> after = TopicModel.from_topics(np.eye(2)[:, ::-1], np.array([0.6, 0.4]))
+    >>> model, matching = numbered_like(after, compare_topics(np.eye(2), after.topics))
+    >>> model.weights, [pair.after for pair in matching.kept]
+    (array([0.4, 0.6]), [0, 1])
+    """
+    order = np.full(model.n_topics, -1, dtype=np.int64)
+    for pair in matching.kept:
+        if pair.before < model.n_topics:
+            order[pair.before] = pair.after
+    placed = set(order.tolist())
+    others = [topic for topic in range(model.n_topics) if topic not in placed]
+    order[order < 0] = others
+    number = {int(topic): place for place, topic in enumerate(order)}
+    return model.reordered(order), TopicMatching(
+        tuple(replace(pair, after=number[pair.after]) for pair in matching.kept),
+        tuple(replace(lone, nearest=number[lone.nearest]) for lone in matching.gone),
+        tuple(
+            sorted(
+                (replace(lone, topic=number[lone.topic]) for lone in matching.born),
+                key=lambda lone: lone.topic,
+            )
+        ),
+        tuple(
+            replace(mix, parts=(number[mix.parts[0]], number[mix.parts[1]]))
+            for mix in matching.split
+        ),
+        tuple(replace(mix, whole=number[mix.whole]) for mix in matching.merged),
+    )
+
+
+def on_all_words(
+    before: NDArray[np.float64],
+    before_words: Vocabulary,
+    after: NDArray[np.float64],
+    after_words: Vocabulary,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Topics of two vocabularies as columns of equal length with the same total variations.
+
+    The words of both are rows of their own; those of one only are added up in one row, which is
+    zero in the other: no distance over the union of the words changes by that.
+
+    Parameters
+    ----------
+    before, after : (n, k) and (m, l) float64
+        Columns on the simplex.
+    before_words, after_words : Vocabulary
+        Of n and m words.
+
+    Returns
+    -------
+    (common + 2, k) and (common + 2, l) float64
+
+    Examples
+    --------
+    >>> sea, ship = Vocabulary(("sea", "law"), core=1), Vocabulary(("law", "ship"), core=1)
+    >>> one, two = on_all_words(np.eye(2), sea, np.eye(2), ship)
+    >>> one.tolist(), two.tolist()
+    ([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    """
+    common = [term for term in before_words.terms if term in after_words.index]
+    mine = [before_words.index[term] for term in common]
+    theirs = [after_words.index[term] for term in common]
+    nothing_before, nothing_after = np.zeros((1, before.shape[1])), np.zeros((1, after.shape[1]))
+    one = np.vstack([before[mine], np.delete(before, mine, axis=0).sum(axis=0), nothing_before])
+    two = np.vstack([after[theirs], nothing_after, np.delete(after, theirs, axis=0).sum(axis=0)])
+    return one, two
+
+
+def best_mix(
+    topic: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Share w in [0, 1] for which `w one + (1 - w) other` is nearest, and the total variation.
+
+    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its least is at
+    the median of the `(topic - other) / (one - other)`, weighted by `|one - other|`.
+
+    Parameters
+    ----------
+    topic, one, other : (n,) float64
+        On the simplex.
+
+    Examples
+    --------
+    >>> best_mix(np.array([0.25, 0.75]), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    (0.25, 0.0)
+    """
+    step = one - other
+    moving = step != 0
+    share = 1.0
+    if moving.any():
+        places = (topic - other)[moving] / step[moving]
+        order = np.argsort(places)
+        reached = np.cumsum(np.abs(step[moving])[order])
+        middle = int(np.searchsorted(reached, reached[-1] / 2))
+        share = float(np.clip(places[order][middle], 0.0, 1.0))
+    mix = share * one + (1 - share) * other
+    return share, float(np.abs(topic - mix).sum() / 2)
+
+
+def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, m) total variations."""
+    if len(before) != len(after):
+        raise InvalidInput(
+            f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
+            "of one vocabulary"
+        )
+    # column by column: (n, k, m) would not fit for large vocabularies
+    return np.stack([np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T])
+
+
+def _lone(topics: Iterable[int], distances: NDArray[np.float64]) -> tuple[LoneTopic, ...]:
+    nearest = distances.argmin(axis=1)
+    return tuple(
+        LoneTopic(topic, int(nearest[topic]), float(distances[topic, nearest[topic]]))
+        for topic in topics
+    )
+
+
+def _mixed(
+    wholes: NDArray[np.float64],
+    others: NDArray[np.float64],
+    partners: Mapping[int, int],
+    lone: list[int],
+    distances: NDArray[np.float64],
+    rule: MatchingRule,
+) -> tuple[MixedTopic, ...]:
+    """Wholes that are a mix of two others: lone ones, or a lone one and the whole's partner."""
+    found = []
+    for whole, topic in enumerate(wholes.T):
+        own = [partners[whole]] if whole in partners else []
+        mixes = []
+        for one, other in combinations([*own, *lone], 2):
+            share, distance = best_mix(topic, others[:, one], others[:, other])
+            alone = min(float(distances[whole, part]) for part in (own or (one, other)))
+            mixes.append(MixedTopic(whole, (one, other), share, distance, alone))
+        mixes = [
+            mix
+            for mix in mixes
+            if mix.distance <= rule.furthest
+            and mix.alone - mix.distance >= rule.nearer
+            and rule.least_share <= mix.share <= 1 - rule.least_share
+        ]
+        if mixes:
+            found.append(min(mixes, key=lambda mix: mix.distance))
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""Foundation, Statistics, Totals: what a store and a job ask of statistics, whatever their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.row_block import RowBlock
+
+Arrays = Mapping[str, NDArray[np.int64]]
+
+
+class Totals(Protocol):
+    """What all row blocks of the same records have in common; `+` and `-` are exact."""
+
+    @property
+    def n_documents(self) -> int:
+        """Records counted."""
+
+    @property
+    def n_tokens(self) -> int:
+        """What was counted in them."""
+
+    @property
+    def bound(self) -> int:
+        """No entry of a sum is larger, but for entries that are checked one by one."""
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """The arrays that say all of it, small and the same for every row block, by name."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __sub__(self, other: Self, /) -> Self: ...
+
+
+class Statistics(Protocol):
+    """A block of rows of additive integers: a commutative group under `+` (see the laws)."""
+
+    @property
+    def block(self) -> RowBlock:
+        """Which rows."""
+
+    @property
+    def totals(self) -> Any:
+        """The `Totals` of their records."""
+
+    def arrays(self) -> Mapping[str, NDArray[np.int64]]:
+        """The int64 row arrays by name, of the shapes that the foundation says."""
+
+    def require_non_negative(self) -> None:
+        """Refuse a state in which something was counted less than zero times."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __sub__(self, other: Self, /) -> Self: ...
+
+
+class Foundation(Protocol):
+    """What statistics of one kind are gathered on; immutable, named by its fingerprint.
+
+    A kind is a class of this shape and a line in `kinds.KINDS`: layout, blocks, verification and
+    memory plans of a store ask nothing else.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits, the same for the same content."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that are cut into row blocks."""
+
+    def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
+        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
+        """The foundation that `parts` described."""
+
+    def names(self) -> dict[str, str]:
+        """The fingerprint, and those of what it is made of, as a segment's manifest says them."""
+
+    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name; maybe of the first so many rows only."""
+
+    def compresses(self, name: str) -> bool:
+        """Whether an array's bytes are worth compressing."""
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
+        """Totals that `Totals.tables` described, of records that have only the first rows."""
+
+    def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
+        """The `Statistics` whose arrays were read back."""
+
+    def require_own(self, statistics: Any) -> None:
+        """Refuse statistics of another foundation, or with other arrays.
+
+        Raises
+        ------
+        ForeignStatistics
+            Names what differs.
+        """
+
+    def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:
+        """The `Statistics` of batches of records as this kind takes them; zero without any."""
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break, each with its row block or None for all.
+
+        Arrays come padded: all blocks with as many rows as the longest one.
+        """

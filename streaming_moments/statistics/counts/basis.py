@@ -1,0 +1,191 @@
+"""Basis: the integer matrix Q on which the third moment is sketched."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.kernels import row_kernels
+
+_SCALE = 127  # the largest int8: rounding to it costs nothing measurable in topic error
+DEFAULT_CORE = 4096
+# Of the eigenvalues of the pilot, whose own error is a hundred times larger.
+_TOLERANCE = 1e-3
+_MOST_BLOCKS = 8
+# A few words and many columns can make random signs dependent: draw again.
+_DRAWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Integer basis Q: one row for each core word, s columns.
+
+    Parameters
+    ----------
+    matrix : (core, s) int8
+        Q; its columns must be linearly independent.
+    n_words : int
+        Number of words n of the vocabulary, `n >= core`.
+    vocabulary : str
+        Fingerprint of the vocabulary (empty: none).
+
+    Raises
+    ------
+    InvalidInput
+        A matrix of another type or shape, or with dependent columns.
+
+    Examples
+    --------
+    >>> Basis(np.array([[1, 0], [1, 1], [0, 1]], dtype=np.int8), n_words=5).columns
+    2
+    """
+
+    matrix: NDArray[np.int8]
+    n_words: int
+    vocabulary: str = ""
+
+    def __post_init__(self) -> None:
+        matrix = self.matrix
+        if matrix.dtype != np.int8 or matrix.ndim != 2 or matrix.shape[1] < 1:
+            raise InvalidInput(
+                f"a basis is a (core, s) matrix of int8, got {matrix.shape} of {matrix.dtype}"
+            )
+        if matrix.shape[0] > self.n_words:
+            raise InvalidInput(f"a basis of {matrix.shape[0]} rows for {self.n_words} words")
+        if np.linalg.matrix_rank(matrix.astype(np.float64)) < matrix.shape[1]:
+            raise InvalidInput(
+                f"the {matrix.shape[1]} columns of the basis are linearly dependent; "
+                "ask for fewer topics or give a larger pilot"
+            )
+        matrix.setflags(write=False)
+
+    def with_words(self, n_words: int, vocabulary: str) -> Basis:
+        """The same matrix for a vocabulary that has more words, or fewer, outside the core."""
+        return Basis(self.matrix, n_words, vocabulary)
+
+    @property
+    def core(self) -> int:
+        """Number of core words: rows of Q."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Number of columns s: the most topics a refit can ask for."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def packed(self) -> int:
+        """Entries of a packed upper triangle, `s (s + 1) / 2`."""
+        return self.columns * (self.columns + 1) // 2
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (64 hexadecimal digits) of the matrix, n and the vocabulary."""
+        head = f"{self.matrix.shape} {self.n_words} {self.vocabulary} "
+        return hashlib.sha256(head.encode() + self.matrix.tobytes("C")).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Basis):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @classmethod
+    def from_pilot(
+        cls,
+        batch: CountBatch,
+        max_topics: int = 32,
+        seed: int = 0,
+        core: int | None = None,
+    ) -> Basis:
+        """Leading eigenvectors of M2 on a pilot, rounded to int8, and a few random columns.
+
+        `ceil(1.5 max_topics)` eigenvectors, each scaled to +-127, and `max(2, max_topics / 8)`
+        seeded columns of +-1, in which topics absent from the pilot stay visible.
+
+        Parameters
+        ----------
+        batch : CountBatch
+            Pilot sample; about 2000 passages or more give the precision of an exact second pass.
+        max_topics : int
+            Up to so many topics the sketch serves well.
+        seed : int
+            Of the random columns and of the eigensolver's start.
+        core : int, optional
+            Core words; by default all, at most 4096.
+
+        Raises
+        ------
+        InvalidInput
+            A pilot without pairs of words, or more topics than core words.
+
+        Examples
+        --------
+        >>> pilot = CountBatch.from_csr(np.random.default_rng(0).poisson(1.0, (50, 12)))
+        >>> basis = Basis.from_pilot(pilot, max_topics=3)
+        >>> basis.core, basis.columns
+        (12, 7)
+        """
+        core = min(batch.n_words, DEFAULT_CORE) if core is None else core
+        if not 1 <= core <= batch.n_words:
+            raise InvalidInput(f"core is {core}; it must be 1 to {batch.n_words}, the words")
+        if max_topics < 1:
+            raise InvalidInput(f"max topics is {max_topics}; it must be at least 1")
+        if max_topics > core:
+            raise InvalidInput(
+                f"{max_topics} topics cannot be told apart by {core} core words; "
+                "ask for fewer topics or a larger vocabulary"
+            )
+        rng = np.random.default_rng(seed)
+        random_columns = max(2, max_topics // 8)
+        leading_columns = ceil(1.5 * max_topics)
+        if leading_columns + random_columns >= core:
+            # as many columns as words: the identity loses nothing
+            return cls(np.eye(core, dtype=np.int8), batch.n_words, batch.vocabulary)
+        vectors = _leading_eigenvectors(batch, core, leading_columns, max_topics, rng)
+        leading = np.rint(vectors / np.abs(vectors).max(axis=0) * _SCALE).astype(np.int8)
+        for _ in range(_DRAWS):
+            random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(core, random_columns))
+            matrix = np.hstack([leading, random])
+            if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
+                break
+        return cls(matrix, batch.n_words, batch.vocabulary)
+
+
+def _leading_eigenvectors(
+    batch: CountBatch, core: int, number: int, settled: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """(core, number) eigenvectors of the pilot's pair counts, largest first, sign canonical."""
+    if not (batch.lengths > 1).any():
+        raise InvalidInput(
+            f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
+            "give a larger pilot or another vocabulary"
+        )
+    # single tokens: the diagonal of sum x x' that does not come from distinct positions
+    singles = np.bincount(batch.words, batch.counts, batch.n_words)[:core]
+
+    def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = -singles[:, None] * block
+        entries = (batch.indptr, batch.words, batch.counts)
+        row_kernels.add_gram_product(*entries, np.ascontiguousarray(block), total)
+        return total
+
+    if core <= 2 * number + 2 or core <= 256:
+        values, vectors = np.linalg.eigh(product(np.eye(core)))
+    else:
+        start = np.linalg.qr(rng.standard_normal((core, number)))[0].astype(np.float64)
+        values, vectors = leading_eigenpairs(product, start, _TOLERANCE, _MOST_BLOCKS, settled)
+    vectors = vectors[:, np.argsort(-values)[:number]]
+    peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
+    signed: NDArray[np.float64] = vectors * np.sign(peaks)
+    return signed

@@ -1,0 +1,286 @@
+"""CountBatch: a canonical sparse matrix of documents by words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.kernels import row_kernels
+
+_LARGEST_COUNT = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class CountBatch:
+    """Word counts of some documents in canonical compressed rows.
+
+    Make one with `from_csr`; the constructor trusts its arrays and freezes them.
+    Within a document the words rise strictly and the counts are positive.
+
+    Parameters
+    ----------
+    indptr : (documents + 1,) int64
+        Where each document's entries begin.
+    words : (entries,) int32
+        Words of the entries.
+    counts : (entries,) int32
+        Occurrences, at least 1, in tokens.
+    n_words : int
+        Number of words n of the vocabulary.
+    vocabulary : str, optional
+        Fingerprint of the vocabulary; empty for matrices without one.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 0, 1], [0, 0, 0]])
+    >>> batch.documents, batch.lengths
+    (2, array([3, 0]))
+    """
+
+    indptr: NDArray[np.int64]
+    words: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    n_words: int
+    vocabulary: str = ""
+
+    def __post_init__(self) -> None:
+        for array in (self.indptr, self.words, self.counts):
+            array.setflags(write=False)
+
+    @classmethod
+    def from_csr(cls, matrix: object, vocabulary: str = "") -> CountBatch:
+        """Check and copy a matrix of counts.
+
+        Parameters
+        ----------
+        matrix : (documents, n) sparse or array_like
+            Whole numbers >= 0 of any dtype; repeated entries of a sparse matrix are added.
+        vocabulary : str, optional
+            Fingerprint of the vocabulary its columns belong to.
+
+        Raises
+        ------
+        InvalidInput
+            A negative, fractional, non-finite or too large count: names the first, with its place.
+        """
+        csr = sp.csr_array(matrix) if sp.issparse(matrix) else _dense_to_csr(matrix)
+        if csr is matrix or (sp.issparse(matrix) and np.shares_memory(csr.data, _data(matrix))):
+            csr = csr.copy()
+        _refuse_bad_counts(csr)
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        _refuse_large_counts(csr.data)
+        return cls(
+            csr.indptr.astype(np.int64),
+            csr.indices.astype(np.int32),
+            csr.data.astype(np.int32),
+            int(csr.shape[1]),
+            vocabulary,
+        )
+
+    @classmethod
+    def from_entries(
+        cls,
+        documents: ArrayLike,
+        words: ArrayLike,
+        counts: ArrayLike | None,
+        shape: tuple[int, int],
+        vocabulary: str = "",
+    ) -> CountBatch:
+        """Add up (document, word, count) entries given in any order.
+
+        Parameters
+        ----------
+        documents, words : (entries,) integers
+            Place of each entry, inside `shape`.
+        counts : (entries,) integers or None
+            Occurrences; None counts each entry once, so a list of tokens is enough.
+        shape : (documents, n)
+            Number of documents and of words.
+        vocabulary : str, optional
+            Fingerprint of the vocabulary.
+        """
+        document_ids = np.asarray(documents, dtype=np.int64)
+        word_ids = np.asarray(words, dtype=np.int64)
+        places = document_ids * shape[1] + word_ids
+        values = None if counts is None else np.asarray(counts, dtype=np.int64)
+        if values is None:
+            unique, added = np.unique(places, return_counts=True)
+        else:
+            unique, inverse = np.unique(places, return_inverse=True)
+            added = np.zeros(unique.size, dtype=np.int64)
+            np.add.at(added, inverse, values)
+        _refuse_large_counts(added)
+        unique, added = unique[added != 0], added[added != 0]
+        rows = unique // max(shape[1], 1)
+        indptr = np.zeros(shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
+        return cls(
+            indptr,
+            (unique - rows * shape[1]).astype(np.int32),
+            added.astype(np.int32),
+            shape[1],
+            vocabulary,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        indptr: ArrayLike,
+        words: ArrayLike,
+        counts: ArrayLike | None,
+        n_words: int,
+        vocabulary: str = "",
+    ) -> CountBatch:
+        """Add up the entries of each document, given document by document.
+
+        Parameters
+        ----------
+        indptr : (documents + 1,) integers
+            Where each document's entries begin.
+        words : (entries,) integers
+            Words below n in any order, some maybe repeated; entries of word -1 are left out.
+        counts : (entries,) integers or None
+            Occurrences, at least 1; None counts each entry once.
+        n_words : int
+            Number of words n.
+        vocabulary : str, optional
+            Fingerprint of the vocabulary.
+
+        Raises
+        ------
+        InvalidInput
+            A sum above what int32 holds.
+
+        Examples
+        --------
+        >>> CountBatch.from_rows([0, 3, 4], [1, 0, 1, -1], None, 2).to_csr().toarray().tolist()
+        [[1, 2], [0, 0]]
+        """
+        starts, places = (np.asarray(array, dtype=np.int64) for array in (indptr, words))
+        values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
+        rows, kept, sums = row_kernels.add_up_rows(starts, places, values, n_words)
+        _refuse_large_counts(sums)
+        # a copy, or what was set aside for entries left out stays in memory
+        return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return int(self.indptr.size - 1)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(documents,) int64, length of each document in vocabulary tokens."""
+        return row_kernels.run_sums(self.indptr, self.counts)
+
+    @property
+    def tokens(self) -> int:
+        """Number of vocabulary tokens."""
+        return int(self.counts.sum(dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return int(self.indptr.nbytes + self.words.nbytes + self.counts.nbytes)
+
+    def to_csr(self) -> sp.csr_array:
+        """The batch as a (documents, n) int64 sparse array; a copy."""
+        data = (self.counts.astype(np.int64), self.words.copy(), self.indptr.copy())
+        return sp.csr_array(data, shape=(self.documents, self.n_words))
+
+    def select(self, start: int, stop: int) -> CountBatch:
+        """Documents `start..stop-1`, sharing memory with this batch."""
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        return CountBatch(
+            self.indptr[start : stop + 1] - first,
+            self.words[first:last],
+            self.counts[first:last],
+            self.n_words,
+            self.vocabulary,
+        )
+
+
+def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
+    """The documents of all batches, in order.
+
+    Raises
+    ------
+    ForeignStatistics
+        Batches of different vocabularies.
+    InvalidInput
+        No batch at all.
+
+    Examples
+    --------
+    >>> one = CountBatch.from_csr([[1, 2]])
+    >>> concatenate([one, one]).documents
+    2
+    """
+    if not batches:
+        raise InvalidInput("nothing to concatenate; give at least one batch")
+    for batch in batches[1:]:
+        require_same_words(batches[0], batch)
+    shifts = np.cumsum([0] + [int(batch.indptr[-1]) for batch in batches])
+    indptr = [batch.indptr[1:] + shift for batch, shift in zip(batches, shifts[:-1], strict=True)]
+    return CountBatch(
+        np.concatenate([np.zeros(1, dtype=np.int64), *indptr]),
+        np.concatenate([batch.words for batch in batches]),
+        np.concatenate([batch.counts for batch in batches]),
+        batches[0].n_words,
+        batches[0].vocabulary,
+    )
+
+
+def require_same_words(one: CountBatch, other: CountBatch) -> None:
+    """Refuse two batches whose columns mean different words."""
+    if (one.n_words, one.vocabulary) != (other.n_words, other.vocabulary):
+        raise ForeignStatistics(
+            f"a batch of vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words "
+            f"and one of {other.vocabulary[:12] or '(none)'} with {other.n_words}; "
+            "count both with one vocabulary"
+        )
+
+
+def _dense_to_csr(matrix: object) -> sp.csr_array:
+    dense = np.asarray(matrix)
+    if dense.ndim != 2 or dense.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"counts must be a (documents, words) matrix of numbers, got shape {dense.shape} "
+            f"of dtype {dense.dtype}"
+        )
+    return sp.csr_array(dense)
+
+
+def _data(matrix: object) -> NDArray[np.generic]:
+    data = getattr(matrix, "data", None)
+    return data if isinstance(data, np.ndarray) else np.empty(0)
+
+
+def _refuse_large_counts(counts: NDArray[Any]) -> None:
+    if counts.size and counts.max() > _LARGEST_COUNT:
+        raise InvalidInput(f"a count is above {_LARGEST_COUNT}; split the document in passages")
+
+
+def _refuse_bad_counts(csr: sp.csr_array) -> None:
+    values = csr.data
+    good = (
+        np.isfinite(values) & (values >= 0) & (values == np.floor(values))
+        if values.dtype.kind == "f"
+        else values >= 0
+    )
+    if good.all():
+        return
+    place = int(np.argmin(good))
+    document = int(np.searchsorted(csr.indptr, place, side="right") - 1)
+    raise InvalidInput(
+        f"document {document} counts word {int(csr.indices[place])} {values[place]} times; "
+        "counts must be whole numbers >= 0"
+    )

@@ -1,0 +1,170 @@
+"""How far estimated moments are from the true ones, from the lengths of the documents alone.
+
+Notes
+-----
+Ruffini et al. 2018, Theorem 2, bounds the errors of M2 and M3 by `W2` and `W3`, the sums of the
+squared weights of the documents. The constants here are ours; this is their proof.
+
+Let `a_d = c(c-1)(c-2) / C3` be the weight of document d in the pooled third moment (of order 1 and
+2 likewise), so `sum_d a_d = 1` and `sum_d a_d^2 = W3`. Then `M3^ = sum_d a_d Y_d` with independent
+Y_d of mean M3: Y_d is the mean of `e_i (x) e_h (x) e_l` over the triples of distinct positions, a
+tensor of non-negative entries with sum 1, so `|Y_d| <= 1` in the Frobenius norm.
+
+- Mean: `E |M3^ - M3|^2 = sum_d a_d^2 (E |Y_d|^2 - |M3|^2) <= W3`, so `E |M3^ - M3| <= sqrt W3`.
+- Deviation: another document in place of d moves the norm by at most `a_d |Y_d - Y_d'|`, and
+  `|Y - Y'|^2 = |Y|^2 + |Y'|^2 - 2 <Y, Y'> <= 2`. McDiarmid's inequality with the differences
+  `sqrt 2 a_d` gives `P(|M3^ - M3| >= sqrt W3 + t) <= exp(-t^2 / W3)`.
+
+With probability at least `1 - delta`, therefore,
+
+    |M3^ - M3| <= sqrt(W3) (1 + sqrt(log(1 / delta))).
+
+It holds for any model with independent documents whose words are exchangeable, given the lengths,
+when these say nothing about the topics. Documents of one length have `W3 = 1 / N`, and the bound
+is that of Hsu, Kakade, Zhang 2012, Proposition 19. Estimators that weigh documents equally have
+`1 / N` for any lengths.
+"""
+
+from __future__ import annotations
+
+import math
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+
+
+def concentration(lengths: LengthHistogram, order: int = 3) -> float:
+    """`W = sum a_d^2` of the pooled moment of that order: `1 / W` documents count in effect.
+
+    Parameters
+    ----------
+    lengths : LengthHistogram
+        Documents by length.
+    order : int
+        1, 2 or 3 for M1, M2, M3.
+
+    Raises
+    ------
+    InvalidInput
+        Another order, or no document with so many words.
+
+    Examples
+    --------
+    >>> concentration(LengthHistogram.of([3, 3, 3, 3]))
+    0.25
+    """
+    if order not in (1, 2, 3):
+        raise InvalidInput(f"the order is {order}; there are moments of order 1, 2 and 3")
+    if lengths.longest < order:
+        raise InvalidInput(
+            f"none of {lengths.n_documents} documents has {order} words; moment {order} needs "
+            "longer documents"
+        )
+    if order == 1:
+        pairs = zip(lengths.lengths.tolist(), lengths.documents.tolist(), strict=True)
+        return float(sum(length**2 * documents for length, documents in pairs) / lengths.C1**2)
+    return lengths.W2 if order == 2 else lengths.W3
+
+
+def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
+    """Bound `sqrt W` on the mean Frobenius distance of the pooled moment from the true one.
+
+    Examples
+    --------
+    >>> expected_error(LengthHistogram.of([3, 3, 3, 3]))
+    0.5
+    """
+    return math.sqrt(concentration(lengths, order))
+
+
+def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
+    """Distance that the pooled moment keeps with probability at least `1 - delta`.
+
+    `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants
+    are ours, with their proof in the module's notes.
+
+    Parameters
+    ----------
+    lengths : LengthHistogram
+        Documents by length.
+    delta : float
+        Probability of a larger error, in (0, 1). For M2 and M3 at once give each half of it.
+    order : int
+        1, 2 or 3 for M1, M2, M3.
+
+    Returns
+    -------
+    float
+        In the Frobenius norm.
+
+    Raises
+    ------
+    InvalidInput
+        delta outside (0, 1), another order, or no document with so many words.
+
+    Examples
+    --------
+    >>> round(error_radius(LengthHistogram.of([50] * 10_000), delta=0.05), 4)
+    0.0273
+    """
+    return expected_error(lengths, order) * _factor(delta)
+
+
+def failure_probability(lengths: LengthHistogram, radius: float, order: int = 3) -> float:
+    """Bound on the probability that the pooled moment errs by more than `radius`.
+
+    `exp(-(radius / sqrt(W) - 1)^2)`, and 1 below `sqrt W`: the inverse of `error_radius`.
+
+    Examples
+    --------
+    >>> lengths = LengthHistogram.of([50] * 10_000)
+    >>> round(failure_probability(lengths, error_radius(lengths, delta=0.05)), 6)
+    0.05
+    """
+    _require_radius(radius)
+    excess = max(radius / expected_error(lengths, order) - 1, 0.0)
+    return math.exp(-(excess**2))
+
+
+def documents_needed(lengths: LengthHistogram, radius: float, delta: float, order: int = 3) -> int:
+    """Documents, with lengths like these, that keep the error within `radius`.
+
+    W falls like one over the number of documents of the same mixture of lengths, so
+    `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`.
+
+    Parameters
+    ----------
+    lengths : LengthHistogram
+        A sample of lengths, or a single one: `LengthHistogram.of([150])`.
+    radius : float
+        Frobenius distance, above 0.
+    delta : float
+        Probability of a larger error, in (0, 1).
+    order : int
+        1, 2 or 3 for M1, M2, M3.
+
+    Raises
+    ------
+    InvalidInput
+        A radius that is not positive, delta outside (0, 1), another order, or no document with
+        so many words.
+
+    Examples
+    --------
+    >>> documents_needed(LengthHistogram.of([150]), radius=0.01, delta=0.05)
+    74574
+    """
+    _require_radius(radius)
+    pattern = lengths.n_documents * concentration(lengths, order)
+    return math.ceil(pattern * (_factor(delta) / radius) ** 2)
+
+
+def _factor(delta: float) -> float:
+    if not 0 < delta < 1:
+        raise InvalidInput(f"delta is {delta}; it must be between 0 and 1")
+    return 1 + math.sqrt(math.log(1 / delta))
+
+
+def _require_radius(radius: float) -> None:
+    if not radius > 0:
+        raise InvalidInput(f"the radius is {radius}; it must be above 0")

@@ -1,0 +1,232 @@
+"""Unbiased estimates of the moments from a corpus in memory, dense, for small vocabularies."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.moments import Moments
+from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+
+Estimator = Literal["pooled", "per-document", "three-words"]
+ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
+
+# (512, 512, 512) float64 are 1 GiB.
+_MOST_WORDS = 512
+# Dense counts of the documents taken at a time, in float64: 32 MB.
+_CELLS = 1 << 22
+
+
+def estimate(batch: CountBatch, estimator: Estimator = "pooled", seed: int = 0) -> Moments:
+    """The moments by the estimator of that name; `seed` is for "three-words" alone.
+
+    Raises
+    ------
+    InvalidInput
+        An unknown estimator, or no document with three words.
+    BoundExceeded
+        More than 512 words.
+
+    Examples
+    --------
+    >>> estimate(CountBatch.from_csr([[2, 1], [0, 3]]), "per-document").M1.round(3)
+    array([0.333, 0.667])
+    """
+    if estimator == "pooled":
+        return pooled_moments(batch)
+    if estimator == "per-document":
+        return per_document_moments(batch)
+    if estimator == "three-words":
+        return three_word_moments(batch, seed)
+    raise InvalidInput(f'estimator is "{estimator}"; choose {", ".join(ESTIMATORS)}')
+
+
+def pooled_moments(batch: CountBatch) -> Moments:
+    """The paper's estimator: pooled over all positions (Ruffini et al. 2018, Theorem 1).
+
+    Counts ordered pairs and triples of distinct positions over all documents,
+
+        M1 = sum x / C1,   M2 = sum (x x' - diag x) / C2,   M3 likewise / C3,
+
+    with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document of two words counts in
+    M1 and M2, one of a single word in M1 alone; both have no triple and so add nothing to M3.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (documents, n) counts, at most 512 words.
+
+    Returns
+    -------
+    Moments
+        Symmetric. Of LDA documents they still need `dirichlet_moments`.
+
+    Raises
+    ------
+    InvalidInput
+        No document with three words.
+    BoundExceeded
+        More than 512 words.
+
+    Examples
+    --------
+    >>> pooled_moments(CountBatch.from_csr([[2, 1]])).M2.round(3)
+    array([[0.333, 0.333],
+           [0.333, 0.   ]])
+    """
+    _require_triples(batch)
+    lengths = LengthHistogram.of(batch.lengths)
+    ones = np.ones(batch.documents)
+    M1, M2, M3 = _distinct_positions(batch, ones, ones, ones)
+    return Moments(M1 / lengths.C1, M2 / lengths.C2, M3 / lengths.C3)
+
+
+def per_document_moments(batch: CountBatch) -> Moments:
+    """Every document the same weight (Zou, Hsu, Parkes, Adams 2013).
+
+    The mean over the N documents of `x / c`, `(x x' - diag x) / (c(c-1))` and likewise
+    `/ (c(c-1)(c-2))`. Documents of fewer than three words are left out of all three moments, so
+    that all are of the same documents.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (documents, n) counts, at most 512 words.
+
+    Returns
+    -------
+    Moments
+        Symmetric.
+
+    Raises
+    ------
+    InvalidInput
+        No document with three words.
+    BoundExceeded
+        More than 512 words.
+
+    Examples
+    --------
+    >>> per_document_moments(CountBatch.from_csr([[2, 1], [0, 4], [1, 0]])).M1.round(3)
+    array([0.333, 0.667])
+    """
+    _require_triples(batch)
+    c = batch.lengths.astype(np.float64)
+    enough = c >= 3
+    kept = np.where(enough, c, 3.0)  # any number without a division by zero
+    shares = enough / enough.sum()
+    singles, pairs = shares / kept, shares / (kept * (kept - 1))
+    return Moments(*_distinct_positions(batch, singles, pairs, pairs / (kept - 2)))
+
+
+def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
+    """Three words of each document, and no others (Ruffini et al. 2018, Remark 3).
+
+    With `e_1, e_2, e_3` the indicators of three words: the means of `e_1`, `e_1 e_2'` and
+    `e_1 (x) e_2 (x) e_3`. Words of a document are exchangeable, so its first three words are as
+    good as any three; counts do not keep the order, and three distinct positions are drawn.
+    Documents of fewer than three words are left out.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (documents, n) counts, at most 512 words.
+    seed : int
+        Of the positions.
+
+    Returns
+    -------
+    Moments
+        Symmetric in the mean only; `symmetrized` takes all six orders of the three words.
+
+    Raises
+    ------
+    InvalidInput
+        No document with three words, or a negative seed.
+    BoundExceeded
+        More than 512 words.
+
+    Examples
+    --------
+    >>> three_word_moments(CountBatch.from_csr([[3, 0], [0, 5]])).M3.diagonal().diagonal()
+    array([0.5, 0.5])
+    """
+    _require_triples(batch)
+    if seed < 0:
+        raise InvalidInput(f"the seed is {seed}; it must be at least 0")
+    one, two, three = _drawn_words(batch, np.random.default_rng(seed))
+    n, share = batch.n_words, 1 / one.size
+    M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
+    np.add.at(M1, one, share)
+    np.add.at(M2, (one, two), share)
+    np.add.at(M3, (one, two, three), share)
+    return Moments(M1, M2, M3)
+
+
+def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int32]:
+    """(3, documents of three words or more) words at three distinct positions, in random order."""
+    starts = np.cumsum(batch.lengths) - batch.lengths
+    enough = batch.lengths >= 3
+    starts, lengths = starts[enough], batch.lengths[enough]
+    first = rng.integers(0, lengths)
+    second = rng.integers(0, lengths - 1)
+    second += second >= first
+    third = rng.integers(0, lengths - 2)
+    third += third >= np.minimum(first, second)
+    third += third >= np.maximum(first, second)
+    # entry e holds the positions below ends[e] that no earlier entry holds
+    ends = np.cumsum(batch.counts, dtype=np.int64)
+    positions = starts + np.stack([first, second, third])
+    return batch.words[np.searchsorted(ends, positions, side="right")]
+
+
+def _distinct_positions(
+    batch: CountBatch,
+    singles: NDArray[np.float64],
+    pairs: NDArray[np.float64],
+    triples: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sums over documents of x, pairs and triples of distinct positions, each times its weights.
+
+    `x_i x_h x_l` counts triples of positions that may coincide: those with two or three equal are
+    taken away again. Whole numbers below 2^53 come out exact.
+    """
+    n = batch.n_words
+    M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))
+    raw, words = np.zeros((n, n)), np.zeros(n)  # sums of x x' and x with the weights of triples
+    step = max(_CELLS // max(n, 1), 1)
+    for start in range(0, batch.documents, step):
+        part = slice(start, min(start + step, batch.documents))
+        x = batch.select(part.start, part.stop).to_csr().toarray().astype(np.float64)
+        M1 += singles[part] @ x
+        M2 += (x * pairs[part, None]).T @ x - np.diag(pairs[part] @ x)
+        raw += (x * triples[part, None]).T @ x
+        words += triples[part] @ x
+        for word in range(n):
+            holding = x[:, word] > 0
+            mine = x[holding]
+            M3[word] += (mine * (triples[part][holding] * mine[:, word])[:, None]).T @ mine
+    i = np.arange(n)
+    M3[i, i, :] -= raw
+    M3[i, :, i] -= raw
+    M3[:, i, i] -= raw
+    M3[i, i, i] += 2 * words
+    return M1, M2, M3
+
+
+def _require_triples(batch: CountBatch) -> None:
+    if batch.n_words > _MOST_WORDS:
+        raise BoundExceeded(
+            f"a dense third moment of {batch.n_words} words takes {8 * batch.n_words**3:,} bytes; "
+            f"keep at most {_MOST_WORDS} words, or use MomentStatistics and fit"
+        )
+    longest = int(batch.lengths.max()) if batch.documents else 0
+    if longest < 3:
+        raise InvalidInput(
+            f"none of {batch.documents} documents has three words (the longest has {longest}); "
+            "the third moment needs documents of at least three vocabulary words"
+        )

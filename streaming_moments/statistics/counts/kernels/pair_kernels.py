@@ -1,0 +1,167 @@
+"""Numba kernels of pairs: how often two words are together in documents.
+
+As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.kernels.prefetch import prefetching
+
+# Entries ahead that a document is asked for: waiting for them took a third of the time.
+_AHEAD = 4
+_prefetch = prefetching(lines=4)
+
+
+@njit(cache=True, nogil=True)
+def add_pairs(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+) -> None:
+    """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
+
+    One word's row of P at a time: 8 bytes x core stay in the cache while the documents that
+    hold the word stream by.
+    """
+    core = pairs.shape[1]
+    for row in range(pairs.shape[0]):
+        word = first + row * step
+        target = pairs[row]
+        total = np.int64(0)
+        for entry in range(starts[word], starts[word + 1]):
+            document = documents[entry]
+            count = np.int64(values[entry])
+            total += count
+            for other in range(indptr[document], indptr[document + 1]):
+                if words[other] >= core:
+                    break
+                target[words[other]] += count * counts[other]
+        if word < core:
+            target[word] -= total
+
+
+@njit(cache=True, nogil=True)
+def add_codocuments(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    codocuments: NDArray[np.int64],
+) -> None:
+    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
+    core = codocuments.shape[1]
+    for row in range(codocuments.shape[0]):
+        word = first + row * step
+        target = codocuments[row]
+        for entry in range(starts[word], starts[word + 1]):
+            document = documents[entry]
+            for other in range(indptr[document], indptr[document + 1]):
+                if words[other] >= core:
+                    break
+                target[words[other]] += 1
+
+
+@njit(cache=True, nogil=True)
+def pack_core(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    core: int,
+) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
+    """Core entries of each document: its words of count 1, then word and count of each other one.
+
+    For words and counts below 2^16. `(documents + 1, 2)` starts of the former and of the latter,
+    and the numbers. `add_pairs_together` reads every document once for each of its words: a
+    quarter of the bytes of two int32 for most, and neither shifts nor a product.
+    """
+    starts = np.zeros((indptr.size, 2), dtype=np.int64)
+    for document in range(indptr.size - 1):
+        once, more = 0, 0
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            if counts[entry] == 1:
+                once += 1
+            else:
+                more += 1
+        starts[document, 1] = starts[document, 0] + once
+        starts[document + 1, 0] = starts[document, 1] + 2 * more
+    packed = np.empty(starts[-1, 0], dtype=np.uint16)
+    for document in range(indptr.size - 1):
+        once, more = starts[document]
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            if counts[entry] == 1:
+                packed[once] = words[entry]
+                once += 1
+            else:
+                packed[more] = words[entry]
+                packed[more + 1] = counts[entry]
+                more += 2
+    return starts, packed
+
+
+@njit(cache=True, nogil=True)
+def add_pairs_together(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    core_starts: NDArray[np.int64],
+    packed: NDArray[np.uint16],
+    pairs: NDArray[np.int64],
+    codocuments: NDArray[np.int64],
+) -> None:
+    """`add_pairs` and `add_codocuments` in one sweep; no rows of `codocuments`, none are added.
+
+    The low half of a 64-bit cell sums products, the high half counts documents, so one addition
+    into a row that stays in the cache does both. The caller makes sure that no word's products
+    reach 2^32 in the batch. Places are unsigned: Numba wraps negative ones around, which is a
+    third of the instructions of the inner loops.
+    """
+    core = pairs.shape[1]
+    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
+    one, next_one, two = np.uint64(1) << high, np.uint64(1), np.uint64(2)
+    cells = np.zeros(core, dtype=np.uint64)
+    last = documents.size - 1
+    for row in range(pairs.shape[0]):
+        word = first + row * step
+        if starts[word] == starts[word + 1]:
+            continue
+        total = np.int64(0)
+        for entry in range(starts[word], starts[word + 1]):
+            document = np.uint64(documents[entry])
+            _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)], 0])
+            total += values[entry]
+            count = np.uint64(values[entry])
+            once = np.uint64(core_starts[document, 0])
+            more = np.uint64(core_starts[document, 1])
+            stop = np.uint64(core_starts[document + next_one, 0])
+            both = one + count
+            for place in range(once, more):
+                cells[np.uint64(packed[place])] += both
+            for place in range(more, stop, two):
+                both = one + count * np.uint64(packed[place + next_one])
+                cells[np.uint64(packed[place])] += both
+        for other in range(core):
+            pairs[row, other] += np.int64(cells[other] & low)
+        if row < codocuments.shape[0]:
+            for other in range(core):
+                codocuments[row, other] += np.int64(cells[other] >> high)
+        cells[:] = 0
+        if word < core:
+            pairs[row, word] -= total

@@ -1,0 +1,193 @@
+"""Numba kernels of the statistics: serial, without the interpreter lock, cached on disk.
+
+Each adds into arrays of its caller and has its NumPy line in the docstring, which a test holds it
+to. Rows are those of a `RowBlock`: words `first, first + step, ...`. No kernel is `parallel`:
+Dask runs them side by side in threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def run_sums(starts: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Sum of each run of values: `np.diff(np.concatenate([[0], np.cumsum(values)])[starts])`.
+
+    NumPy's cumulative sum of int32 in int64 takes ten times as long.
+    """
+    sums = np.zeros(starts.size - 1, dtype=np.int64)
+    for run in range(sums.size):
+        for place in range(starts[run], starts[run + 1]):
+            sums[run] += values[place]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def add_up_rows(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    n_words: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """Canonical rows: `scipy.sparse.csr_array.sum_duplicates`, without entries of word -1.
+
+    Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row
+    is added up in one cell for each word, and only sorted where its words do not rise.
+    """
+    totals = np.zeros(n_words, dtype=np.int64)
+    starts = np.zeros(indptr.size, dtype=np.int64)
+    kept = np.empty(words.size, dtype=np.int32)
+    sums = np.empty(words.size, dtype=np.int64)
+    free = 0
+    for row in range(indptr.size - 1):
+        begin = free
+        rising = True
+        for entry in range(indptr[row], indptr[row + 1]):
+            word = words[entry]
+            if word < 0:
+                continue
+            if totals[word] == 0:
+                rising = rising and (free == begin or word > kept[free - 1])
+                kept[free] = word
+                free += 1
+            totals[word] += counts[entry]
+        if not rising:
+            kept[begin:free].sort()
+        for place in range(begin, free):
+            sums[place] = totals[kept[place]]
+            totals[kept[place]] = 0
+        starts[row + 1] = free
+    return starts, kept[:free], sums[:free]
+
+
+@njit(cache=True, nogil=True)
+def transpose(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    n_words: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
+
+    Returns `(n + 1,)` starts, and for each entry its document and count, documents rising.
+    """
+    starts = np.zeros(n_words + 1, dtype=np.int64)
+    for entry in range(words.size):
+        starts[words[entry] + 1] += 1
+    for word in range(n_words):
+        starts[word + 1] += starts[word]
+    free = starts[:-1].copy()
+    documents = np.empty(words.size, dtype=np.int32)
+    values = np.empty(words.size, dtype=np.int32)
+    for document in range(indptr.size - 1):
+        for entry in range(indptr[document], indptr[document + 1]):
+            place = free[words[entry]]
+            documents[place] = document
+            values[place] = counts[entry]
+            free[words[entry]] = place + 1
+    return starts, documents, values
+
+
+@njit(cache=True, nogil=True)
+def append_runs(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    before: int,
+    free: NDArray[np.int64],
+    all_documents: NDArray[np.int32],
+    all_values: NDArray[np.int32],
+) -> None:
+    """Copy the entries of words `first, first + step, ...` to where they are free in larger runs.
+
+    `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of each
+    such word i, values as they are, and `free[i] += m`.
+    """
+    for word in range(first, free.size, step):
+        place = free[word]
+        for entry in range(starts[word], starts[word + 1]):
+            all_documents[place] = documents[entry] + before
+            all_values[place] = values[entry]
+            place += 1
+        free[word] = place
+
+
+@njit(cache=True, nogil=True)
+def _sum_rows(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    document: int,
+    matrix: NDArray[Any],
+    total: NDArray[Any],
+) -> None:
+    """`total[:] = X[document, :core] @ matrix`, (core, m), summed in the type of `total`.
+
+    Places are unsigned, so that Numba wraps none around.
+    """
+    core, columns = matrix.shape
+    total[:] = 0
+    for entry in range(np.uint64(indptr[document]), np.uint64(indptr[document + 1])):
+        if words[entry] >= core:
+            break
+        word, count = np.uint64(words[entry]), counts[entry]
+        for column in range(np.uint64(columns)):
+            total[column] += count * matrix[word, column]
+
+
+@njit(cache=True, nogil=True)
+def project(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    lengths: NDArray[np.int64],
+    basis: NDArray[np.int8],
+    total: NDArray[Any],
+    projections: NDArray[np.float32],
+    bounds: NDArray[np.float64],
+) -> None:
+    """`projections[:] = X[:, :core] @ basis` and `bounds[:] = lengths * max|projections|^2`.
+
+    (documents, s) float32 and (documents,) float64; exact where `total`, (s,), holds the sums:
+    int32 takes half the time of int64.
+    """
+    columns = basis.shape[1]
+    for document in range(indptr.size - 1):
+        _sum_rows(indptr, words, counts, document, basis, total)
+        peak = total.dtype.type(0)
+        for column in range(columns):
+            peak = max(peak, abs(total[column]))
+            projections[document, column] = total[column]
+        bounds[document] = lengths[document] * np.float64(peak) * np.float64(peak)
+
+
+@njit(cache=True, nogil=True)
+def add_gram_product(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    vectors: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> None:
+    """`total += X[:, :core]' (X[:, :core] @ vectors)`, both (core, m) float64.
+
+    A document at a time, so that its entries are read once, and rows of all m columns.
+    """
+    core, columns = vectors.shape
+    sums = np.empty(columns)
+    for document in range(indptr.size - 1):
+        _sum_rows(indptr, words, counts, document, vectors, sums)
+        for entry in range(indptr[document], indptr[document + 1]):
+            if words[entry] >= core:
+                break
+            row = total[words[entry]]
+            count = counts[entry]
+            for column in range(columns):
+                row[column] += count * sums[column]

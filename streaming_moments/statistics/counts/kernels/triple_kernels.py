@@ -1,0 +1,185 @@
+"""Numba kernels of the triple sketch: `T_i += sum_d x_di y_d y_d'`, nearly all work of a pass.
+
+As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+
+The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A
+BLAS computes both triangles of it, and its packing and calls cost as much again at this size. So
+the upper triangle is computed here in *tiles*, 8 rows by 16 columns of T_i (4 by 8 without
+AVX-512), that stay in the vector registers while the documents go by. Numba cannot be made to keep
+them there from loops over scalars, and the loops it vectorises are for half the width of the
+registers, so the tile is written out as vector code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.kernels.prefetch import prefetching
+
+# Numbers of a vector, and rows of a tile: enough sums to hide the latency, and no more than fit.
+_LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
+# Documents gathered at a time: the panel and the sums stay in the L1 cache for s up to 64.
+_GATHER = 48
+# Entries ahead that a row of y is asked for: those of a large batch lie outside the L2 cache, and
+# waiting for them took up to a third of the time.
+_AHEAD = 24
+
+
+def _tile(vectors: int) -> Any:
+    """Intrinsic that adds a tile of `panel' diag(weights) panel` to `sums`.
+
+    _LANES rows from `row`, `vectors * _LANES` columns from `column`, over `filled` documents.
+    """
+    lanes = ir.VectorType(ir.DoubleType(), _LANES)
+    first_lane = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
+
+    def add(
+        typing: Any, panel: Any, weights: Any, filled: Any, row: Any, column: Any, sums: Any
+    ) -> Any:
+        return types.void(panel, weights, filled, row, column, sums), generate
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        panel, weights, sums = (
+            context.make_array(signature.args[place])(context, builder, values[place])
+            for place in (0, 1, 5)
+        )
+        filled, row, column = values[2:5]
+        width = cgutils.unpack_tuple(builder, panel.shape)[1]
+
+        def at(array: Any, begin: Any, plus: int) -> Any:
+            index = builder.add(begin, ir.Constant(begin.type, plus))
+            return builder.gep(array.data, [index])
+
+        def vector_at(array: Any, begin: Any, number: int) -> Any:
+            return builder.bitcast(at(array, begin, number * _LANES), lanes.as_pointer())
+
+        def in_all_lanes(number: Any) -> Any:
+            unset = ir.Constant(lanes, ir.Undefined)
+            one = builder.insert_element(unset, number, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, unset, first_lane)
+
+        zero = ir.Constant(lanes, [0.0] * _LANES)
+        tile = [
+            [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)]
+            for _ in range(_LANES)
+        ]
+        with cgutils.for_range(builder, filled) as loop:
+            document = builder.mul(loop.index, width)
+            weight = in_all_lanes(builder.load(at(weights, loop.index, 0)))
+            begin = builder.add(document, column)
+            weighted = [
+                builder.fmul(weight, builder.load(vector_at(panel, begin, number), align=8))
+                for number in range(vectors)
+            ]
+            begin = builder.add(document, row)
+            for one in range(_LANES):
+                y = in_all_lanes(builder.load(at(panel, begin, one)))
+                for cell, right in zip(tile[one], weighted, strict=True):
+                    # whole numbers below 2^53: one rounding or two are none
+                    product = builder.fmul(y, right, flags=("contract",))
+                    total = builder.fadd(product, builder.load(cell), flags=("contract",))
+                    builder.store(total, cell)
+        for one in range(_LANES):
+            begin = builder.add(row, ir.Constant(row.type, one))
+            begin = builder.add(builder.mul(begin, width), column)
+            for number, cell in enumerate(tile[one]):
+                place = vector_at(sums, begin, number)
+                total = builder.fadd(builder.load(place, align=8), builder.load(cell))
+                builder.store(total, place, align=8)
+        return context.get_dummy_value()
+
+    return intrinsic(add)
+
+
+_add_wide_tile, _add_narrow_tile = _tile(2), _tile(1)
+_prefetch = prefetching(lines=4)
+
+
+@njit(cache=True, nogil=True)
+def add_triples(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    projections: NDArray[np.float32],
+    long: NDArray[np.bool_],
+    triples: NDArray[np.int64],
+) -> None:
+    """`T_i += sum_d x_di y_d y_d'` over documents that are not long, packed upper triangle.
+
+    Word-major: the y of the documents that hold word i are gathered and multiplied while they are
+    in the cache, because `X' (y (x) y)` as a sparse product is bound by memory. The caller makes
+    sure that every partial sum stays below 2^53, so float64 is exact.
+    """
+    columns = projections.shape[1]
+    padded = -(-columns // _LANES) * _LANES
+    panel = np.zeros((_GATHER, padded))
+    weights = np.zeros(_GATHER)
+    sums = np.zeros((padded, padded))
+    last = documents.size - 1
+    for row in range(triples.shape[0]):
+        entry, stop = starts[first + row * step], starts[first + row * step + 1]
+        if entry == stop:
+            continue
+        sums[:] = 0
+        while entry < stop:
+            filled = 0
+            while entry < stop and filled < _GATHER:
+                document = documents[entry]
+                _prefetch(projections, np.int64(documents[min(entry + _AHEAD, last)]) * columns)
+                if not long[document]:
+                    y, gathered = projections[document], panel[filled]
+                    for column in range(columns):
+                        gathered[column] = y[column]
+                    weights[filled] = values[entry]
+                    filled += 1
+                entry += 1
+            for top in range(0, padded, _LANES):
+                left = top
+                while left + 2 * _LANES <= padded:
+                    _add_wide_tile(panel, weights, filled, top, left, sums)
+                    left += 2 * _LANES
+                if left < padded:
+                    _add_narrow_tile(panel, weights, filled, top, left, sums)
+        target = triples[row]
+        place = 0
+        for one in range(columns):
+            for two in range(one, columns):
+                target[place] += np.int64(sums[one, two])
+                place += 1
+
+
+@njit(cache=True, nogil=True)
+def add_long_triples(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    projections: NDArray[np.float32],
+    long: NDArray[np.bool_],
+    triples: NDArray[np.int64],
+) -> None:
+    """As `add_triples`, for the long documents: int64 arithmetic, exact below 2^62."""
+    columns = projections.shape[1]
+    for row in range(triples.shape[0]):
+        word = first + row * step
+        for entry in range(starts[word], starts[word + 1]):
+            if not long[documents[entry]]:
+                continue
+            y = projections[documents[entry]]
+            place = 0
+            for one in range(columns):
+                scaled = np.int64(values[entry]) * np.int64(y[one])
+                for two in range(one, columns):
+                    triples[row, place] += scaled * np.int64(y[two])
+                    place += 1

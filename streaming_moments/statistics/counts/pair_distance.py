@@ -1,0 +1,97 @@
+"""How far apart the pair distributions of two states are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable, short
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Core rows of the pair counts of one row block.
+
+    Parameters
+    ----------
+    basis : str
+        Fingerprint of the basis, which names the words.
+    index, step : int
+        The row block.
+    pairs : (rows, core) int64
+        Ordered pairs of distinct positions.
+    """
+
+    basis: str
+    index: int
+    step: int
+    pairs: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, statistics: MomentStatistics) -> PairRows:
+        """Core rows of a block of statistics, sharing their memory."""
+        block = statistics.block
+        rows = block.size(statistics.basis.core)
+        pairs = statistics.pair_counts[:rows]
+        return cls(statistics.basis.fingerprint, block.index, block.step, pairs)
+
+    @property
+    def total(self) -> int:
+        """Pairs in these rows, exactly."""
+        return sum(self.pairs.sum(axis=1).tolist())
+
+
+def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, after: int) -> float:
+    """Total variation between the pair distributions of two states inside the core.
+
+    `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h, S and S' being the sums of P and
+    P' there. Block by block: two blocks of rows are held at a time.
+
+    Parameters
+    ----------
+    blocks : iterable of (PairRows, PairRows)
+        Each row block once, before and after.
+    before, after : int
+        S and S', the sums of `PairRows.total`.
+
+    Raises
+    ------
+    ForeignStatistics
+        Blocks of different bases or rows.
+    NotIdentifiable
+        A state without pairs.
+    InvalidInput
+        Blocks whose pairs are more than S or S'.
+
+    Examples
+    --------
+    >>> one, two = np.array([[0, 2], [2, 0]]), np.array([[0, 1], [1, 2]])
+    >>> pair_distance([(PairRows("", 0, 1, one), PairRows("", 0, 1, two))], 4, 4)
+    0.5
+    """
+    if not before or not after:
+        raise NotIdentifiable(
+            f"the states hold {before} and {after} pairs of core words; compare states with some"
+        )
+    return sum(pair_difference(one, two, before, after) for one, two in blocks)
+
+
+def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> float:
+    """What one row block adds to `pair_distance`; errors as there."""
+    if one.basis != other.basis:
+        raise ForeignStatistics(
+            f"the states are of bases {short(one.basis)} and {short(other.basis)}; only states "
+            "of one lineage have the same core"
+        )
+    if (one.index, one.step) != (other.index, other.step):
+        raise ForeignStatistics(
+            f"row block {one.index} of {one.step} and {other.index} of {other.step} are not of "
+            "the same words; give the same row block of both"
+        )
+    if one.total > before or other.total > after:
+        raise InvalidInput("a row block holds more pairs than its state; give the sums of all")
+    return float(np.abs(one.pairs / before - other.pairs / after).sum() / 2)

@@ -1,0 +1,212 @@
+"""ProjectedBatch: a batch of counts made ready for the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
+from streaming_moments.statistics.row_block import RowBlock
+
+# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
+LARGEST_TOTAL = 2**62
+# Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
+LARGEST_FLOAT_SUM = 2.0**52
+_LARGEST_PACKED = 2**16
+# Tokens of a document whose |y| <= 128 c is sure to fit in int32.
+_LONGEST_NARROW = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedBatch:
+    """A batch ready for the kernels: its entries by word as well, and `y = Q' x_core`.
+
+    Made once for a batch and used by each row block. Of the batch itself it keeps what the kernels
+    read, so that more documents fit in memory and fewer bytes go from worker to worker.
+
+    Parameters
+    ----------
+    basis : Basis
+        Q.
+    lengths : (documents,) int64
+        Of the documents, in vocabulary tokens.
+    word_counts : (n,) int64
+        Counts of each word, in tokens.
+    starts : (n + 1,) int64
+        Where each word's entries begin.
+    documents, values : (entries,) int32
+        Document and count of the entries by word.
+    projections : (documents, s) float32
+        y, whole numbers: `c max|y|^2 < 2^62` and `max|y| <= 128 c` leave `max|y| < 2^23`, so they
+        are exact, and half the bytes of float64 for kernels that wait for them.
+    long : (documents,) bool
+        Documents whose products could pass 2^53 and are summed in int64.
+    triple_bound : float
+        No entry of any T_i gains more than this from the batch.
+    largest : int
+        Largest count of a word in a document.
+    core_starts : (documents + 1, 2) int64
+        Where each document's core words of count 1 begin in `packed`, and its other ones.
+    packed : (numbers,) uint16
+        The former, and word and count of each of the latter; empty where words, counts or their
+        sums of products are too large.
+    batch : CountBatch or None
+        Entries by document, where they are not packed.
+    """
+
+    basis: Basis
+    lengths: NDArray[np.int64]
+    word_counts: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    values: NDArray[np.int32]
+    projections: NDArray[np.float32]
+    long: NDArray[np.bool_]
+    triple_bound: float
+    largest: int
+    core_starts: NDArray[np.int64]
+    packed: NDArray[np.uint16]
+    batch: CountBatch | None
+
+    @classmethod
+    def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
+        """Project a batch.
+
+        Raises
+        ------
+        ForeignStatistics
+            Batch and basis belong to different vocabularies.
+        BoundExceeded
+            One document alone could pass 2^62: names it; cut it into passages.
+        """
+        if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
+            raise ForeignStatistics(
+                f"the batch counts vocabulary {short(batch.vocabulary)} ({batch.n_words} words) "
+                f"but the basis {short(basis.fingerprint)} is of {short(basis.vocabulary)} "
+                f"({basis.n_words} words); count the documents with the basis's vocabulary"
+            )
+        starts, documents, values = row_kernels.transpose(
+            batch.indptr, batch.words, batch.counts, batch.n_words
+        )
+        word_counts = row_kernels.run_sums(starts, values)
+        projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
+        entries = (batch.indptr, batch.words, batch.counts)
+        bounds = np.empty(batch.documents)
+        narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
+        total = np.empty(basis.columns, dtype=np.int32 if narrow else np.int64)
+        row_kernels.project(*entries, batch.lengths, basis.matrix, total, projections, bounds)
+        _refuse_endless(batch.lengths, bounds)
+        largest = int(batch.counts.max(initial=0))
+        packs = basis.core <= _LARGEST_PACKED and fits_cells(word_counts, largest)
+        core_starts, packed = (
+            pair_kernels.pack_core(*entries, basis.core)
+            if packs
+            else (np.zeros((1, 2), dtype=np.int64), np.zeros(0, dtype=np.uint16))
+        )
+        return cls(
+            basis,
+            batch.lengths,
+            word_counts,
+            starts,
+            documents,
+            values,
+            projections,
+            _long_documents(bounds),
+            float(bounds.sum()),
+            largest,
+            core_starts,
+            packed,
+            None if packs else batch,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (
+            self.lengths,
+            self.word_counts,
+            self.starts,
+            self.documents,
+            self.values,
+            self.projections,
+            self.long,
+            self.core_starts,
+            self.packed,
+        )
+        own = sum(array.nbytes for array in arrays)
+        return own if self.batch is None else own + self.batch.nbytes
+
+    def add_pairs(
+        self,
+        block: RowBlock,
+        pair_counts: NDArray[np.int64],
+        codocuments: NDArray[np.int64] | None,
+    ) -> None:
+        """Add pairs, and co-documents where they are wanted, to the first rows of a block.
+
+        Parameters
+        ----------
+        block : RowBlock
+            Which words the rows are.
+        pair_counts : (r, core) int64
+            `P += X' X[:, :core] - diag(sum x)`.
+        codocuments : (r', core) int64 or None
+            `D += (X > 0)' (X > 0)`, r' at most r.
+        """
+        place = (block.index, block.step, self.starts, self.documents)
+        if self.batch is None:
+            together = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
+            pair_kernels.add_pairs_together(
+                *place,
+                self.values,
+                self.core_starts,
+                self.packed,
+                pair_counts,
+                together if codocuments is None else codocuments,
+            )
+            return
+        entries = (self.batch.indptr, self.batch.words)
+        pair_kernels.add_pairs(*place, self.values, *entries, self.batch.counts, pair_counts)
+        if codocuments is not None:
+            pair_kernels.add_codocuments(*place, *entries, codocuments)
+
+
+def fits_cells(word_counts: NDArray[np.int64], largest: int) -> bool:
+    """Whether counts fit in 16 bits, and products summed over documents in 32.
+
+    Parameters
+    ----------
+    word_counts : (n,) int64
+        Counts of each word, in tokens.
+    largest : int
+        Largest count of a word in a document.
+
+    Examples
+    --------
+    >>> fits_cells(np.array([70_000, 3]), 60_000), fits_cells(np.array([80_000, 3]), 60_000)
+    (True, False)
+    """
+    return largest < _LARGEST_PACKED and int(word_counts.max(initial=0)) * largest < 2**32
+
+
+def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> None:
+    if bounds.size and bounds.max() >= LARGEST_TOTAL:
+        document = int(bounds.argmax())
+        raise BoundExceeded(
+            f"document {document} has {int(lengths[document])} vocabulary tokens, and its triples "
+            f"may reach {bounds[document]:.3g}, above 2^62; cut it into passages (--passage-words)"
+        )
+
+
+def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    long = np.zeros(bounds.size, dtype=np.bool_)
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # a rounded sum is not 2 times too small
+        return long
+    order = np.argsort(bounds, kind="stable")
+    long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM
+    return long

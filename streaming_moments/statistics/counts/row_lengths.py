@@ -1,0 +1,158 @@
+"""RowLengths: which documents count a row, where some words came later than others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import Form, Mixture
+from streaming_moments.statistics.counts.lengths import LengthHistogram, Lengths, WeightedLengths
+
+L = TypeVar("L", bound=Lengths, covariant=True)
+
+
+@dataclass(frozen=True)
+class RowLengths(Generic[L]):
+    """Documents by length, row by row: the words added last have been counted in the fewest.
+
+    A function of the row in steps, which adds up row by row: `RowLengths(LengthHistogram.zero())`
+    is the identity, `+` and `-` are exact.
+
+    Parameters
+    ----------
+    whole : LengthHistogram or WeightedLengths
+        All documents: they count the first rows.
+    later : tuple of (int, lengths)
+        First row of a step, rising, and the documents that count this row and those after it; a
+        step that equals the one before is left out.
+
+    Examples
+    --------
+    >>> before = RowLengths.of_first(LengthHistogram.of([3, 3]), words=5)
+    >>> after = RowLengths(LengthHistogram.of([4]))
+    >>> (before + after).at(4).n_documents, (before + after).at(5).n_documents
+    (3, 1)
+    >>> before + after - before == after
+    True
+    """
+
+    whole: L
+    later: tuple[tuple[int, L], ...] = ()
+
+    @staticmethod
+    def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
+        """Documents in which the first so many words were counted; None: all."""
+        whole = RowLengths(lengths)
+        return whole if words is None else whole.until(words)
+
+    def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
+        """The same for the first so many words, all there were; no document counts those after."""
+        return _in_steps(self.whole, [*self.later, (words, LengthHistogram.zero())])
+
+    @staticmethod
+    def weighted(
+        parts: Iterable[tuple[float, RowLengths[LengthHistogram]]],
+    ) -> RowLengths[WeightedLengths]:
+        """Lengths of each weight, added up row by row."""
+        given = list(parts)
+        firsts = sorted({first for _, part in given for first, _ in part.later})
+        return RowLengths(
+            WeightedLengths.of((weight, part.whole) for weight, part in given),
+            tuple(
+                (first, WeightedLengths.of((weight, part.at(first)) for weight, part in given))
+                for first in firsts
+            ),
+        )
+
+    def __add__(
+        self: RowLengths[LengthHistogram], other: RowLengths[LengthHistogram]
+    ) -> RowLengths[LengthHistogram]:
+        return _combined(self, other, operator.add)
+
+    def __sub__(
+        self: RowLengths[LengthHistogram], other: RowLengths[LengthHistogram]
+    ) -> RowLengths[LengthHistogram]:
+        return _combined(self, other, operator.sub)
+
+    @property
+    def n_documents(self) -> int:
+        """All documents."""
+        return self.whole.n_documents
+
+    @property
+    def n_tokens(self: RowLengths[LengthHistogram]) -> int:
+        """Tokens of all documents."""
+        return self.whole.n_tokens
+
+    @property
+    def bound(self: RowLengths[LengthHistogram]) -> int:
+        """No pair count of any sum is larger."""
+        return self.whole.bound
+
+    def tables(self: RowLengths[LengthHistogram]) -> dict[str, NDArray[np.int64]]:
+        """The array that says all of the whole, by name."""
+        return self.whole.tables()
+
+    def at(self, row: int) -> L:
+        """Documents that count a row."""
+        found = self.whole
+        for first, lengths in self.later:
+            found = lengths if first <= row else found
+        return found
+
+    def constants(
+        self, rows: NDArray[np.int64], form: Form = Mixture()
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Totals of the form for each row, over the documents that count it.
+
+        Examples
+        --------
+        >>> RowLengths.of_first(LengthHistogram.of([3]), words=2).constants(np.array([0, 2]))[2]
+        array([6., 0.])
+        """
+        places = np.searchsorted([first for first, _ in self.later], rows, side="right")
+        steps = (self.whole, *(lengths for _, lengths in self.later))
+        C1, C2, C3 = np.array([form.totals(lengths) for lengths in steps], dtype=np.float64).T
+        return C1[places], C2[places], C3[places]
+
+
+def quotients(values: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(r, ...) values divided by the (r,) total of their row; 0 where no document counts it.
+
+    Examples
+    --------
+    >>> quotients(np.array([[2.0, 4.0], [0.0, 0.0]]), np.array([2.0, 0.0]))
+    array([[1., 2.],
+           [0., 0.]])
+    """
+    below = totals.reshape(totals.shape + (1,) * (values.ndim - 1))
+    divided: NDArray[np.float64] = np.divide(
+        values, below, out=np.zeros_like(values, dtype=np.float64), where=below > 0
+    )
+    return divided
+
+
+def _combined(
+    one: RowLengths[LengthHistogram],
+    other: RowLengths[LengthHistogram],
+    combine: Callable[[LengthHistogram, LengthHistogram], LengthHistogram],
+) -> RowLengths[LengthHistogram]:
+    firsts = sorted({first for first, _ in (*one.later, *other.later)})
+    steps = [(first, combine(one.at(first), other.at(first))) for first in firsts]
+    return _in_steps(combine(one.whole, other.whole), steps)
+
+
+def _in_steps(
+    whole: LengthHistogram, steps: Sequence[tuple[int, LengthHistogram]]
+) -> RowLengths[LengthHistogram]:
+    """Without the steps that are none, so that what is equal looks equal."""
+    later: list[tuple[int, LengthHistogram]] = []
+    for first, lengths in steps:
+        if lengths != (later[-1][1] if later else whole):
+            later.append((first, lengths))
+    return RowLengths(whole, tuple(later))

@@ -1,0 +1,151 @@
+"""Whitened slices of the third moment, for a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.numerics.packing import frobenius_weights, pack, packed_size, unpack
+from streaming_moments.statistics.counts.row_lengths import quotients
+from streaming_moments.statistics.counts.weighted import Statistics, row_constants
+from streaming_moments.statistics.counts.whitening import Whitening
+
+# Rows unpacked at a time: (rows, s, s) float64 of 64 columns are 8 MB.
+_ROWS = 256
+
+
+def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
+    """Slices `H_i = W' M3_i W` of the model's third moment, for the rows of the block in order.
+
+    With `G = P + diag(word_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
+
+        C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 word_counts_i w_i w_i'
+
+    counts triples of distinct positions only (Theorem 1). What the form of the model corrects
+    follows, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
+
+    The constants of row i are those of the documents that count word i: a word that came later is
+    estimated from the documents since, by Theorem 1 on that part of the corpus. Core words are
+    counted in all.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics or WeightedStatistics
+        One block of r rows.
+    whitening : Whitening
+        From the core moments of the same statistics.
+
+    Yields
+    ------
+    (rows, k (k + 1) / 2) float64
+        Packed upper triangles, at most 256 rows at a time.
+
+    Examples
+    --------
+    See `streaming_moments.fit_by`, which runs it over all rows.
+    """
+    form, k, u = whitening.form, whitening.n_topics, whitening.first
+    W, B = whitening.vectors, whitening.coefficients
+    every = row_constants(statistics, form)
+    both = np.hstack([W, pack(W[:, :, None] * W[:, None, :])])
+
+    def slices_of(rows: slice) -> NDArray[np.float64]:
+        counts, w = _row_terms(statistics, whitening, rows)
+        products = statistics.pair_counts[rows].astype(np.float64) @ both
+        v = products[:, :k] + counts[:, None] * w
+        sketch = unpack(statistics.triple_sketch[rows].astype(np.float64), B.shape[0])
+        slices = pack(np.matmul(B.T, sketch @ B))
+        slices -= products[:, k:]
+        own = pack(w[:, :, None] * w[:, None, :])
+        cross = v[:, :, None] * w[:, None, :]
+        # G adds word_counts to the diagonal of P: one of the two own products is spent there
+        slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
+        C1, C2, C3 = (constant[rows] for constant in every)
+
+        def crossed() -> NDArray[np.float64]:
+            z = quotients(products[:, :k], C2)[:, :, None] * u
+            mean = quotients(counts, C1)[:, None]
+            return mean * pack(whitening.second) + pack(z + z.transpose(0, 2, 1))
+
+        def cubes(times: float) -> NDArray[np.float64]:
+            return times * (quotients(counts, C1)[:, None] * pack(np.outer(u, u)))
+
+        return form.third(quotients(slices, C3), crossed, cubes).reshape(-1, packed_size(k))
+
+    yield from map(slices_of, _parts(statistics))
+
+
+def rotated_diagonals(
+    statistics: Statistics, whitening: Whitening, rotation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics or WeightedStatistics
+        One block of r rows.
+    whitening : Whitening
+        Of the same statistics.
+    rotation : (k, k) float64
+        O, orthogonal.
+
+    Returns
+    -------
+    (r, k) float64
+        Estimates, not yet distributions. Only the diagonals are computed, in the rotated frame,
+        which costs a k-th of the slices.
+    """
+    form, every = whitening.form, row_constants(statistics, whitening.form)
+    turned = replace(
+        whitening,
+        coefficients=whitening.coefficients @ rotation,
+        vectors=whitening.vectors @ rotation,
+    )
+    u = rotation.T @ whitening.first
+    second = np.einsum("aj,ab,bj->j", rotation, whitening.second, rotation)
+    # b' T_i b is linear in the packed T_i; off-diagonals count twice
+    B = turned.coefficients.T
+    sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
+    k, squares = whitening.n_topics, turned.vectors**2
+    both = np.hstack([turned.vectors, squares])
+
+    def diagonals_of(rows: slice) -> NDArray[np.float64]:
+        counts, w = _row_terms(statistics, turned, rows)
+        products = statistics.pair_counts[rows].astype(np.float64) @ both
+        v = products[:, :k] + counts[:, None] * w
+        part = statistics.triple_sketch[rows].astype(np.float64) @ sketched - products[:, k:]
+        C1, C2, C3 = (constant[rows] for constant in every)
+        part = quotients(part - 2 * v * w + counts[:, None] * w**2, C3)
+        M1 = quotients(counts[:, None], C1)
+        return form.third(
+            part,
+            lambda: M1 * second + 2 * quotients(products[:, :k], C2) * u,
+            lambda times: times * M1 * u**2,
+        )
+
+    diagonals = np.empty((statistics.word_counts.size, k))
+    for rows in _parts(statistics):
+        diagonals[rows] = diagonals_of(rows)
+    return diagonals
+
+
+def _parts(statistics: Statistics) -> Iterator[slice]:
+    rows = statistics.word_counts.size
+    for start in range(0, rows, _ROWS):
+        yield slice(start, min(start + _ROWS, rows))
+
+
+def _row_terms(
+    statistics: Statistics, whitening: Whitening, rows: slice
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Word counts (r,) and rows of W (r, k), zero outside the core."""
+    W = whitening.vectors
+    counts = statistics.word_counts[rows].astype(np.float64)
+    words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]
+    w = np.zeros((counts.size, W.shape[1]))
+    inside = words < W.shape[0]
+    w[inside] = W[words[inside]]
+    return counts, w

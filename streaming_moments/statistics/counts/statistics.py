@@ -1,0 +1,385 @@
+"""MomentStatistics: the additive integer state from which every model is fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.joining import joined
+from streaming_moments.statistics.counts.kernels import triple_kernels
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.projection import LARGEST_TOTAL, ProjectedBatch
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.row_block import RowBlock
+
+
+@dataclass(frozen=True, eq=False)
+class MomentStatistics:
+    """Sufficient statistics of the first three moments for a block of rows, all int64.
+
+    A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
+    partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`:
+
+    Parameters
+    ----------
+    basis : Basis
+        Q, with the fingerprint of its vocabulary.
+    block : RowBlock
+        Which words' rows; r of them, r_core of them core words.
+    length_histogram : LengthHistogram
+        Documents by length, the same in each block of the same documents.
+    word_counts : (r,) int64
+        `sum x_i`, in tokens.
+    document_frequencies : (r,) int64
+        `sum [x_i > 0]`, in documents.
+    pair_counts : (r, core) int64
+        `P_ih = sum x_i x_h - [i = h] x_i`: ordered pairs of distinct positions.
+    triple_sketch : (r, s (s + 1) / 2) int64
+        `T_i = sum x_i y y'`, packed upper triangle.
+    codocuments : (r_core, core) int64 or None
+        `sum [x_i > 0][x_h > 0]`, in documents; None when not gathered.
+    later : tuple of (int, LengthHistogram)
+        Words that came later, as in `RowLengths`: first row, documents that count it.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]])
+    >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
+    >>> statistics = MomentStatistics.of(batch, basis)
+    >>> statistics.pair_counts
+    array([[2, 2, 0],
+           [2, 0, 1],
+           [0, 1, 0]])
+    >>> statistics + MomentStatistics.zero(basis) == statistics
+    True
+    """
+
+    basis: Basis
+    block: RowBlock
+    length_histogram: LengthHistogram
+    word_counts: NDArray[np.int64]
+    document_frequencies: NDArray[np.int64]
+    pair_counts: NDArray[np.int64]
+    triple_sketch: NDArray[np.int64]
+    codocuments: NDArray[np.int64] | None
+    later: tuple[tuple[int, LengthHistogram], ...] = ()
+
+    def __post_init__(self) -> None:
+        shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or array.dtype != np.int64:
+                raise InvalidInput(
+                    f"{name} must be {shape} of int64, got {array.shape} of {array.dtype}"
+                )
+            array.setflags(write=False)
+
+    @classmethod
+    def zero(
+        cls, basis: Basis, block: RowBlock = RowBlock(), codocuments: bool = True
+    ) -> MomentStatistics:
+        """The statistics of no documents: the identity of `+`."""
+        arrays = {
+            name: np.zeros(shape, dtype=np.int64)
+            for name, shape in statistic_shapes(basis, block, codocuments).items()
+        }
+        return cls(
+            basis,
+            block,
+            LengthHistogram.zero(),
+            arrays["word_counts"],
+            arrays["document_frequencies"],
+            arrays["pair_counts"],
+            arrays["triple_sketch"],
+            arrays.get("codocuments"),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        batch: CountBatch,
+        basis: Basis,
+        block: RowBlock = RowBlock(),
+        codocuments: bool = True,
+    ) -> MomentStatistics:
+        """The statistics of a batch of documents.
+
+        Parameters
+        ----------
+        batch : CountBatch
+            (documents, n) counts on the basis's vocabulary.
+        basis : Basis
+            Q.
+        block : RowBlock, optional
+            Rows to gather; all by default.
+        codocuments : bool, optional
+            Whether to gather co-document counts, from which coherence follows.
+
+        Raises
+        ------
+        ForeignStatistics
+            Batch and basis belong to different vocabularies.
+        BoundExceeded
+            A sum would pass 2^62: shorter passages, or another store for the later documents.
+        """
+        return cls.of_projected([ProjectedBatch.of(batch, basis)], basis, block, codocuments)
+
+    @classmethod
+    def of_projected(
+        cls,
+        batches: Iterable[ProjectedBatch],
+        basis: Basis,
+        block: RowBlock = RowBlock(),
+        codocuments: bool = True,
+    ) -> MomentStatistics:
+        """The statistics of several batches; holds one block's arrays however many there are.
+
+        And the block's share of some batches, whose bytes are at most those of the arrays.
+        """
+        shapes = statistic_shapes(basis, block, codocuments)
+        word_counts = np.zeros(shapes["word_counts"], dtype=np.int64)
+        document_frequencies = np.zeros(shapes["document_frequencies"], dtype=np.int64)
+        pair_counts = np.zeros(shapes["pair_counts"], dtype=np.int64)
+        triple_sketch = np.zeros(shapes["triple_sketch"], dtype=np.int64)
+        together = np.zeros(shapes["codocuments"], dtype=np.int64) if codocuments else None
+        histogram = LengthHistogram.zero()
+        first, step = block.index, block.step
+        bound = 0.0
+        sums_bytes = 8 * sum(math.prod(shape) for shape in shapes.values())
+        for projected in joined(_of_basis(basis, batches), block, sums_bytes):
+            bound += projected.triple_bound
+            histogram = histogram + LengthHistogram.of(projected.lengths)
+            # C2 bounds the pair counts; it may be the larger where y cancels
+            _refuse_overflow(max(bound, histogram.C2))
+            by_word = (projected.starts, projected.documents, projected.values)
+            word_counts += projected.word_counts[block.rows]
+            document_frequencies += np.diff(projected.starts)[block.rows]
+            projected.add_pairs(block, pair_counts, together)
+            sketch = (projected.projections, projected.long, triple_sketch)
+            triple_kernels.add_triples(first, step, *by_word, *sketch)
+            if projected.long.any():
+                triple_kernels.add_long_triples(first, step, *by_word, *sketch)
+        return cls(
+            basis,
+            block,
+            histogram,
+            word_counts,
+            document_frequencies,
+            pair_counts,
+            triple_sketch,
+            together,
+        )
+
+    def __add__(self, other: MomentStatistics) -> MomentStatistics:
+        self.require_same(other.basis, other.block, other.codocuments is not None)
+        _refuse_overflow(float(self._largest) + float(other._largest))
+        return self._with(self.row_lengths + other.row_lengths, other, np.add)
+
+    def __sub__(self, other: MomentStatistics) -> MomentStatistics:
+        self.require_same(other.basis, other.block, other.codocuments is not None)
+        left = self._with(self.row_lengths - other.row_lengths, other, np.subtract)
+        left.require_non_negative()
+        return left
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MomentStatistics):
+            return NotImplemented
+        if (self.basis, self.block) != (other.basis, other.block):
+            return False
+        if self.row_lengths != other.row_lengths:
+            return False
+        if (self.codocuments is None) != (other.codocuments is None):
+            return False
+        mine, theirs = self.arrays(), other.arrays()
+        return all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def row_lengths(self) -> RowLengths[LengthHistogram]:
+        """Which documents count a row."""
+        return RowLengths(self.length_histogram, self.later)
+
+    @property
+    def totals(self) -> RowLengths[LengthHistogram]:
+        """What all row blocks of the same documents have in common."""
+        return self.row_lengths
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self.length_histogram.n_documents
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the int64 arrays."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """The row arrays by name, `codocuments` only where gathered."""
+        names = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        return {name: getattr(self, name) for name in names}
+
+    def require_non_negative(self) -> None:
+        """Refuse a state in which something was counted less than zero times.
+
+        Raises
+        ------
+        InvalidInput
+            Names the arrays; the documents subtracted were never added.
+        """
+        negative = [
+            f"{name} ({int((array < 0).sum())} counts below zero)"
+            for name, array in self.arrays().items()
+            if name != "triple_sketch" and array.size and array.min() < 0
+        ]
+        if self._diagonal.size and self._diagonal.min() < 0:
+            negative.append("triple_sketch (squares below zero)")
+        if negative:
+            raise InvalidInput(
+                f"documents were taken away that were never added: {', '.join(negative)}; "
+                "subtract only what was added"
+            )
+
+    @property
+    def _diagonal(self) -> NDArray[np.int64]:
+        """(r, s) int64, the diagonals of T_i: sums of squares."""
+        columns = self.basis.columns
+        places = np.cumsum([0, *range(columns, 1, -1)])
+        diagonal: NDArray[np.int64] = self.triple_sketch[:, places]
+        return diagonal
+
+    @cached_property
+    def _largest(self) -> int:
+        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch, and C2 bounds the pairs
+        diagonal = self._diagonal
+        squares = int(diagonal.max()) if diagonal.size else 0
+        return max(squares, self.length_histogram.C2)
+
+    def require_same(self, basis: Basis, block: RowBlock, codocuments: bool) -> None:
+        """Refuse to be combined with statistics of another basis, other rows or arrays.
+
+        Raises
+        ------
+        ForeignStatistics
+            Names what differs.
+        """
+        if self.basis != basis:
+            raise ForeignStatistics(_foreign("basis", self.basis, basis))
+        if self.block != block:
+            raise ForeignStatistics(
+                f"rows {self.block} and rows {block} cannot be combined; "
+                "add statistics of the same rows"
+            )
+        if (self.codocuments is not None) != codocuments:
+            raise ForeignStatistics(
+                "one of the statistics has co-document counts and the other has not; "
+                "gather both with codocuments=True or both without"
+            )
+
+    def _with(
+        self, lengths: RowLengths[LengthHistogram], other: MomentStatistics, combine: np.ufunc
+    ) -> MomentStatistics:
+        theirs = other.arrays()
+        arrays = {name: combine(mine, theirs[name]) for name, mine in self.arrays().items()}
+        return replace(self, length_histogram=lengths.whole, later=lengths.later, **arrays)
+
+
+def statistic_shapes(
+    basis: Basis, block: RowBlock, codocuments: bool, n_words: int | None = None
+) -> dict[str, tuple[int, ...]]:
+    """Shape of each int64 row array of `MomentStatistics`, by name; maybe of fewer words.
+
+    Examples
+    --------
+    >>> statistic_shapes(Basis(np.eye(4, 2, dtype=np.int8), 6), RowBlock(1, 2), True)["pair_counts"]
+    (3, 4)
+    """
+    rows = block.size(basis.n_words if n_words is None else n_words)
+    shapes: dict[str, tuple[int, ...]] = {
+        "word_counts": (rows,),
+        "document_frequencies": (rows,),
+        "pair_counts": (rows, basis.core),
+        "triple_sketch": (rows, basis.packed),
+    }
+    if codocuments:
+        shapes["codocuments"] = (block.size(basis.core), basis.core)
+    return shapes
+
+
+def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
+    """All rows from the blocks `0..step-1` of the same documents.
+
+    Raises
+    ------
+    ForeignStatistics
+        Blocks that are missing, of different documents or of different bases.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1, 0], [0, 1, 1]])
+    >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
+    >>> halves = [MomentStatistics.of(batch, basis, RowBlock(i, 2)) for i in range(2)]
+    >>> merge_blocks(halves) == MomentStatistics.of(batch, basis)
+    True
+    """
+    ordered = sorted(blocks, key=lambda part: part.block.index)
+    step = ordered[0].block.step if ordered else 0
+    if not ordered or [part.block for part in ordered] != [RowBlock(i, step) for i in range(step)]:
+        raise ForeignStatistics(
+            f"row blocks {[(part.block.index, part.block.step) for part in ordered]} "
+            "do not make up all rows; give each block of one division once"
+        )
+    head = ordered[0]
+    for part in ordered[1:]:
+        if part.basis != head.basis:
+            raise ForeignStatistics(_foreign("basis", head.basis, part.basis))
+        if part.row_lengths != head.row_lengths:
+            raise ForeignStatistics("the row blocks are of different documents")
+    shapes = statistic_shapes(head.basis, RowBlock(), head.codocuments is not None)
+    arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}
+    for part in ordered:
+        for name, array in part.arrays().items():
+            arrays[name][part.block.rows] = array
+    return MomentStatistics(
+        head.basis,
+        RowBlock(),
+        head.length_histogram,
+        arrays["word_counts"],
+        arrays["document_frequencies"],
+        arrays["pair_counts"],
+        arrays["triple_sketch"],
+        arrays.get("codocuments"),
+        head.later,
+    )
+
+
+def _of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
+    for projected in batches:
+        if projected.basis != basis:
+            raise ForeignStatistics(_foreign("basis", projected.basis, basis))
+        yield projected
+
+
+def _refuse_overflow(bound: float) -> None:
+    if bound >= LARGEST_TOTAL:
+        raise BoundExceeded(
+            f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
+            "cut the documents into shorter passages (--passage-words), or open another store"
+        )
+
+
+def _foreign(what: str, one: Basis, other: Basis) -> str:
+    return (
+        f"{what} {short(one.fingerprint)} (vocabulary {short(one.vocabulary)}) and {what} "
+        f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "
+        "only statistics of one basis can be combined"
+    )

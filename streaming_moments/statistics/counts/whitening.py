@@ -1,0 +1,254 @@
+"""Whitening: the linear map under which the model's second moment is the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import Form, Mixture
+from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.row_block import interleaved
+
+_TOLERANCE = 1e-7  # relative growth of the eigenvalues by another block
+_MOST_BLOCKS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class CoreMoments:
+    """First and second moments inside the core: all that whitening needs.
+
+    Parameters
+    ----------
+    pair_counts : (core, core) int64
+        P inside the core; float64 where documents are weighted.
+    word_counts : (core,) int64
+        Counts of the core words, in tokens; float64 as well.
+    length_histogram : LengthHistogram or WeightedLengths
+        For the totals that the form asks for.
+    """
+
+    pair_counts: NDArray[Any]
+    word_counts: NDArray[Any]
+    length_histogram: Lengths
+
+    @classmethod
+    def joined(cls, parts: Sequence[NDArray[Any]], lengths: Lengths) -> CoreMoments:
+        """From the `core_rows` of all row blocks, in their order."""
+        joined = interleaved(parts)
+        return cls(joined[:, :-1], joined[:, -1], lengths)
+
+
+def core_rows(statistics: Statistics) -> NDArray[Any]:
+    """(core rows, core + 1) of a row block: pair counts and word counts, copied."""
+    rows = statistics.block.size(statistics.basis.core)
+    counts = statistics.word_counts[:rows, None]
+    return np.hstack([statistics.pair_counts[:rows], counts])
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """`W = Q B` with `W' A W = I`, A being the model's second moment inside the core.
+
+    Parameters
+    ----------
+    coefficients : (s, k) float64
+        B.
+    vectors : (core, k) float64
+        W.
+    spectrum : (k,) float64
+        Eigenvalues L of A seen through the basis, falling.
+    exact_spectrum : (k,) float64
+        The k largest eigenvalues of A itself, falling.
+    first : (k,) float64
+        `u = W' M1`.
+    second : (k, k) float64
+        `S = W' M2 W`.
+    form : Form
+        Of the model.
+    """
+
+    coefficients: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    exact_spectrum: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    form: Form
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.spectrum.size)
+
+    @property
+    def captured(self) -> float:
+        """`min L_j / lambda_j`: near 1 the basis sees all topics, near 0 it misses one."""
+        return float((self.spectrum / self.exact_spectrum).min())
+
+    def leading(self, n_topics: int) -> Whitening:
+        """The whitening for fewer topics: the leading columns of this one."""
+        k = n_topics
+        return Whitening(
+            self.coefficients[:, :k],
+            self.vectors[:, :k],
+            self.spectrum[:k],
+            self.exact_spectrum[:k],
+            self.first[:k],
+            self.second[:k, :k],
+            self.form,
+        )
+
+
+def whiten(core: CoreMoments, basis: Basis, n_topics: int, form: Form = Mixture()) -> Whitening:
+    """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
+
+    With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
+    Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
+
+    Parameters
+    ----------
+    core : CoreMoments
+        Moments inside the core.
+    basis : Basis
+        Q, (core, s).
+    n_topics : int
+        k, at most s.
+    form : Form
+        Of the model.
+
+    Raises
+    ------
+    NotIdentifiable
+        More topics than columns of the basis, or than positive eigenvalues: says how many
+        there are.
+    InvalidInput
+        Fewer than one topic.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> P = np.array([[20, 4, 0], [4, 20, 0], [0, 0, 12]])
+    >>> core = CoreMoments(P, np.array([12, 12, 6]), LengthHistogram.of([3] * 10))
+    >>> whitening = whiten(core, Basis(np.eye(3, dtype=np.int8), 3), n_topics=2)
+    >>> np.allclose(whitening.vectors.T @ (P / 60) @ whitening.vectors, np.eye(2))
+    True
+    """
+    require_topics(n_topics)
+    require_columns(n_topics, basis)
+    seen = _seen(core, basis, form)
+    require_eigenvalues(n_topics, seen.positive, form)
+    spectrum, vectors = seen.values[:n_topics], seen.vectors[:, :n_topics]
+    scaled = vectors / np.sqrt(spectrum)
+    coefficients = scipy.linalg.solve_triangular(seen.triangle, scaled)
+    W = basis.matrix @ coefficients
+    guess = seen.orthonormal @ vectors
+    return Whitening(
+        coefficients,
+        W,
+        spectrum,
+        _leading_eigenvalues(seen.M2, seen.M1, form.mean_share, n_topics, guess),
+        scaled.T @ seen.mean,
+        scaled.T @ seen.pairs @ scaled,
+        form,
+    )
+
+
+def positive_eigenvalues(core: CoreMoments, basis: Basis, form: Form = Mixture()) -> int:
+    """How many topics `whiten` can find: positive eigenvalues of A seen through the basis.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> core = CoreMoments(np.diag([20, 20, 0]), np.array([12, 12, 6]), LengthHistogram.of([3] * 9))
+    >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
+    2
+    """
+    return _seen(core, basis, form).positive
+
+
+def require_columns(n_topics: int, basis: Basis) -> None:
+    """Refuse more topics than columns of the basis."""
+    if n_topics > basis.columns:
+        raise NotIdentifiable(
+            f"{n_topics} topics asked for but the basis has {basis.columns} columns; "
+            f"ask for at most {basis.columns}, or create a store with a larger --max-topics"
+        )
+
+
+def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
+    """Refuse more topics than positive eigenvalues."""
+    if positive < n_topics:
+        raise NotIdentifiable(
+            f"{n_topics} topics asked for but the second moment has {positive} positive "
+            f"eigenvalues (alpha0 {form.alpha0:g}); ask for at most {positive} topics, "
+            "lower alpha0, or add documents"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _SeenMoments:
+    """The moments, and A through the basis `Q = orthonormal triangle`: eigenvalues falling."""
+
+    M1: NDArray[np.float64]
+    M2: NDArray[np.float64]
+    orthonormal: NDArray[np.float64]
+    triangle: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+    @property
+    def positive(self) -> int:
+        # below rounding of the largest eigenvalue a direction is noise, not a topic
+        rounding = self.values.max() * self.values.size * np.finfo(float).eps
+        return int((self.values > max(rounding, 0.0)).sum())
+
+
+def _seen(core: CoreMoments, basis: Basis, form: Form) -> _SeenMoments:
+    C1, C2, C3 = form.totals(core.length_histogram)
+    if not C2 or not C3:
+        raise NotIdentifiable(
+            f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
+            "together; add documents"
+        )
+    M1 = core.word_counts / C1
+    M2 = core.pair_counts / C2
+    orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
+    mean = orthonormal.T @ M1
+    pairs = orthonormal.T @ (M2 @ orthonormal)
+    projected = pairs - form.mean_share * np.outer(mean, mean)
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+    order = np.argsort(-values)
+    return _SeenMoments(
+        M1, M2, orthonormal, triangle, mean, pairs, values[order], vectors[:, order]
+    )
+
+
+def _leading_eigenvalues(
+    M2: NDArray[np.float64],
+    M1: NDArray[np.float64],
+    ratio: float,
+    number: int,
+    guess: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, falling."""
+    core = M1.size
+    if core <= 256 or number * 4 >= core:
+        A = M2 - ratio * np.outer(M1, M1)
+        return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
+    # the eigenvectors seen through the basis are a start so good that a few blocks do
+    values, _ = leading_eigenpairs(
+        lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
+    )
+    return values

@@ -1,0 +1,147 @@
+"""Corpora drawn from known models, to measure recovery against the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticCorpus:
+    """Documents with the model that drew them.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (documents, n) counts.
+    topics : (n, k) float64
+        Columns on the simplex.
+    weights : (k,) float64
+        Share of each topic.
+    alpha0 : float
+        0 for the single-topic model.
+    proportions : (documents, k) float64
+        True proportions; one-hot for the single-topic model.
+    """
+
+    batch: CountBatch
+    topics: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    alpha0: float
+    proportions: NDArray[np.float64]
+
+
+def single_topic_corpus(
+    n_documents: int,
+    n_words: int = 100,
+    n_topics: int = 5,
+    lengths: tuple[int, int] = (3, 100),
+    seed: int = 0,
+) -> SyntheticCorpus:
+    """Single-topic documents as in Ruffini et al. 2018, section 4.
+
+    Topics and weights are drawn uniformly from their simplices, each document's length uniformly
+    from `lengths` (both ends included), its topic from the weights, its words from the topic.
+
+    Examples
+    --------
+    >>> single_topic_corpus(10, n_words=20, n_topics=2).batch.documents
+    10
+    """
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.ones(n_words), size=n_topics).T
+    weights = rng.dirichlet(np.ones(n_topics))
+    chosen = rng.choice(n_topics, size=n_documents, p=weights)
+    sizes = rng.integers(lengths[0], lengths[1] + 1, size=n_documents)
+    proportions = np.zeros((n_documents, n_topics))
+    proportions[np.arange(n_documents), chosen] = 1.0
+    return _corpus(topics, weights, 0.0, proportions, sizes, rng)
+
+
+def lda_corpus(
+    n_documents: int,
+    n_words: int = 10_000,
+    n_topics: int = 20,
+    alpha0: float = 1.0,
+    mean_length: float = 150.0,
+    concentration: float = 200.0,
+    seed: int = 0,
+) -> SyntheticCorpus:
+    """LDA documents over Zipf words.
+
+    Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`; weights are
+    equal, lengths Poisson. Words come out by falling expected frequency, as a vocabulary has them.
+
+    Parameters
+    ----------
+    n_documents, n_words, n_topics : int
+        Sizes.
+    alpha0 : float
+        Sum of the Dirichlet parameters of the proportions, above 0.
+    mean_length : float
+        Tokens of a document.
+    concentration : float
+        Small: topics far apart. Large: all topics near Zipf's law.
+    seed : int
+        Of everything.
+
+    Examples
+    --------
+    >>> corpus = lda_corpus(10, n_words=50, n_topics=2)
+    >>> corpus.topics.shape, corpus.proportions.shape
+    ((50, 2), (10, 2))
+    """
+    if alpha0 <= 0:
+        raise InvalidInput(f"alpha0 is {alpha0}; latent Dirichlet allocation needs it above 0")
+    rng = np.random.default_rng(seed)
+    zipf = 1 / np.arange(1, n_words + 1)
+    zipf /= zipf.sum()
+    topics = rng.dirichlet(concentration * zipf, size=n_topics).T
+    weights = np.full(n_topics, 1 / n_topics)
+    topics = topics[np.argsort(-(topics @ weights), kind="stable")]
+    proportions = rng.dirichlet(alpha0 * weights, size=n_documents)
+    sizes = rng.poisson(mean_length, size=n_documents)
+    return _corpus(topics, weights, alpha0, proportions, sizes, rng)
+
+
+def topic_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    """Mean L1 distance of (n, k) topics, columns matched to make it least (0 to 2).
+
+    Examples
+    --------
+    >>> topic_error(np.eye(3)[:, ::-1], np.eye(3))
+    0.0
+    """
+    distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
+    rows, columns = linear_sum_assignment(distances)
+    return float(distances[rows, columns].mean())
+
+
+def _corpus(
+    topics: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
+    proportions: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> SyntheticCorpus:
+    """Draw every token: first its topic, then its word, by inverting the cumulative sums."""
+    n_words, n_topics = topics.shape
+    documents = np.repeat(np.arange(sizes.size), sizes)
+    mixed = np.cumsum(proportions, axis=1)
+    chosen = (rng.random(documents.size)[:, None] > mixed[documents]).sum(axis=1)
+    chosen = np.minimum(chosen, n_topics - 1)
+    words = np.empty(documents.size, dtype=np.int64)
+    draws = rng.random(documents.size)
+    for topic in range(n_topics):
+        mine = chosen == topic
+        words[mine] = np.searchsorted(np.cumsum(topics[:, topic]), draws[mine], side="right")
+    words = np.minimum(words, n_words - 1)
+    batch = CountBatch.from_entries(documents, words, None, (sizes.size, n_words))
+    return SyntheticCorpus(batch, topics, weights, alpha0, proportions)

@@ -1,0 +1,124 @@
+"""A store of four words, small enough for hundreds of histories."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.versions import SegmentReference
+from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.store import MomentStore
+
+N_WORDS, CORE = 4, 3
+VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), CORE)
+BASIS = Basis(
+    np.random.default_rng(3).integers(-127, 128, (CORE, 2)).astype(np.int8),
+    N_WORDS,
+    VOCABULARY.fingerprint,
+)
+# another lineage
+WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
+NEW = Basis(np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8), 5, WORDS.fingerprint)
+
+
+def create(url: object = None) -> MomentStore:
+    place = url or f"memory://{uuid.uuid4().hex}"
+    return MomentStore.create(str(place), VOCABULARY, None, BASIS, ShardFormat())
+
+
+def content(seed: int) -> MomentStatistics:
+    """Statistics of the six documents of a shard."""
+    counts = np.random.default_rng(seed).poisson(0.7, (6, N_WORDS))
+    return MomentStatistics.of(CountBatch.from_csr(counts, VOCABULARY.fingerprint), BASIS)
+
+
+def record(url: str, seed: int) -> ShardRecord:
+    histogram = content(seed).length_histogram
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+
+
+def total(seeds: Iterable[int]) -> MomentStatistics:
+    return sum(map(content, seeds), MomentStatistics.zero(BASIS))
+
+
+def segment(store: MomentStore, shards: Mapping[str, int]) -> Segment:
+    """A sealed segment of shards, given as seeds by URL."""
+    records = [record(url, seed) for url, seed in shards.items()]
+    return store.write_segment(total(shards.values()), records)
+
+
+def append(store: MomentStore, shards: Mapping[str, int], message: str = "") -> MomentStore:
+    return store.append(segment(store, shards), message)
+
+
+def forget(
+    store: MomentStore, shards: Mapping[str, int], checked: Iterable[SegmentReference] = ()
+) -> MomentStore:
+    recount = Recount("forget", "", removed=(segment(store, shards),))
+    return commit_recount(store, recount, checked)
+
+
+def replace(store: MomentStore, old: Mapping[str, int], new: Mapping[str, int]) -> MomentStore:
+    recount = Recount("replace", "", (segment(store, new),), (segment(store, old),))
+    return commit_recount(store, recount)
+
+
+def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | None]:
+    """Sources of a compaction, and their sum, not committed."""
+    sources = store.commit.segments
+    if not len(store.ledger()):
+        return sources, None
+    writer = store.new_segment()
+    files = [
+        file for index in range(store.row_blocks) for file in write_sum(writer, sources, index)
+    ]
+    return sources, seal_sum(store, writer, files)
+
+
+def compact(store: MomentStore) -> MomentStore:
+    return commit_compaction(store, *summed(store))
+
+
+def anew(seed: int) -> MomentStatistics:
+    """What a shard of the old content holds in the new words."""
+    counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
+    return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
+
+
+def recorded(url: str, seed: int) -> ShardRecord:
+    histogram = anew(seed).length_histogram
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+
+
+def aside(store: MomentStore, url: str, seed: int) -> MomentStore:
+    """Count a shard for the staged lineage."""
+    ready = staged_store(store).write_segment(anew(seed), [recorded(url, seed)])
+    return stage_segment(store, ready)
+
+
+def rebase(store: MomentStore) -> MomentStore:
+    """Count all shards in the new words, and adopt them."""
+    shards = [(shard.url, int(shard.fingerprint.partition(":")[2])) for shard in store.ledger()]
+    store = stage(store, WORDS, None, NEW, {"seed": 0})
+    for url, seed in shards:
+        store = aside(store, url, seed)
+    return adopt(store)
+
+
+def model_of(seed: int, topics: int = 2) -> TopicModel:
+    rng = np.random.default_rng(seed)
+    weights = np.full(topics, 1 / topics)
+    return TopicModel.from_topics(rng.dirichlet(np.ones(N_WORDS), topics).T, weights, alpha0=0.1)

@@ -1,0 +1,133 @@
+"""Clusters: what they do without workers, and at their end."""
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from importlib.metadata import version
+
+import pytest
+from distributed import LocalCluster
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.cluster import closed_in_time, connect
+from streaming_moments.pipelines.cluster.tasks import result_of
+
+
+class Lingering(SchedulerPlugin):
+    """Keeps the scheduler from closing."""
+
+    async def close(self):
+        await asyncio.sleep(3600)
+
+
+def test_a_cluster_that_does_not_close_holds_nobody_up():
+    local = LocalCluster(
+        n_workers=1,
+        processes=False,
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    )
+    local.scheduler.add_plugin(Lingering())
+    begun = time.monotonic()
+    with closed_in_time(local, seconds=0.5):
+        pass
+    assert time.monotonic() - begun < 60
+    assert local.status.name != "closed"
+
+
+@contextmanager
+def empty():
+    """A cluster without workers."""
+    with LocalCluster(
+        n_workers=0,
+        threads_per_worker=3,
+        processes=False,
+        protocol="tcp",
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as local:
+        yield local
+
+
+def test_the_first_worker_is_waited_for():
+    told = []
+    with empty() as local:
+
+        def start(line):
+            told.append(line)
+            local.scale(1)
+
+        with connect(local.scheduler_address, worker_timeout=60, on_wait=start) as cluster:
+            assert (cluster.workers, cluster.threads, cluster.worker_timeout) == (1, 3, 60)
+    assert told == [
+        f"no worker at {local.scheduler_address} yet: waiting for one, up to 60 seconds"
+    ]
+
+
+def test_a_cluster_that_scales_from_zero_is_asked_for_a_worker():
+    with empty() as local:
+        local.adapt(minimum=0, maximum=1, interval="50ms")
+        with connect(local.scheduler_address, worker_timeout=60) as cluster:
+            assert result_of(cluster, cluster.client.submit(sum, [3, 4]), "sum") == 7
+
+
+def test_a_cluster_without_workers_is_refused_in_the_end():
+    with (
+        empty() as local,
+        pytest.raises(InvalidInput, match="no workers for 0.1 seconds; start some with"),
+        connect(local.scheduler_address, worker_timeout=0.1),
+    ):
+        pass
+
+
+def test_an_error_of_a_job_is_no_lost_scheduler():
+    with (
+        LocalCluster(
+            n_workers=1,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        pytest.raises(ZeroDivisionError),
+        connect(local.scheduler_address),
+    ):
+        _ = 1 / 0
+
+
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+
+async def serve():
+    async with Worker(sys.argv[1], nthreads=1) as worker:
+        await worker.finished()
+
+asyncio.run(serve())
+"""
+
+
+def test_a_worker_of_another_version_is_refused_with_both_named(tmp_path):
+    # as an older installation would lie there
+    metadata = tmp_path / "streaming_moments-0.0.9.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: streaming-moments\nVersion: 0.0.9\n")
+    with empty() as local:
+        command = [sys.executable, "-c", WORKER, local.scheduler_address]
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as worker:
+            try:
+                local.wait_for_workers(1, timeout=100)
+                with (
+                    pytest.raises(InvalidInput, match=r"1 of 1 workers .* has 0\.0\.9, this") as no,
+                    connect(local.scheduler_address),
+                ):
+                    pass
+            finally:
+                worker.kill()
+    assert f"this command is {version('streaming-moments')}; install the same" in str(no.value)

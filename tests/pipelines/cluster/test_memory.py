@@ -1,0 +1,101 @@
+"""The plan of a worker's memory: never more than its budget, nor its budget than its limit."""
+
+import logging
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from distributed import LocalCluster
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.pipelines.cluster.cluster import budget_of, connect
+from streaming_moments.pipelines.cluster.memory import plan_reading, plan_refit, plan_update
+from streaming_moments.pipelines.option_types import Bytes
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
+
+SIZES = st.integers(300, 4000).map(lambda number: f"{number}MB") | st.integers(300, 4000).map(
+    lambda number: f"{number}MiB"
+)
+
+
+@st.composite
+def bases(draw, words=20_000, core=800, columns=60):
+    rows, width = draw(st.integers(1, core)), draw(st.integers(1, columns))
+    signs = np.eye(rows, min(rows, width), dtype=np.int8)
+    return Basis(signs, draw(st.integers(rows, words)))
+
+
+@given(bases(40, 20, 6), st.booleans(), st.integers(1, 9))
+def test_the_bytes_of_the_statistics_are_those_of_their_arrays(basis, codocuments, blocks):
+    foundation = CountsFoundation(basis, codocuments)
+    layout = SegmentLayout(foundation, min(blocks, basis.n_words))
+    whole = MomentStatistics.zero(basis, codocuments=codocuments)
+    assert layout.state_bytes == whole.nbytes == sum(one.nbytes for one in whole.arrays().values())
+    parts = [
+        MomentStatistics.zero(basis, RowBlock(index, layout.row_blocks), codocuments).nbytes
+        for index in range(layout.row_blocks)
+    ]
+    assert layout.block_bytes == max(parts)
+    assert layout.state_bytes == sum(parts)
+
+
+@given(bases(), SIZES, st.integers(1, 16), st.integers(1, 16), st.sampled_from([0, 1 << 20]))
+def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_bytes):
+    memory = Bytes().convert(budget, None, None)
+    foundation = CountsFoundation(basis, True)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    limits = ReadLimits(8 << 20, row_group_bytes=row_group_bytes or None)
+    k = min(basis.columns, 40)
+    held = 0
+    for planned in (
+        lambda: plan_reading(threads, memory, limits),
+        lambda: plan_update(layout, threads, memory, limits, workers),
+        *(
+            lambda method=method: plan_refit(layout, basis, k, workers, threads, memory, method)
+            for method in ("joint", "feature", "als")
+        ),
+    ):
+        try:
+            peak = planned().peak_bytes
+        except BoundExceeded:
+            continue
+        assert peak <= memory
+        held += 1
+    assume(held)
+
+
+@contextmanager
+def limited(limit):
+    """A scheduler whose worker has a memory limit, which Dask reads."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=2,
+        processes=False,
+        memory_limit=limit,
+        protocol="tcp",
+        dashboard_address=":0",
+        silence_logs=logging.CRITICAL,
+    ) as local:
+        yield local.scheduler_address
+
+
+@pytest.mark.parametrize("limit", ["2GB", "2GiB"])
+def test_the_limit_of_a_worker_and_memory_are_in_the_same_bytes(limit):
+    asked = Bytes().convert(limit, None, None)
+    with limited(limit) as address:
+        with connect(address, memory=asked) as cluster:
+            assert cluster.memory == asked
+        with connect(address) as cluster:
+            assert cluster.memory == budget_of(asked) < asked
+        with (
+            pytest.raises(InvalidInput, match=rf"above the memory limit .* {asked:,} bytes; lower"),
+            connect(address, memory=asked + 1),
+        ):
+            pass

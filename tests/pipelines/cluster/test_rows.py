@@ -1,0 +1,179 @@
+"""Whoever runs the steps of a fit: the same bits from the same row blocks."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streaming_moments import METHODS, Basis, CountBatch, MomentStatistics, RowBlock, fit_by
+from streaming_moments.decompositions import methods
+from streaming_moments.decompositions.evidence import evidence_bytes
+from streaming_moments.decompositions.forms import PerDocument, form_of
+from streaming_moments.decompositions.methods import OfTensor
+from streaming_moments.decompositions.power_method import by_power_method
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models import rows as running
+from streaming_moments.models.fit import fit_rows
+from streaming_moments.models.rows import InMemory, number_of_strips
+from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.planning.timed_rows import Timed
+from streaming_moments.quality.matching import match_topics
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
+from streaming_moments.storage.log.layout import SegmentLayout
+from streaming_moments.synthetic.corpora import lda_corpus
+
+WORDS, CORE, TOPICS = 40, 30, 3
+BATCH = lda_corpus(400, WORDS, TOPICS, mean_length=30, concentration=40, seed=5).batch
+BASIS = Basis.from_pilot(BATCH, max_topics=TOPICS, core=CORE)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Row blocks as a version of a store gives them."""
+
+    blocks: tuple[MomentStatistics | WeightedStatistics, ...]
+    codocuments: bool = True
+    version: int = 1
+
+    @property
+    def basis(self):
+        return self.blocks[0].basis
+
+    @property
+    def row_blocks(self):
+        return len(self.blocks)
+
+    @property
+    def layout(self):
+        return SegmentLayout(CountsFoundation(self.basis, self.codocuments), self.row_blocks)
+
+    def row_lengths(self):
+        return self.blocks[0].row_lengths
+
+    def load_block(self, index):
+        return self.blocks[index]
+
+
+def blocks_of(number, weighted):
+    parts = [MomentStatistics.of(BATCH, BASIS, RowBlock(index, number)) for index in range(number)]
+    if weighted:
+        return tuple(WeightedStatistics.of([(0.5, part), (0.3, part)]) for part in parts)
+    return tuple(parts)
+
+
+def runners(blocks, cluster, pool, keep):
+    held = Held(blocks)
+    lengths = held.row_lengths()
+    yield InMemory(blocks)
+    yield OnCluster.of(held, lengths, Run(cluster), per_worker=2, keep=keep)
+    yield Timed(held.basis, lengths, blocks, pool, known={})
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+def outcome(rows, k, alpha0, method):
+    """All that a model holds, or why there is none."""
+    try:
+        model = fit_rows(rows, k, form_of(alpha0), method, seed=3)
+    except NotIdentifiable as error:
+        return {"refusal": str(error)}
+    return {**model.arrays(), "attributes": model.attributes()}
+
+
+def same(one, other):
+    if not isinstance(one, np.ndarray):
+        return one == other
+    return np.array_equal(one, other, equal_nan=True)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    number=st.integers(1, 9),
+    k=st.integers(1, TOPICS + 1),
+    alpha0=st.sampled_from([0.0, 0.2, 3.0]),
+    method=st.sampled_from(METHODS),
+    weighted=st.booleans(),
+    keep=st.booleans(),
+    few_strips=st.booleans(),
+)
+def test_every_runner_gives_the_same_bits(
+    embedded, pool, monkeypatch, number, k, alpha0, method, weighted, keep, few_strips
+):
+    blocks = blocks_of(number, weighted)
+    nbytes = evidence_bytes(k)
+    with monkeypatch.context() as patch:
+        if few_strips:
+            patch.setattr(running, "_MOST_STRIP_SUMS", 2 * nbytes)
+        assert number_of_strips(number, nbytes) == min(number, 2 if few_strips else number)
+        found = [outcome(rows, k, alpha0, method) for rows in runners(blocks, embedded, pool, keep)]
+    for other in found[1:]:
+        assert found[0].keys() == other.keys()
+        assert all(same(found[0][name], other[name]) for name in other)
+
+
+def test_blocks_that_are_missing_or_in_disorder_are_refused():
+    one, two, three = blocks_of(3, weighted=False)
+    for held in ([one], [two, one, three], [one, two]):
+        with pytest.raises(InvalidInput, match=r"row block \d of 3.*; merge all blocks"):
+            InMemory(held)
+    with pytest.raises(InvalidInput, match="no rows"):
+        InMemory([])
+
+
+def test_blocks_in_memory_are_fitted_like_all_rows():
+    [whole] = blocks_of(1, weighted=False)
+    for method in METHODS:
+        expected = fit_by(whole, TOPICS, 0.2, method)
+        found = fit_rows(InMemory(blocks_of(4, weighted=False)), TOPICS, form_of(0.2), method)
+        np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
+        assert found.attributes() == expected.attributes()
+
+
+def test_a_mixture_of_poissons_is_fitted_by_the_moments_of_documents():
+    rng = np.random.default_rng(2)
+    weights = np.array([0.5, 0.3, 0.2])
+    # documents of a component are the longer, the rarer it is
+    rates = rng.dirichlet(np.full(WORDS, 0.5), size=3).T * np.array([10.0, 20.0, 40.0])
+    chosen = rng.choice(3, size=8000, p=weights)
+    batch = CountBatch.from_csr(rng.poisson(rates[:, chosen].T))
+    basis = Basis.from_pilot(batch, max_topics=3, core=CORE)
+    statistics = MomentStatistics.of(batch, basis)
+    model = fit_rows(InMemory((statistics,)), 3, PerDocument())
+    found, truth, _ = match_topics(model.raw_topics, rates)
+    np.testing.assert_allclose(model.weights[found], weights[truth], atol=0.02)
+    errors = np.abs(model.raw_topics[:, found] - rates[:, truth]).sum(axis=0)
+    assert (errors < 0.05 * rates[:, truth].sum(axis=0)).all()
+
+
+def test_a_new_decomposition_is_one_entry_its_memory_included(embedded, monkeypatch):
+    greedy = OfTensor("greedy", by_power_method, copies=1000)
+    monkeypatch.setattr(methods, "DECOMPOSITIONS", {**methods.DECOMPOSITIONS, "greedy": greedy})
+    held = Held(blocks_of(4, weighted=False))
+    found, expected = (
+        refit(held, TOPICS, 0.2, Run(embedded), name) for name in ("greedy", "power")
+    )
+    assert np.array_equal(found.topics, expected.topics)
+    assert found.method == "greedy"
+    best = select(held, [2, 3], [0.2], Run(embedded), "greedy").best
+    assert best.npmi == select(held, [2, 3], [0.2], Run(embedded), "power").best.npmi
+    size = held.layout, BASIS
+    large, small = (
+        plan_refit(*size, 60, 1, 2, 8 << 30, name).peak_bytes for name in ("greedy", "power")
+    )
+    assert large > 1000 * evidence_bytes(60) > small
+    with pytest.raises(InvalidInput, match='method is "jacobi"; choose joint'):
+        plan_refit(*size, 60, 1, 2, 8 << 30, "jacobi")

@@ -1,0 +1,72 @@
+"""Run, and the options that are declared once."""
+
+from dataclasses import dataclass, fields
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.pipelines.option_types import declared_options
+from streaming_moments.pipelines.quantities import Count, PositiveShare, option
+
+DECLARED = (*fields(CountingOptions), *fields(PilotOptions))
+
+
+def test_a_run_does_not_show_what_it_logs_in_with(embedded):
+    run = Run(embedded, storage_options={"key": "hidden-71c9"})
+    assert run.storage_options == {"key": "hidden-71c9"}
+    assert "hidden-71c9" not in repr(run)
+
+
+@pytest.mark.parametrize("one", DECLARED, ids=lambda one: one.name)
+def test_command_line_and_configuration_have_the_defaults_that_are_declared(one):
+    command = cli.get_command(click.Context(cli), "create")
+    asked = {param.name: param for param in command.params}[one.name]
+    assert asked.help == one.metadata["help"]
+    default = asked.get_default(click.Context(command))
+    assert (tuple(default) if isinstance(one.default, tuple) else default) == one.default
+    content = {"store": "s", "shards": "a", "output": "r", "refit": {"topics": 5}, "create": {}}
+    assert getattr(config_of(content, "n.toml").create, one.name) == one.default
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Options of one command."""
+
+    share: PositiveShare = option("How much.", 0.5)
+    ends: Count | None = option("How many.", None, metavar="ENDS")
+    colours: tuple[str, ...] = option("Which.", (), flag="--colour", choices=("red", "blue"))
+    warm: bool = option("Whether.", True)
+    hidden: int = option("Never asked.", 7)
+
+
+def told(*arguments, **how):
+    found = []
+
+    @click.command()
+    @declared_options(Wanted, "wanted", without=("hidden",), **how)
+    def command(wanted):
+        found.append(wanted)
+
+    ran = CliRunner().invoke(command, arguments)
+    return found[0] if found else ran.output
+
+
+def test_options_are_made_of_the_fields():
+    assert told() == Wanted()
+    given = ("--share", "1", "--ends", "3", "--colour", "red", "--colour", "blue", "--no-warm")
+    assert told(*given) == Wanted(1.0, 3, ("red", "blue"), False)
+    assert "[default: 0.5; 0<x<=1]" in told("--help")
+    assert "--ends ENDS" in told("--help")
+    for arguments in (("--share", "0"), ("--ends", "0"), ("--colour", "green"), ("--hidden", "1")):
+        assert "Error" in told(*arguments)
+
+
+def test_changes_are_what_was_given():
+    assert told("--ends", "3", changes=True) == {"ends": 3}
+    assert told(changes=True) == {}
+    assert "How much [as before]." in told("--help", changes=True)

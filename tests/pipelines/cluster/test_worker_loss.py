@@ -1,0 +1,228 @@
+"""Workers that are gone or killed: an error or a bad shard, never a hang."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+
+import cloudpickle
+import numpy as np
+import pytest
+from distributed import WorkerPlugin
+
+from streaming_moments.errors import ShardError
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import UpdatePlan
+from streaming_moments.pipelines.cluster.progress import Silent
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import WorkersLost, result_of, run_bounded
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.gathering import parts
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+
+
+class Deadly(WorkerPlugin):
+    """Reading a shard named "deadly" kills the worker; one named "late" does in its second part."""
+
+    def setup(self, worker):
+        read = parts.read_indexed
+
+        def deadly(shard, *arguments):
+            if "deadly" in shard.url or ("late" in shard.url and arguments[4].passed):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return read(shard, *arguments)
+
+        parts.read_indexed = deadly
+
+
+def test_no_workers_is_an_error_and_no_hang():
+    with connect() as cluster:
+        cluster.client.retire_workers()
+        impatient = replace(cluster, worker_timeout=0.3)
+        with pytest.raises(WorkersLost, match=r"no workers for 0\.3 seconds; start some"):
+            run_bounded(impatient, str, [(1,)], 1, Silent(), "waiting")
+
+
+def test_no_workers_is_an_error_wherever_a_job_waits(tmp_path, shards):
+    listed = list_shards([str(shards)])
+    with connect() as cluster:
+        store = create(
+            str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster)
+        )
+        model = model_of(store)
+        assert result_of(cluster, cluster.client.submit(str, 1), "waiting") == "1"
+        # a worker that holds the only copy of a result stays until that is released
+        while cluster.client.scheduler_info(n_workers=-1)["workers"]:
+            cluster.client.retire_workers()
+        impatient = replace(cluster, worker_timeout=0.3)
+        with pytest.raises(WorkersLost, match="no workers"):
+            result_of(impatient, cluster.client.submit(str, 2), "waiting")
+        with pytest.raises(WorkersLost, match="no workers"):
+            update(store, listed, Run(impatient))
+        with pytest.raises(WorkersLost, match="no workers"):
+            transform(store, model, listed, str(tmp_path / "out"), Run(impatient))
+
+
+def model_of(store):
+    topics = np.full((store.basis.n_words, 2), 1 / store.basis.n_words)
+    return TopicModel.from_topics(topics, np.array([0.5, 0.5]), alpha0=0.1)
+
+
+def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, capsys):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    folder = tmp_path / "shards"
+    shutil.copytree(shards, folder)
+    # the first, so that it dies with others beside it
+    shutil.copy(folder / "1.jsonl", folder / "0-deadly.jsonl")
+    listed = list_shards([str(folder)])
+    with connect(workers=2) as cluster:
+        place = str(tmp_path / "store")
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
+        cluster.client.register_plugin(Deadly())
+        # ten deaths would take a minute, and now one is blamed on all
+        cluster.client.run_on_scheduler(
+            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0)
+        )
+        command = ["update", place, str(folder), "--scheduler", cluster.address]
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--skip-bad-shards", "--json"])
+        printed = capsys.readouterr()
+        assert ended.value.code == 3, printed.err
+        assert json.loads(printed.out)["counted"] == 6
+        assert "0-deadly.jsonl: killed every worker that read it" in printed.err
+        left = store.latest()
+        with pytest.raises(ShardError, match=r"deadly\.jsonl: killed every worker that read it"):
+            update(left, listed, Run(cluster))
+        assert left.latest().version == left.version
+
+        # in parts, so that some of it and of its neighbours is added up when it turns deadly
+        more = tmp_path / "more"
+        more.mkdir()
+        for name in ("a.jsonl", "b-late.jsonl", "c.jsonl"):
+            shutil.copy(folder / "1.jsonl", more / name)
+        size = 20_000
+        plan = UpdatePlan(2 * size, size, batch_bytes=8_000, reads_in_flight=2, peak_bytes=0)
+        others = list_shards([str(more)])
+        result = update(left, others, Run(cluster), skip_bad_shards=True, plan=plan)
+        assert [error.url for error in result.bad] == [others[1].url]
+        assert "killed every worker that read it" in str(result.bad)
+        assert result.counted == 2
+    [(url, reason)] = [skipped for commit in left.log() for skipped in commit.skipped]
+    assert url.endswith("0-deadly.jsonl")
+    assert "killed every worker" in reason
+    assert len(left.ledger()) == 6
+    assert left.verify() == []
+    with connect() as embedded:
+        twin = create(
+            str(tmp_path / "twin"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded)
+        )
+        good = [shard for shard in listed if "deadly" not in shard.url]
+        twin = update(twin, good, Run(embedded)).store
+        assert twin.load() == left.load()
+        twin = update(twin, [others[0], others[2]], Run(embedded)).store
+        assert twin.load() == result.store.load()
+
+
+SCHEDULER = """
+import os, sys, threading
+from distributed import LocalCluster
+from streaming_moments.pipelines.gathering import parts
+
+def stuck(*_):
+    os.write(1, b"reading\\n")  # one call: the lines of two threads do not mix
+    threading.Event().wait()
+
+parts.read_indexed = stuck
+options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
+with LocalCluster(1, **options) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
+    place, listed = str(tmp_path / "store"), list_shards([str(shards)])
+    with connect() as cluster:
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdin=pipe, stdout=pipe, text=True
+    ) as scheduler:
+        guard = threading.Timer(200, scheduler.kill)
+        guard.start()
+        address = scheduler.stdout.readline().strip()
+        command = ["update", place, str(shards), "--scheduler", address]
+        with subprocess.Popen(
+            [sys.executable, "-m", "streaming_moments", *command],
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        ) as job:
+            assert scheduler.stdout.readline() == "reading\n"
+            scheduler.kill()
+            out, err = job.communicate(timeout=100)
+        guard.cancel()
+    assert (job.returncode, out) == (2, ""), err
+    assert err == (
+        f"error: the scheduler at {address} died, or was restarted, while the job ran; every "
+        "commit so far is kept; start the scheduler and run it again\n"
+    )
+    assert store.latest().verify() == []
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
+    tmp_path, shards, workers, reading
+):
+    place, long = tmp_path / "store", tmp_path / "long.txt"
+    listed = list_shards([str(shards)])
+    command = [sys.executable, "-m", "streaming_moments", "update", str(place)]
+    command += [str(shards), str(long), "--workers", workers]
+    with connect() as cluster:
+        store = create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
+        long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
+        before = update(store, listed[:2], Run(cluster)).store
+        shutil.copytree(place, tmp_path / "undisturbed")
+        twin = MomentStore.open(str(tmp_path / "undisturbed"))
+        both = list_shards([str(shards), str(long)])
+        undisturbed = update(twin, both, Run(cluster)).store.load()
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell that runs the tests in the background has it ignored
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    ) as job:
+        while not reading(job.pid, long):
+            assert job.poll() is None, "it ended too soon"
+            time.sleep(0.002)
+        # as a terminal does: to the children too
+        os.killpg(job.pid, signal.SIGINT)
+        out, err = job.communicate(timeout=100)
+    assert (job.returncode, out) == (130, ""), err
+    # after the ^C that a terminal shows comes a new line
+    assert err.strip() == (
+        "interrupted: every commit so far is kept; run the same command again to go on"
+    )
+    left = MomentStore.open(str(place))
+    assert left.version == before.version
+    assert left.verify() == []
+    subprocess.run(command, check=True, capture_output=True, timeout=200)
+    assert left.latest().load() == undisturbed

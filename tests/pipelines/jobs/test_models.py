@@ -1,0 +1,192 @@
+"""Every model of the registry: fitted, kept, shown, read with and compared by the commands."""
+
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models import registry as models
+from streaming_moments.models.base import Description, FitOptions
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.command_line.model_options import options_table
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.storage.store.store import MomentStore
+
+ROOT = Path(__file__).parents[3]
+NIGHT = {"store": "s", "shards": ["a/*.txt"], "output": "r"}
+
+
+@pytest.fixture(scope="module")
+def lines(planted, tmp_path_factory):
+    """The planted documents cut off at some word: Poisson lengths would imply no alpha0."""
+    cuts = 3 + np.random.default_rng(5).exponential(15, size=len(planted)).astype(int)
+    path = tmp_path_factory.mktemp("cut") / "documents.txt"
+    texts = (" ".join(text.split()[:cut]) for text, cut in zip(planted, cuts, strict=True))
+    path.write_text("\n".join(texts))
+    return str(path)
+
+
+@pytest.fixture
+def store(run, lines, tmp_path):
+    place = str(tmp_path / "store")
+    assert run("create", place, lines, "--core", "30", "--max-topics", "4")[0] == 0
+    assert run("update", place, lines)[0] == 0
+    return place
+
+
+def options_of(name):
+    return ("--model", name, "--topics", "2")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_command_goes_by_what_the_model_says(run, store, lines, tmp_path, name):
+    code, out, err = run("refit", store, *options_of(name), "--name", "first", "--json")
+    assert code == 0, err
+    fitted = json.loads(out)
+    assert fitted["fitted_as"] == name
+    opened = MomentStore.open(store)
+    model = opened.load_model("first")
+    assert type(model) is MODELS[name]
+    held = InMemory((opened.load(),))
+    again = type(model).fit(held, type(model).Options(topics=2))
+    np.testing.assert_allclose(model.topics, again.topics, atol=1e-9)
+    shown = json.loads(run("topics", store, "--json")[1])
+    assert shown["fitted_as"] == name
+    for column, values in model.described().columns.items():
+        assert shown[column.replace(" ", "_")] == fitted[column.replace(" ", "_")]
+        np.testing.assert_allclose(fitted[column.replace(" ", "_")], values)
+        assert column in run("show", store)[1]
+    assert model.described().sentence in run("topics", store)[1]
+    output = str(tmp_path / "proportions")
+    code, out, err = run("transform", store, lines, "--output", output, "--json")
+    assert code == 0, err
+    table = pq.read_table(json.loads(out)["files"][0])
+    assert table.num_rows == json.loads(out)["documents"] > 0
+    before = MomentStore.open(store).version
+    assert run("tag", store, "night", "first")[0] == 0
+    assert run("refit", store, *options_of(name), "--name", "other", "--method", "svd")[0] == 0
+    assert run("tag", store, "night", "other")[0] == 0
+    after = MomentStore.open(store).version
+    moved = json.loads(run("diff", store, str(before + 1), str(after), "--json")[1])["moved"]
+    assert [pair[2] < 0.5 for pair in moved["night"]["pairs"]] == [True, True]
+
+
+def test_topics_are_kept_as_ever_and_other_models_say_what_they_are(run, store):
+    for name in MODELS:
+        assert run("refit", store, *options_of(name), "--name", name)[0] == 0
+    said = {}
+    for metadata in Path(store).glob("models/*/*/zarr.json"):
+        attributes = json.loads(metadata.read_text())["attributes"]
+        said[metadata.parent.name] = attributes.get("model")
+    assert sorted(said.values(), key=str) == [None, "independent", "poisson"]
+
+
+def test_a_store_with_a_model_that_this_version_has_not_says_so(run, store, monkeypatch):
+    assert run("refit", store, *options_of("poisson"))[0] == 0
+    monkeypatch.setattr(models, "MODELS", {"topics": TopicModel})
+    with pytest.raises(StoreError, match='model is "poisson"; choose topics.* install the version'):
+        MomentStore.open(store).load_model()
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Not a model of topics: the mean length alone."""
+
+    name: ClassVar[str] = "lengths"
+    kind: ClassVar[str] = "counts"
+    Options: ClassVar[type[FitOptions]] = FitOptions
+    mean: np.ndarray
+    documents: int
+    vocabulary: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    @classmethod
+    def fit(cls, rows, options):
+        whole = rows.lengths.whole
+        return cls(np.array([whole.C1 / whole.n_documents]), whole.n_documents)
+
+    @classmethod
+    def row_copies(cls, options):
+        return 1
+
+    def parts(self):
+        return {"mean": self.mean}, {"documents": self.documents}
+
+    @classmethod
+    def from_parts(cls, arrays, attributes):
+        return cls(arrays["mean"], attributes["documents"])
+
+    def described(self):
+        return Description({}, {"words a document": self.mean}, "one number")
+
+
+def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(run, store, monkeypatch):
+    opened = MomentStore.open(store)
+    model = Lengths.fit(InMemory((opened.load(),)), Lengths.Options(topics=1))
+    opened.save_model("mean", model)
+    monkeypatch.setattr(models, "MODELS", {**MODELS, "lengths": Lengths})
+    assert "one number" in run("topics", store)[1]
+    assert json.loads(run("topics", store, "--json")[1])["words_a_document"] == model.mean.tolist()
+    with pytest.raises(StoreError, match="'mean' is of 'lengths', which has no topics"):
+        MomentStore.open(store).load_model()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--model", "poisson", "--alpha0", "1"),
+            "--alpha0 is no option of model poisson",
+        ),
+        (("--max-alpha0", "1"), "--max-alpha0 is no option of model topics"),
+        (("--model", "hidden"), "'topics', 'poisson', 'independent'"),
+    ],
+)
+def test_an_option_that_the_model_has_not_is_refused_by_name(run, options, said):
+    code, _, err = run("refit", "absent", "--topics", "2", *options)
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"model": "poisson", "alpha0": 1}, "alpha0: no option of model 'poisson'"),
+        ({"max_alpha0": 1}, "max_alpha0: no option of model 'topics'"),
+        ({"further": {}}, "further: no option of model 'topics'"),
+        ({"model": "hidden"}, r"\[refit\]: model: .*'topics', 'poisson', 'independent'"),
+        ({"model": "independent", "max_alpha0": "much"}, "max_alpha0: .* valid number"),
+        (
+            {"model": "poisson", "topics": [2, 3]},
+            "topics: several are compared",
+        ),
+    ],
+)
+def test_keys_of_a_night_are_those_of_its_model(section, said):
+    with pytest.raises(InvalidInput, match=said):
+        config_of({**NIGHT, "refit": {"topics": 2, **section}}, "n.toml")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_night_takes_every_option_of_its_model(name):
+    own = MODELS[name].Options(topics=3)
+    given = {one.name: getattr(own, one.name) for one in fields(own)}
+    section = config_of({**NIGHT, "refit": {"model": name, **given}}, "n.toml").refit
+    assert section.family is MODELS[name]
+    assert section.options(3, 0.1) == own
+    bare = config_of({**NIGHT, "refit": {"model": name, "topics": 3}}, "n.toml").refit
+    assert bare.options(3, bare.alpha0[0]) == replace(own)
+
+
+def test_the_documentation_has_the_options_of_all_models():
+    pages = [page.read_text() for page in ROOT.rglob("README.md") if ".venv" not in page.parts]
+    assert any(options_table() in page for page in pages), options_table()

@@ -1,0 +1,251 @@
+"""Many models at once against a refit of each, and what the command prints."""
+
+import dataclasses
+import json
+import sys
+import threading
+
+import pytest
+
+from streaming_moments import METHODS, fit_by
+from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_refit
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.options import TopicNumbers
+from streaming_moments.pipelines.jobs import select as module
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+
+def counted_store(folder, shards, embedded, codocuments):
+    options = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
+    listed = list_shards([str(shards)])
+    made = create(
+        str(folder), listed, ShardFormat(), TokenPolicy(), options, Run(embedded), codocuments
+    )
+    return update(made, listed, Run(embedded)).store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, shards, embedded):
+    return counted_store(tmp_path_factory.mktemp("select") / "store", shards, embedded, True)
+
+
+@pytest.fixture(scope="module")
+def statistics(store):
+    return store.load()
+
+
+@pytest.fixture(scope="module")
+def silent_store(tmp_path_factory, shards, embedded):
+    """Without co-document counts."""
+    return counted_store(tmp_path_factory.mktemp("silent") / "store", shards, embedded, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "alphas"), [("joint", [0.0, 1.0]), *((name, [1.0]) for name in METHODS[1:])]
+)
+def test_every_candidate_is_what_its_fit_gives(store, statistics, embedded, method, alphas):
+    selection = select(store, [4, 2], alphas, Run(embedded), method, seed=3)
+    chosen = [(one.alpha0, one.n_topics) for one in selection.candidates]
+    assert chosen == [(alpha0, k) for alpha0 in alphas for k in (2, 4)]
+    frequencies, together = statistics.document_frequencies, statistics.codocuments
+    for one in selection.candidates:
+        model = fit_by(statistics, one.n_topics, one.alpha0, method, seed=3)
+        npmi = npmi_coherence(model.topics, frequencies, together, statistics.n_documents, 10)
+        assert one.npmi == pytest.approx(npmi.mean())
+        for found, number in ((one.umass, 10), (one.umass_20, 20)):
+            umass = umass_coherence(model.topics, frequencies, together, number)
+            assert found == pytest.approx(umass.mean())
+        assert one.captured == pytest.approx(model.captured)
+        assert one.smallest_weight == pytest.approx(model.weights.min())
+        assert one.seconds > 0
+        assert one.refusal == ""
+    assert selection.best.npmi == max(one.npmi for one in selection.candidates)
+
+
+def without_room_for_blocks(store, n_topics, cluster):
+    """The cluster with memory for the work, but not to keep a block besides."""
+    shape = store.layout, store.basis, n_topics, cluster.workers, cluster.threads
+    kept = plan_refit(*shape, cluster.memory)
+    poor = dataclasses.replace(
+        cluster, memory=kept.peak_bytes - store.row_blocks * store.layout.block_bytes
+    )
+    assert kept.keep_blocks
+    assert not plan_refit(*shape, poor.memory).keep_blocks
+    return poor
+
+
+def numbers_of(selection):
+    return [dataclasses.replace(one, seconds=None) for one in selection.candidates]
+
+
+def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedded, monkeypatch):
+    read, load = [], MomentStore.load_block
+
+    def counting(opened, index):
+        read.append(index)
+        return load(opened, index)
+
+    monkeypatch.setattr(MomentStore, "load_block", counting)
+    rich = select(store, (2, 4, 5), [0.0, 0.5], Run(embedded))
+    assert sorted(read) == list(range(store.row_blocks))
+    read.clear()
+    poor = select(store, (2, 4, 5), [0.0, 0.5], Run(without_room_for_blocks(store, 5, embedded)))
+    # core; for each alpha0 slices, rows of 2 and 4 and rows of 5; co-document counts
+    assert sorted(read) == sorted(8 * [*range(store.row_blocks)])
+    for one, two in zip(numbers_of(rich), numbers_of(poor), strict=True):
+        assert one == two
+
+
+def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embedded, monkeypatch):
+    both, met, count = threading.Barrier(2), [], module.positive_eigenvalues
+
+    def watched(core, basis, form):
+        try:
+            both.wait(timeout=0.5)
+            met.append(form)
+        except threading.BrokenBarrierError:
+            both.reset()
+        return count(core, basis, form)
+
+    monkeypatch.setattr(module, "positive_eigenvalues", watched)
+    select(store, [2], [0.0, 1.0], Run(embedded))
+    assert not met
+
+
+def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded):
+    columns = store.basis.columns
+    # so near to the weights of two topics that the second moment keeps few positive eigenvalues
+    selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], Run(embedded))
+    by_place = {(one.alpha0, one.n_topics): one for one in selection.candidates}
+    assert by_place[1.0, 2].npmi is not None
+    for alpha0 in (1.0, 1e6):
+        refused = by_place[alpha0, columns + 1]
+        assert f"{columns + 1} topics asked for but the basis has {columns}" in refused.refusal
+        assert refused.npmi is refused.captured is refused.seconds is None
+    assert "positive eigenvalues (alpha0 1e+06)" in by_place[1e6, columns].refusal
+    with pytest.raises(NotIdentifiable, match=f"{columns + 1} topics asked for but the basis"):
+        select(store, [columns + 2, columns + 1], [1.0], Run(embedded))
+    with pytest.raises(NotIdentifiable, match="positive eigenvalues"):
+        select(store, [columns], [1e6], Run(embedded))
+    with pytest.raises(BoundExceeded, match="refit of 2 topics needs"):
+        select(store, [2, 3], [1.0], Run(dataclasses.replace(embedded, memory=64 * MEBIBYTE)))
+    with pytest.raises(InvalidInput, match="0 topics"):
+        select(store, [0, 2], [1.0], Run(embedded))
+    with pytest.raises(InvalidInput, match="nothing to fit"):
+        select(store, [], [1.0], Run(embedded))
+
+
+def test_a_number_that_the_method_cannot_find_goes_with_its_reason(tmp_path, embedded):
+    # the third moment knows no "rock" and no "sand": they stand in documents of two words
+    texts = 60 * ["hill lake moor"] + 55 * ["rock rock"] + 50 * ["sand sand"]
+    lines = [json.dumps({"text": text}) for text in texts]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    options = PilotOptions(vocabulary_size=5, core=5, max_topics=3, min_documents=1)
+    listed = list_shards([str(tmp_path / "a.jsonl")])
+    policy, folder = TokenPolicy(), str(tmp_path / "store")
+    made = create(folder, listed, ShardFormat(), policy, options, Run(embedded))
+    selection = select(
+        update(made, listed, Run(embedded)).store, (1, 2, 3), [0.0], Run(embedded), "power"
+    )
+    one, two, three = selection.candidates
+    assert one.refusal == ""
+    assert "the power method found 1 of 2 components" in two.refusal
+    assert "the power method found 1 of 3 components" in three.refusal
+
+
+def test_the_command_prints_a_table_that_marks_the_best(run, store, tmp_path):
+    plot = tmp_path / "k.png"
+    arguments = ("select", store.url, "--topics", "2-3,40", "--alpha0", "0.5,1", "--alpha0", "0")
+    code, out, err = run(*arguments, "--plot", plot)
+    assert (code, err) == (0, "")
+    assert out.count("40 topics asked for but the basis") == 3
+    marked = [line for line in out.splitlines() if line.rstrip().endswith("best")]
+    assert len(marked) == 1
+    k, alpha0 = (cell.strip() for cell in marked[0].split("│")[:2])
+    assert f"refit {store.url} --topics {k} --alpha0 {alpha0}" in out
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(run(*arguments, "--json")[1])
+    assert (str(found["best"]["n_topics"]), f"{found['best']['alpha0']:g}") == (k, alpha0)
+    assert [one["alpha0"] for one in found["candidates"][::3]] == [0.5, 1, 0]
+    assert [one["n_topics"] for one in found["candidates"][:3]] == [2, 3, 40]
+    assert not store.latest().models
+
+
+def test_missing_coherence_is_said_and_the_rest_shown(run, silent_store, tmp_path):
+    plot = tmp_path / "k.svg"
+    code, out, _ = run("select", silent_store.url, "--topics", "3,2", "--plot", plot)
+    assert code == 0
+    assert "coherence is missing" in out
+    assert "NPMI" not in out
+    assert plot.read_text().lstrip().startswith("<?xml")
+    found = json.loads(run("select", silent_store.url, "--topics", "2-3", "--json")[1])
+    assert found["best"] is None
+    assert all(one["captured"] > 0 for one in found["candidates"])
+
+
+def test_worker_processes_find_the_same(run, store):
+    arguments = ("select", store.url, "--topics", "2-3", "--method", "als", "--json")
+    here, there = (
+        json.loads(run(*arguments, *more)[1])["candidates"] for more in ((), ("--workers", "1"))
+    )
+    for one, two in zip(here, there, strict=True):
+        assert one["npmi"] == pytest.approx(two["npmi"])
+        assert one["smallest_weight"] == pytest.approx(two["smallest_weight"])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ("5", [5]),
+        ("2-5", [2, 3, 4, 5]),
+        ("2-12:5", [2, 7, 12]),
+        ("2-11:5", [2, 7]),
+        ("20, 5,10-12", [5, 10, 11, 12, 20]),
+    ],
+)
+def test_numbers_of_topics_may_be_ranges_steps_and_lists(numbers, expected):
+    assert list(TopicNumbers().convert(numbers, None, None)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--topics", "32-2"), "write for example 2-32, 2-32:5 or 5,10,20"),
+        (("--topics", "0-3"), "numbers of topics from 1 up"),
+        (("--topics", "2-9:0"), "write for example"),
+        (("--topics", "two"), "write for example"),
+        (("--topics", "2-1000000000"), "more than 1000 numbers; take steps"),
+        (("--topics", "30-40"), "30 topics asked for but the basis has"),
+        (("--topics", "2", "--alpha0", "-1"), "alpha0 is -1"),
+        (("--topics", "2", "--alpha0", "0.1,x"), "write for example 0.1 or 0,0.1,1"),
+        (("--topics", "2", "--method", "jacobi"), "'joint', 'feature', 'power'"),
+        (("--topics", "2", "--seed", "-1"), "--seed"),
+        (("--topics", "2", "--plot", "absent/k.png"), "a file in a folder that exists"),
+        (("--topics", "2", "--plot", "k.doc"), "end its name with one of"),
+        (("--topics", "2", "--memory", "1MB"), "raise --memory"),
+        (("--topics", "2", "--version", "99"), "99"),
+        ((), "--topics"),
+    ],
+)
+def test_wrong_input_is_one_line_and_code_2(run, store, arguments, expected):
+    code, out, err = run("select", store.url, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert expected in err
+
+
+def test_a_plot_without_matplotlib_names_the_extra(run, store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, _, err = run("select", store.url, "--topics", "2", "--plot", tmp_path / "k.png")
+    assert code == 2
+    assert "pip install 'streaming-moments[plot]'" in err
+    assert run("select", store.url, "--topics", "2")[0] == 0

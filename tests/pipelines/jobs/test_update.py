@@ -1,0 +1,283 @@
+"""Updates: the same statistics from every cluster, each shard counted once."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments import MomentStatistics
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.jobs import update as update_module
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+POLICY = TokenPolicy(passage_words=25)
+
+
+def new_store(folder, shards, cluster):
+    listed = list_shards([str(shards)])
+    return create(str(folder), listed, ShardFormat(), POLICY, OPTIONS, Run(cluster))
+
+
+def serial_statistics(store, listed):
+    """All documents through `MomentStatistics.of` at once."""
+    batches = [
+        read.batch
+        for shard in listed
+        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
+    ]
+    return MomentStatistics.of(concatenate(batches), store.basis)
+
+
+def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "embedded", shards, embedded)
+    shutil.copytree(tmp_path / "embedded", tmp_path / "processes")
+    result = update(store, listed, Run(embedded))
+    assert (result.counted, result.already, result.bad) == (6, 0, ())
+    loaded = result.store.load()
+    assert loaded == serial_statistics(store, listed)
+    assert result.documents == loaded.n_documents
+    assert result.tokens == loaded.length_histogram.C1 > 20_000
+    assert result.store.verify() == []
+    with connect(workers=2) as processes:
+        twin = MomentStore.open(str(tmp_path / "processes"))
+        assert update(twin, listed, Run(processes)).store.load() == loaded
+
+
+def test_shards_are_counted_once_in_any_steps(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    first = update(store, listed[:2], Run(embedded))
+    again = update(first.store, listed[1:4], Run(embedded))
+    assert (again.counted, again.already) == (2, 1)
+    last = update(again.store, listed, Run(embedded))
+    assert (last.counted, last.already) == (2, 4)
+    idle = update(last.store, listed, Run(embedded))
+    assert (idle.counted, idle.already, idle.store.version) == (0, 6, last.store.version)
+    assert last.store.load() == serial_statistics(store, listed)
+    assert last.store.at(1).load() == serial_statistics(store, listed[:2])
+
+
+def test_small_memory_makes_groups_and_parts_but_the_same_bits(tmp_path, shards, embedded):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    plan = dataclasses.replace(
+        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+    )
+    result = update(store, listed, Run(embedded), plan=plan)
+    assert result.store.load() == serial_statistics(store, listed)
+    assert result.store.version > 1, "several groups"
+    segments = {segment.id for segment in result.store.commit.segments}
+    written = {path.name for path in (tmp_path / "store" / "segments").iterdir()}
+    assert written > segments, "a shard larger than the group went through an unnamed segment"
+    assert len(result.store.ledger()) == 6
+    assert result.store.verify() == []
+
+
+def test_a_shard_changed_since_it_was_counted_is_an_error(tmp_path, embedded, planted):
+    shard = tmp_path / "a.txt"
+    shard.write_text("\n".join(planted[:50]))
+    store = new_store(tmp_path / "store", shard, embedded)
+    store = update(store, list_shards([str(shard)]), Run(embedded)).store
+    shard.write_text("\n".join(planted[1:51]))
+    with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha256:"):
+        update(store, list_shards([str(shard)]), Run(embedded))
+    assert store.latest().version == store.version
+
+
+def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
+    folder = tmp_path / "shards"
+    shutil.copytree(shards, folder)
+    store = new_store(tmp_path / "store", folder, embedded)
+    (folder / "empty.jsonl").write_text("")
+    (folder / "garbage.parquet").write_bytes(b"PAR1 not at all")
+    (folder / "foreign.jsonl").write_text('{"text": "nothing"}\n{"text": "known"}\n')
+    listed = list_shards([str(folder)])
+    with pytest.raises(InvalidInput) as caught:
+        update(store, listed, Run(embedded))
+    for name in ("empty.jsonl", "garbage.parquet", "foreign.jsonl: none of its 2 documents"):
+        assert name in str(caught.value)
+    assert store.latest().version == 0
+    result = update(store, listed, Run(embedded), skip_bad_shards=True)
+    assert result.counted == 6
+    assert sorted(os.path.basename(error.url) for error in result.bad) == [
+        "empty.jsonl",
+        "foreign.jsonl",
+        "garbage.parquet",
+    ]
+    assert {os.path.basename(url) for url, _ in result.store.commit.skipped} == {
+        "empty.jsonl",
+        "foreign.jsonl",
+        "garbage.parquet",
+    }
+    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+
+
+def test_a_shard_that_turns_out_bad_late_is_left_out_whole(tmp_path, embedded, shards, planted):
+    store = new_store(tmp_path / "store", shards, embedded)
+    (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")
+    listed = list_shards([str(tmp_path / "late.txt"), str(shards)])
+    plan = dataclasses.replace(
+        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
+    )
+    with pytest.raises(ShardError, match=r"late\.txt: line 301 is not UTF-8"):
+        update(store, listed, Run(embedded), plan=plan)
+    assert store.latest().ledger().find(str(tmp_path / "late.txt")) is None
+    result = update(store, listed, Run(embedded), skip_bad_shards=True, plan=plan)
+    assert [os.path.basename(error.url) for error in result.bad] == ["late.txt"]
+    assert result.counted + result.already == 6
+    assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
+    skipped = [url for commit in result.store.log() for url, _ in commit.skipped]
+    assert [os.path.basename(url) for url in skipped] == ["late.txt"]
+
+
+def test_an_update_that_a_bad_shard_stops_says_what_is_committed(tmp_path, embedded, shards):
+    store = new_store(tmp_path / "store", shards, embedded)
+    folder = tmp_path / "shards"
+    shutil.copytree(shards, folder)
+    (folder / "z-bad.jsonl").write_text("no JSON")
+    listed = list_shards([str(folder)])
+    # a group for each shard
+    plan = dataclasses.replace(plan_of(store, Run(embedded)), counts_bytes=1, part_bytes=1 << 30)
+    with pytest.raises(ShardError, match=r"z-bad.jsonl: line 1 is not JSON") as stopped:
+        update(store, listed, Run(embedded), plan=plan)
+    counted = len(store.latest().ledger())
+    assert counted == 6
+    said = "6 shards were counted before it and are kept; the same command goes on there"
+    assert str(stopped.value).endswith(said)
+    (folder / "z-bad.jsonl").unlink()
+    assert update(store, list_shards([str(folder)]), Run(embedded)).already == 6
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["the same", "other content"])
+def test_what_another_writer_counts_of_a_shard_meanwhile_must_be_the_same(
+    tmp_path, shards, embedded, planted, monkeypatch, other
+):
+    store = new_store(tmp_path / "store", shards, embedded)
+    shard = tmp_path / "a.txt"
+    shard.write_text("\n".join(planted[:50]))
+    listed = list_shards([str(shard)])
+    gather = update_module.gather_group
+
+    def overtaken(*arguments):
+        monkeypatch.setattr(update_module, "gather_group", gather)
+        gathered = gather(*arguments)
+        if other:
+            shard.write_text("\n".join(planted[50:100]))
+        update(store, list_shards([str(shard)]), Run(embedded))
+        return gathered
+
+    monkeypatch.setattr(update_module, "gather_group", overtaken)
+    if other:
+        with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha"):
+            update(store, listed, Run(embedded))
+    else:
+        result = update(store, listed, Run(embedded))
+        assert (result.counted, result.already) == (0, 1)
+    assert store.latest().version == 1
+    assert store.latest().load() == serial_statistics(store, list_shards([str(shard)]))
+
+
+def test_one_bad_shard_is_named(tmp_path, embedded, shards):
+    store = new_store(tmp_path / "store", shards, embedded)
+    table = pa.table({"body": ["a"]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ShardError, match=r"x\.parquet.*text.*body"):
+        update(store, list_shards([str(tmp_path / "x.parquet")]), Run(embedded))
+
+
+def test_memory_that_cannot_do_is_refused_with_numbers(tmp_path, shards, embedded):
+    store = new_store(tmp_path / "store", shards, embedded)
+    poor = dataclasses.replace(embedded, memory=300 * MEBIBYTE)
+    with pytest.raises(BoundExceeded, match=r"needs \d+ MiB on each worker .* budget is 300 MiB"):
+        update(store, list_shards([str(shards)]), Run(poor))
+
+
+def test_a_store_of_ids_counts_ids(tmp_path, embedded):
+    rng = np.random.default_rng(1)
+    documents = [rng.integers(100, 130, size=12).tolist() for _ in range(80)]
+    lines = []
+    for words in documents:
+        ids, counts = np.unique(words, return_counts=True)
+        pairs = " ".join(f"{i}:{c}" for i, c in zip(ids, counts, strict=True))
+        lines.append(f"{ids.size} {pairs}")
+    (tmp_path / "ap.dat").write_text("\n".join(lines))
+    table = pa.table({"ids": pa.array(documents, pa.list_(pa.int32()))})
+    pq.write_table(table, tmp_path / "b.parquet")
+    loaded = []
+    for name, form in (
+        ("ap.dat", ShardFormat()),
+        ("b.parquet", ShardFormat(ids_column="ids")),
+    ):
+        listed = list_shards([str(tmp_path / name)])
+        options = PilotOptions(max_topics=2, min_documents=1, max_document_fraction=1.0)
+        store = create(str(tmp_path / f"store-{name}"), listed, form, None, options, Run(embedded))
+        assert set(store.vocabulary.token_ids) <= set(range(100, 130))
+        loaded.append(update(store, listed, Run(embedded)).store.load())
+    assert loaded[0].pair_counts.sum() == loaded[1].pair_counts.sum() == 80 * 12 * 11
+    assert np.array_equal(loaded[0].word_counts, loaded[1].word_counts)
+
+
+KILLED_UPDATE = """
+import os, signal, sys
+from streaming_moments.pipelines.gathering import groups
+from streaming_moments.pipelines.jobs import update as module
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
+
+moment, store_url, folder = sys.argv[1:]
+store, listed = MomentStore.open(store_url), list_shards([folder])
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with connect() as cluster:
+    store = module.update(store, listed[:2], Run(cluster)).store
+    if moment == "read":
+        groups._write_segment = die
+    elif moment == "write":
+        module._committed = die
+    else:
+        commit = MomentStore.append
+        MomentStore.append = lambda *arguments: die(commit(*arguments))
+    module.update(store, listed, Run(cluster))
+"""
+
+
+@pytest.mark.parametrize(("moment", "version"), [("read", 1), ("write", 1), ("commit", 2)])
+def test_a_killed_update_is_completed_by_the_next(tmp_path, shards, embedded, moment, version):
+    listed = list_shards([str(shards)])
+    store = new_store(tmp_path / "store", shards, embedded)
+    script = textwrap.dedent(KILLED_UPDATE)
+    arguments = [sys.executable, "-c", script, moment, str(tmp_path / "store"), str(shards)]
+    killed = subprocess.run(arguments, capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    left = MomentStore.open(str(tmp_path / "store"))
+    assert left.version == version
+    assert left.verify() == []
+    counted = listed if version == 2 else listed[:2]
+    assert left.load() == serial_statistics(store, counted)
+    done = update(left, listed, Run(embedded))
+    assert done.already == len(counted)
+    assert done.store.load() == serial_statistics(store, listed)

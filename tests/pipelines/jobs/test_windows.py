@@ -1,0 +1,202 @@
+"""Windows from end to end: days of shards, groups of one day, refits of a window."""
+
+import json
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments import METHODS, MomentStatistics, fit, fit_by
+from streaming_moments.errors import ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.compact import compact
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.refit import coherence, refit
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.counts.statistics import merge_blocks
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.dates import DateSource
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.windows import Window, WindowedStore
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
+DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
+
+
+@pytest.fixture(scope="module")
+def dated(planted, tmp_path_factory):
+    """Two shards a day, the days in their paths."""
+    folder = tmp_path_factory.mktemp("dated")
+    for number, part in enumerate(planted[start : start + 150] for start in range(0, 900, 150)):
+        path = folder / f"{number % 2}" / f"{DAYS[number // 2]}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(part))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def counted(dated, tmp_path_factory, embedded):
+    listed = list_shards([str(dated / "*" / "*.txt")])
+    place = str(tmp_path_factory.mktemp("windows") / "store")
+    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    return update(store, listed, Run(embedded)).store
+
+
+def serial(store, paths):
+    batches = [
+        read.batch
+        for shard in list_shards([str(path) for path in paths])
+        for read in read_shard(shard, store.form, store.vocabulary, store.policy)
+    ]
+    return MomentStatistics.of(concatenate(batches), store.basis)
+
+
+def merged(source):
+    """All rows of the statistics of a window."""
+    return merge_blocks([source.load_block(index) for index in range(source.row_blocks)])
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.out, printed.err
+
+
+def test_groups_of_an_update_are_of_one_day(counted):
+    assert [str(part.dates) for part in counted.commit.segments] == list(DAYS)
+    assert [part.shards for part in counted.commit.segments] == [2, 2, 2]
+
+
+def test_a_refit_of_a_window_is_the_fit_of_its_shards(counted, dated, capsys):
+    window = ("--since", DAYS[1], "--until", DAYS[2])
+    options = ("--topics", 4, "--alpha0", 1, "--json")
+    code, out, err = run(capsys, "refit", counted.url, *options, *window)
+    assert (code, err) == (0, "")
+    shown = json.loads(out)
+    assert (shown["documents"], shown["since"], shown["until"]) == (600, *DAYS[1:])
+    assert shown["model"].endswith("-from2026-11-20-to2026-11-21")
+    expected = fit(
+        serial(counted, [*dated.glob(f"*/{DAYS[1]}*"), *dated.glob(f"*/{DAYS[2]}*")]), 4, 1.0
+    )
+    found = MomentStore.open(counted.url).load_model(shown["model"])
+    np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
+    assert (found.since, found.until, found.half_life) == (*DAYS[1:], None)
+
+
+def test_a_half_life_is_said_in_the_model_and_weighs_days(counted, dated, capsys):
+    options = ("--topics", 4, "--alpha0", 1, "--half-life", "0.1", "--name", "recent")
+    code, out, _ = run(capsys, "refit", counted.url, *options)
+    assert code == 0
+    assert "half as much after every 0.1 days (in floating point)" in out
+    found = MomentStore.open(counted.url).load_model("recent")
+    assert (found.half_life, found.documents) == (0.1, 900)
+    # what is a day older weighs 2^-10: the model is nearly that of the last day
+    last = fit(serial(counted, dated.glob(f"*/{DAYS[2]}*")), 4, 1.0)
+    whole = fit(counted.load(), 4, 1.0)
+    assert np.abs(found.word_probabilities - last.word_probabilities).sum() < 0.01
+    assert np.abs(found.word_probabilities - whole.word_probabilities).sum() > 0.01
+    assert "half as much" in run(capsys, "topics", counted.url, "--model", "recent")[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_fits_weighted_days_on_the_cluster_as_in_one_process(
+    counted, embedded, method
+):
+    recent = WindowedStore.of(counted, Window(half_life=1))
+    found = refit(recent, 4, 1.0, Run(embedded), method, seed=3)
+    days = [recent.load_block(index) for index in range(recent.row_blocks)]
+    assert all(isinstance(day, WeightedStatistics) for day in days)
+    parts = [
+        (2.0 ** (place - 2), WindowedStore.of(counted, Window(day, day)))
+        for place, day in enumerate(map(date.fromisoformat, DAYS))
+    ]
+    whole = WeightedStatistics.of((weight, merged(part)) for weight, part in parts)
+    expected = fit_by(whole, 4, 1.0, method, seed=3)
+    np.testing.assert_allclose(found.topics, expected.topics, atol=1e-8)
+    assert (found.method, found.half_life) == (method, 1)
+
+
+@pytest.mark.parametrize(
+    "window", [Window(since=date.fromisoformat(DAYS[1])), Window(half_life=1)], ids=str
+)
+def test_select_compares_models_of_a_window(counted, embedded, window):
+    source = WindowedStore.of(counted, window)
+    selection = select(source, (2, 4), [1.0], Run(embedded))
+    for one in selection.candidates:
+        model = refit(source, one.n_topics, 1.0, Run(embedded))
+        scores = coherence(source, model, Run(embedded))
+        assert one.npmi == pytest.approx(scores.npmi.mean())
+        assert one.umass == pytest.approx(scores.umass.mean())
+        assert one.captured == pytest.approx(model.captured)
+
+
+def test_select_tells_the_window_and_how_to_refit_it(counted, capsys):
+    window = ("--since", DAYS[1], "--half-life", "7")
+    arguments = ("select", counted.url, "--topics", "2-3", *window)
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert code == 0
+    shown = json.loads(out)
+    assert (shown["since"], shown["until"], shown["half_life"]) == (DAYS[1], None, 7)
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert f" --since {DAYS[1]} --half-life 7" in out
+
+
+def test_a_window_that_is_none_is_wrong_input(counted, capsys):
+    code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "2027-01-01")
+    assert code == 2
+    assert "of 2026-11-19 to 2026-11-21: choose days among these" in err
+    code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "soon")
+    assert code == 2
+    assert "'soon' is no day" in err
+
+
+def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys):
+    shard = dated / "0" / f"{DAYS[1]}.txt"
+    less = forget(counted, list_shards([str(shard)]), Run(embedded))
+    assert [str(part.dates) for part in less.commit.segments if part.sign < 0] == [DAYS[1]]
+    small = compact(less, Run(embedded))
+    assert sorted(str(part.dates) for part in small.commit.segments) == list(DAYS)
+    window = ("--since", DAYS[1], "--until", DAYS[1], "--name", "without")
+    assert run(capsys, "refit", counted.url, "--topics", 3, *window)[0] == 0
+    model = MomentStore.open(counted.url).load_model("without")
+    expected = serial(counted, [dated / "1" / f"{DAYS[1]}.txt"])
+    assert model.documents == expected.n_documents == 150
+    probabilities = expected.word_counts / expected.length_histogram.C1
+    np.testing.assert_allclose(model.word_probabilities, probabilities)
+
+
+def test_a_column_of_dates_is_read_and_a_bad_one_left_out(planted, tmp_path, embedded):
+    for number, days in enumerate((DAYS[:1], DAYS[:1], DAYS, ("soon",))):
+        texts = planted[number * 30 : number * 30 + 30]
+        table = pa.table({"text": texts, "day": [days[i % len(days)] for i in range(30)]})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    listed = list_shards([str(tmp_path)])
+    made = create(
+        str(tmp_path / "store"),
+        listed,
+        ShardFormat(),
+        TokenPolicy(),
+        OPTIONS,
+        Run(embedded),
+        dates=DateSource(column="day"),
+    )
+    with pytest.raises(ShardError, match=r"3\.parquet: column 'day' does not begin with a date"):
+        update(made, listed, Run(embedded))
+    assert made.latest().version == 0
+    result = update(MomentStore.open(made.url), listed, Run(embedded), skip_bad_shards=True)
+    assert [error.url for error in result.bad] == [listed[3].url]
+    assert result.store.log()[2].skipped[0][0] == listed[3].url
+    found = [(str(part.dates), part.shards) for part in result.store.commit.segments]
+    assert found == [(DAYS[0], 2), (f"{DAYS[0]} to {DAYS[2]}", 1)]

@@ -1,0 +1,94 @@
+"""Nights of real processes whose own clock is a year off, beside others whose clock is right."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import streaming_moments
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.store.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+
+YEAR = timedelta(days=365)
+
+
+@pytest.fixture
+def place(tmp_path, planted):
+    for number in range(3):
+        day = f"2026-11-2{number}"
+        (tmp_path / f"{day}.txt").write_text("\n".join(planted[number * 60 : number * 60 + 60]))
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.toml").write_text(
+            f'store = "{tmp_path}/store"\nshards = "{tmp_path}/2026-11-2*.txt"\n'
+            f'output = "{tmp_path}/reports"\n'
+            "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 3\n"
+            "[refit]\ntopics = 2\nalpha0 = 1\nwindow_days = 2\n"
+            '[rebase]\nmax_outside_share = 0.001\nnot_again_for = "30d"\n'
+        )
+    return tmp_path
+
+
+def run_with_a_clock_off_by(time, place, *arguments):
+    """A command in a process of its own, all of whose children have the same clock."""
+    site = place / "site"
+    site.mkdir(exist_ok=True)
+    shutil.copy(Path(__file__).with_name("shifted_clock.py"), site / "sitecustomize.py")
+    package = Path(streaming_moments.__file__).parents[1]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{site}{os.pathsep}{package}",
+        "CLOCK_OFF_BY_DAYS": str(time / timedelta(days=1)),
+    }
+    command = [sys.executable, "-m", "streaming_moments", *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def age(path, by):
+    then = path.stat().st_mtime - by.total_seconds()
+    os.utime(path, (then, then))
+
+
+@pytest.mark.parametrize("off", [YEAR, -YEAR], ids=["ahead", "behind"])
+def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
+    later = place / "2026-11-22.txt"
+    content = later.read_text()
+    later.unlink()
+    done = run_with_a_clock_off_by(off, place, "nightly", place / "one.toml")
+    assert done.returncode == 0, done.stderr
+    store = MomentStore.open(str(place / "store"))
+    told = datetime.fromisoformat(store.commit.time)
+    assert abs(told - datetime.now(UTC) - off) < timedelta(hours=1), "no clock was off"
+    assert find_garbage(store.folder, timedelta(hours=1)) == []
+    # the lock is free, the window is that of the shards, and the lineage is as young as it is
+    later.write_text(content)
+    report = nightly(read_config(str(place / "two.toml")), embedded, lambda step: None)
+    assert (report.outcome, report.status.shards) == ("published", 3)
+    assert [step.step for step in report.steps].count("rebase") == 0
+    model = MomentStore.open(store.url).load_model("published")
+    assert (model.since, model.until) == ("2026-11-21", None)
+    age(place / "store" / commit_file(0), timedelta(days=31))
+    later.with_stem("2026-11-23").write_text(content.upper() + "\nand more")
+    report = nightly(read_config(str(place / "two.toml")), embedded, lambda step: None)
+    assert [step.step for step in report.steps].count("rebase") == 1
+    opened = MomentStore.open(store.url)
+    assert opened.verify() == []
+    assert [commit.version for commit in opened.log()] == [*range(opened.version, -1, -1)]
+    # gc by the wrong clock takes what is old by the storage's clock, and no more
+    writer = opened.new_segment()
+    opened.folder.write(f"segments/{writer.id}/half", b"written")
+    collected = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
+    assert json.loads(collected.stdout)["garbage"] == [], collected.stderr
+    age(Path(opened.url) / "segments" / writer.id / "half", GRACE + OLDEST_COMMITTED)
+    collected = run_with_a_clock_off_by(off, place, "gc", opened.url, "--json")
+    [heap] = json.loads(collected.stdout)["garbage"]
+    assert heap["path"] == f"segments/{writer.id}"
+    collect(opened.folder, find_garbage(opened.folder))
+    assert opened.latest().verify() == []

@@ -1,0 +1,219 @@
+"""The configuration: every key is checked before anything runs."""
+
+from datetime import timedelta
+from math import inf, nan
+
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.nightly.config import GatesSection, config_of, read_config
+
+LEAST = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
+
+
+def with_section(name, **keys):
+    return {**LEAST, name: {**LEAST.get(name, {}), **keys}}
+
+
+def test_the_least_configuration_has_defaults_for_the_rest():
+    config = config_of(LEAST, "n.toml")
+    assert (config.refit.topics, config.refit.alpha0, config.tag) == ((5,), (0.1,), "published")
+    assert (config.create, config.rebase, config.growth, config.metrics) == (None,) * 4
+    assert config.update.skip_bad_shards
+    assert config.lock_expiry == timedelta(hours=6)
+
+
+def test_lists_sizes_and_times_are_what_the_command_line_takes():
+    content = {
+        **LEAST,
+        "shards": "a/*.txt",
+        "refit": {"topics": [5, 10], "alpha0": [0.1, 1]},
+        "cluster": {"memory": "4GB", "workers": 2, "worker_timeout": "90s"},
+        "create": {"languages": ["english"], "core": 100, "max_document_fraction": 0.4},
+        "rebase": {"not_again_for": "2d", "min_captured": 0.5},
+        "update": {"max_document_bytes": "1MiB"},
+        "growth": {"words": 40},
+    }
+    config = config_of(content, "n.toml")
+    assert config.shards == ("a/*.txt",)
+    assert (config.refit.topics, config.refit.alpha0) == ((5, 10), (0.1, 1.0))
+    assert config.cluster.memory == 4 * 10**9
+    assert config.cluster.worker_timeout == timedelta(seconds=90)
+    assert config.create.pilot == PilotOptions(core=100, max_document_fraction=0.4)
+    assert "the" in config.create.policy.stop_words
+    assert config.rebase.not_again_for == timedelta(days=2)
+    assert config.rebase.bounds.captured == 0.5
+    assert (config.growth.outside_above, config.growth.words) == (0.05, 40)
+    assert config.update.limits.document_bytes == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({**LEAST, "stoer": "s"}, "the top of it has no key 'stoer', did you mean 'store'?"),
+        (
+            with_section("metrics", textfile="s3://bucket/a.prom"),
+            r"\[metrics\]: textfile: .* s3://bucket/a.prom is no local file \*.prom",
+        ),
+        (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is no local file"),
+        (with_section("metrics", file="/var/a.prom"), "no key 'file', did you mean 'textfile'"),
+        (
+            with_section("refit", topcis=5),
+            r"\[refit\] has no key 'topcis', did you mean 'topics'\?",
+        ),
+        (
+            with_section("gates", min_topic_wieght=0.1),
+            r"\[gates\] has no key 'min_topic_wieght', did you mean 'min_topic_weight'\?",
+        ),
+        (with_section("rebase", captured=0.1), r"'captured', did you mean 'min_captured'\?"),
+        (with_section("create", topics=3), r"\[create\] has no key 'topics', did you mean '"),
+        ({"store": "s"}, "the top of it lacks 'shards'"),
+        (with_section("refit", topics=0), r"\[refit\]: topics: .* greater than or equal to 1"),
+        (with_section("refit", topics=[]), r"\[refit\]: topics"),
+        (with_section("refit", method="fast"), r"\[refit\]: method: .*'joint'"),
+        (with_section("refit", topics="many"), r"\[refit\]: topics: .* valid integer"),
+        (with_section("gates", min_topic_weight=2), r"\[gates\]: min_topic_weight: .* 1"),
+        (with_section("cluster", memory="much"), r"\[cluster\]: memory: .*'much' is no size"),
+        ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is no time"),
+        ({**LEAST, "shards": []}, "shards: .* at least 1"),
+    ],
+)
+def test_what_is_wrong_is_named_with_the_nearest_key(content, said):
+    with pytest.raises(InvalidInput, match=rf"^n\.toml: .*{said}") as told:
+        config_of(content, "n.toml")
+    assert "\n" not in str(told.value)
+
+
+def test_secrets_are_not_shown():
+    config = config_of({**LEAST, "storage_options": {"key": "hidden-71c9"}}, "n.toml")
+    assert "hidden-71c9" not in repr(config)
+
+
+def test_a_file_that_is_none_is_wrong_input(tmp_path, capsys):
+    path = tmp_path / "n.toml"
+    with pytest.raises(InvalidInput, match="No such file"):
+        read_config(path)
+    path.write_text("store = ")
+    with pytest.raises(InvalidInput, match="is not TOML"):
+        read_config(path)
+    path.write_text('store = "s"\nshards = "*"\noutput = "r"\n[refit]\ntopic = 5\n')
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", str(path)])
+    assert ended.value.code == 2
+    assert "did you mean 'topics'?" in capsys.readouterr().err
+
+
+BEYOND = 10**400  # no float
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        *[
+            ({**LEAST, "tag": tag}, "the top of it: tag: ")
+            for tag in ("a/b", "", "../x", ".x", "x" * 101, "night-v3", "a\nb")
+        ],
+        *[
+            ({**LEAST, "lock_expiry": time}, "the top of it: lock_expiry: ")
+            for time in ("999999999999d", "366d", "0s", "9" * 400 + "d")
+        ],
+        *[({**LEAST, key: ""}, f"the top of it: {key}: ") for key in ("store", "output")],
+        ({**LEAST, "shards": [""]}, "the top of it: shards: "),
+        *[
+            (with_section("refit", **{key: value}), rf"\[refit\]: {key}: ")
+            for key, value in (
+                ("alpha0", inf),
+                ("alpha0", [0.1, nan]),
+                ("alpha0", -1),
+                ("alpha0", 1e30),
+                ("window_days", 10**12),
+                ("window_days", 0),
+                ("half_life_days", inf),
+                ("half_life_days", nan),
+                ("half_life_days", 0),
+                ("half_life_days", 1e300),
+                ("topics", BEYOND),
+                ("seed", -1),
+                ("seed", BEYOND),
+                ("same_topic_within", nan),
+            )
+        ],
+        *[
+            (with_section("gates", **{key: value}), rf"\[gates\]: {key}: ")
+            for key in GatesSection.__dataclass_fields__
+            for value in (nan, inf, -0.5, BEYOND)
+        ],
+        *[
+            (with_section("rebase", **{key: value}), rf"\[rebase\]: {key}: ")
+            for key in ("min_captured", "max_outside_share", "max_pair_distance")
+            for value in (nan, inf, -0.5, 1.5)
+        ],
+        (with_section("rebase", not_again_for="999999999999d"), r"\[rebase\]: not_again_for: "),
+        (with_section("growth", outside_above=nan), r"\[growth\]: outside_above: "),
+        (with_section("growth", words=0), r"\[growth\]: words: "),
+        (with_section("growth", words=BEYOND), r"\[growth\]: words: "),
+        (with_section("update", compact_after=-1), r"\[update\]: compact_after: "),
+        (with_section("update", compact_by="week"), r"\[update\]: compact_by: "),
+        (with_section("update", max_document_bytes=0), r"\[update\]: max_document_bytes: "),
+        (with_section("update", max_document_bytes=-5), r"\[update\]: max_document_bytes: "),
+        (with_section("cluster", memory=-1), r"\[cluster\]: memory: "),
+        (with_section("cluster", memory="9" * 400 + "GB"), r"\[cluster\]: memory: "),
+        (with_section("cluster", worker_timeout="9999999d"), r"\[cluster\]: worker_timeout: "),
+        (with_section("cluster", scheduler=""), r"\[cluster\]: scheduler: "),
+        *[
+            (with_section("create", **{key: value}), rf"\[create\]: {key}: ")
+            for key, value in (
+                ("format", "word"),
+                ("languages", ["english", "klingon"]),
+                ("min_length", 0),
+                ("passage_words", 0),
+                ("date_pattern", "%Y"),
+                ("vocabulary_size", 0),
+                ("core", 0),
+                ("max_topics", 0),
+                ("min_documents", -1),
+                ("max_document_fraction", 0),
+                ("max_document_fraction", nan),
+                ("pilot_documents", 0),
+                ("pilot_documents", BEYOND),
+                ("text_column", ""),
+                ("seed", -1),
+            )
+        ],
+        (with_section("create", max_topics=9, core=8), "create: .* max_topics is 9"),
+        (with_section("create", counts_column="n"), "create: .* counts column 'n' needs an ids"),
+        (with_section("create", ids_column="n", format="text"), "create: .* needs parquet"),
+        (
+            with_section("create", date_column="d", date_pattern="%Y%m%d"),
+            "create: .* give one of the two",
+        ),
+        (
+            {**with_section("refit", topics=[2, 3]), "create": {"codocuments": False}},
+            r".*\[refit\] topics and alpha0 .* \[create\] codocuments = false",
+        ),
+        (
+            {**with_section("refit", window_days=3), "create": {"date_pattern": "none"}},
+            r".*\[refit\] window_days and half_life_days need dates",
+        ),
+    ],
+)
+def test_what_no_night_could_use_is_refused_at_reading(content, said):
+    with pytest.raises(InvalidInput, match=rf"(?s)^n\.toml: .*{said}"):
+        config_of(content, "n.toml")
+
+
+def test_the_bounds_themselves_are_taken():
+    content = {
+        **LEAST,
+        "tag": "night-view",
+        "lock_expiry": "365d",
+        "refit": {"topics": 5, "alpha0": [0, 1e6], "window_days": 3652059},
+        "gates": {"max_coherence_drop": 0, "min_topic_weight": 1, "min_documents": 0},
+        "rebase": {"not_again_for": "0s", "max_outside_share": 1, "min_captured": 0},
+        "create": {"max_topics": 8, "core": 8, "max_document_fraction": 1, "min_documents": 0},
+    }
+    config = config_of(content, "n.toml")
+    assert config.lock_expiry == timedelta(days=365)
+    assert config.refit.alpha0 == (0, 1e6)

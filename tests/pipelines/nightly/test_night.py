@@ -1,0 +1,261 @@
+"""Nights on a local disk: drift against the serial numbers, gates, locks, and what goes wrong."""
+
+import json
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from streaming_moments import fit
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.fit import fit_by
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.nightly.config import GatesSection, RefitSection
+from streaming_moments.pipelines.nightly.judging import judged, most_coherent, reasons_of
+from streaming_moments.quality.drift import Drift
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+CREATE = "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
+OPTIONS = PilotOptions(vocabulary_size=120, core=90, max_topics=5, min_documents=2)
+
+
+@pytest.fixture(scope="module")
+def counted(planted, tmp_path_factory, embedded):
+    """A store at two versions: the shards of two days, then of a third."""
+    folder = tmp_path_factory.mktemp("nightly")
+    for number in range(3):
+        texts = planted[number * 200 : number * 200 + 200]
+        (folder / f"2026-11-2{number}.txt").write_text("\n".join(texts))
+    listed = list_shards([str(folder / "*.txt")])
+    place = str(folder / "store")
+    made = create(place, listed[:1], ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    return update(update(made, listed[:2], Run(embedded)).store, listed, Run(embedded)).store
+
+
+def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
+    before, now = counted.at(counted.version - 1), counted
+    found = measure_drift(now, before, 4, 1.0, Run(embedded))
+    core = counted.basis.core
+    P, R = (store.load().pair_counts[:core] for store in (before, now))
+    assert found.pair_distance == pytest.approx(np.abs(P / P.sum() - R / R.sum()).sum() / 2)
+    assert found.captured == pytest.approx(fit(now.load(), 4, 1.0).captured)
+    assert found.effective_documents == now.length_histogram().effective_documents
+    last = max(now.ledger(), key=lambda record: record.url)
+    assert found.outside_share == last.outside / (last.outside + last.tokens)
+    alone = measure_drift(now, None, 4, 1.0, Run(embedded))
+    assert alone.pair_distance is None
+    assert alone.captured == found.captured
+    tokens = sum(record.tokens for record in now.ledger())
+    outside = sum(record.outside for record in now.ledger())
+    assert alone.outside_share == outside / (outside + tokens)
+    # more topics than the basis has columns: no spectrum to compare
+    assert measure_drift(now, None, 99, 1.0, Run(embedded)).captured is None
+
+
+def test_the_most_coherent_of_all_pairs_is_taken(counted, embedded):
+    section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0))
+    model, tried = most_coherent(counted, section, Run(embedded))
+    assert [(one.n_topics, one.alpha0) for one in tried] == [
+        (k, alpha0) for alpha0 in (0.0, 1.0) for k in (2, 4, 60)
+    ]
+    fitted = [one for one in tried if one.n_topics < 60]
+    assert all("60 topics asked for" in one.refusal for one in tried if one not in fitted)
+    best = max(fitted, key=lambda one: one.npmi)
+    assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
+    assert model.npmi.mean() == pytest.approx(best.npmi)
+    assert np.allclose(model.topics, fit(counted.load(), best.n_topics, best.alpha0).topics)
+    with pytest.raises(NotIdentifiable, match="60 topics asked for"):
+        most_coherent(counted, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
+
+
+@pytest.mark.parametrize("alphas", [(1.0,), (0.5, 1.0)])
+def test_the_method_of_the_configuration_is_taken(counted, embedded, alphas):
+    section = RefitSection(topics=(3,), alpha0=alphas, method="power", seed=5)
+    model, _ = most_coherent(counted, section, Run(embedded))
+    expected = fit_by(counted.load(), 3, model.alpha0, "power", 5)
+    assert model.method == "power"
+    assert np.allclose(model.topics, expected.topics)
+
+
+def test_models_without_coherence_cannot_be_compared(counted, planted, tmp_path, embedded):
+    shard = tmp_path / "a.txt"
+    shard.write_text("\n".join(planted[:150]))
+    listed = list_shards([str(shard)])
+    place = str(tmp_path / "store")
+    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded), False)
+    store = update(store, listed, Run(embedded)).store
+    with pytest.raises(InvalidInput, match="2 models cannot be compared"):
+        most_coherent(store, RefitSection(topics=(2, 3)), Run(embedded))
+    model, [only] = most_coherent(store, RefitSection(topics=(2,)), Run(embedded))
+    assert (model.n_topics, only.npmi) == (2, None)
+
+
+def model_with(npmi, weights):
+    model = TopicModel.from_topics(np.eye(2), np.array(weights))
+    return model.with_coherence(np.zeros(2), np.array(npmi))
+
+
+def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
+    gates = GatesSection(
+        max_coherence_drop=0.125,
+        max_pair_distance=0.2,
+        min_documents=0,
+        min_effective_documents=100,
+        min_topic_weight=0.25,
+    )
+    yesterday = model_with([0.5, 0.25], [0.5, 0.5])
+    good = judged(model_with([0.375, 0.125], [0.75, 0.25]), yesterday, Drift(1, 0, 100, 0.2), gates)
+    assert reasons_of(good) == ()
+    assert len(good) == 5
+    bad = judged(model_with([0.25, 0.0], [0.875, 0.125]), yesterday, Drift(1, 0, 99, 0.3), gates)
+    assert reasons_of(bad) == (
+        "drop of coherence: 0.25, the bound is 0.125",
+        "distance of pair distributions: 0.3, the bound is 0.2",
+        "effective documents: 99, the bound is 100",
+        "weight of the smallest topic: 0.125, the bound is 0.25",
+    )
+    # on the first night there is nothing to compare with
+    first = judged(model_with([0.2, 0.0], [0.5, 0.5]), None, Drift(1, 0, 100, None), gates)
+    assert reasons_of(first) == ()
+
+
+@pytest.fixture
+def place(tmp_path, planted):
+    """A folder with the shard of one day."""
+    (tmp_path / "2026-11-20.txt").write_text("\n".join(planted[:200]))
+    return tmp_path
+
+
+def configured(place, more="", create=CREATE):
+    path = place / "night.toml"
+    path.write_text(
+        f'store = "{place}/store"\nshards = "{place}/2026*.txt"\noutput = "{place}/reports"\n'
+        f"[refit]\ntopics = 3\nalpha0 = 1\n{create}\n{more}"
+    )
+    return str(path)
+
+
+def night(capsys, *arguments, **choices):
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", configured(*arguments, **choices)])
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.out, printed.err
+
+
+def latest(place):
+    return json.loads((place / "reports" / "latest.json").read_text())
+
+
+def test_two_runs_do_not_meet(place, capsys):
+    folder = Folder.at(str(place / "store"))
+    lock = Lock.acquire(folder, timedelta(hours=1))
+    code, out, err = night(capsys, place)
+    assert (code, out) == (2, "")
+    assert "another run holds the lock" in err
+    assert not (place / "reports").exists()
+    lock.release()
+    assert night(capsys, place)[0] == 0
+
+
+def test_a_store_that_is_not_there_needs_a_create_table(place, capsys):
+    code, _, err = night(capsys, place, create="")
+    assert code == 2
+    assert "give the configuration a [create] table" in err
+    report = latest(place)
+    assert (report["outcome"], report["exit_code"]) == ("failed", 2)
+    assert "[create]" in report["error"]
+    assert [step["step"] for step in report["steps"]] == ["list"]
+
+
+def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
+    (place / "2026-11-20.txt").unlink()
+    code, out, _ = night(capsys, place)
+    assert (code, out) == (10, "nothing new; 0 shards counted\n")
+    assert latest(place)["version"] is None
+
+
+def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
+    (place / "2026-11-21.txt").write_text((place / "2026-11-20.txt").read_text())
+    text = configured(place)
+    window = (place / "night.toml").read_text().replace("alpha0 = 1", "alpha0 = 1\nwindow_days = 1")
+    (place / "night.toml").write_text(window)
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", text])
+    printed = capsys.readouterr()
+    assert not ended.value.code
+    events = [json.loads(line) for line in printed.err.splitlines()]
+    assert [event["event"] for event in events] == [
+        "list",
+        "create",
+        "update",
+        "drift",
+        "refit",
+        "judge",
+        "publish",
+        "report",
+    ]
+    assert all(event.keys() >= {"timestamp", "level", "seconds", "store"} for event in events)
+    store = MomentStore.open(str(place / "store"))
+    model = store.load_model("published")
+    assert (model.documents, model.since) == (200, "2026-11-21")
+    assert store.commit.documents == 400
+
+
+def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
+    gates = "[gates]\nmin_documents = 1000000\n"
+    assert night(capsys, place, gates)[0] == 11
+    (place / "2026-11-21.txt").write_bytes(b"good words\n\xff\xfe\n")
+    assert night(capsys, place, gates)[0] == 3, "nothing new but what is bad"
+    (place / "2026-11-22.txt").write_text((place / "2026-11-20.txt").read_text())
+    code, _, _ = night(capsys, place, gates)
+    report = latest(place)
+    assert (code, report["exit_code"], report["outcome"]) == (11, 11, "refused")
+    assert [url[-14:] for url, _ in report["bad"]] == ["2026-11-21.txt"]
+    assert MomentStore.open(str(place / "store")).commit.tags == {}
+    # a window longer than the calendar is all of it
+    window = "window_days = 3652059\n[gates]\nmin_documents = 10\n"
+    (place / "2026-11-23.txt").write_text((place / "2026-11-20.txt").read_text())
+    code, _, _ = night(capsys, place, create=window)
+    assert (code, latest(place)["outcome"]) == (3, "published")
+    model = MomentStore.open(str(place / "store")).load_model("published")
+    assert (model.documents, model.since) == (600, "0001-01-01")
+
+
+def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
+    assert night(capsys, place)[0] == 0
+    (place / "2026-11-20.txt").unlink()
+    # a word that all documents have would be left out
+    words = [
+        f"{text} moon moon moon rover rover rover" if number % 3 == 0 else text
+        for number, text in enumerate(planted[200:300])
+    ]
+    (place / "2026-11-21.txt").write_text("\n".join(words))
+    due = '[rebase]\nmax_outside_share = 0.01\nnot_again_for = "0s"\n'
+    code, _, _ = night(capsys, place, due)
+    report = latest(place)
+    assert (code, report["outcome"]) == (0, "published")
+    assert "refused: 1 of 2 counted shards" in report["rebase_reasons"][-1]
+    assert "moon" not in MomentStore.open(str(place / "store")).vocabulary.terms
+    (place / "2026-11-22.txt").write_text("\n".join(words[:50]))
+    code, _, _ = night(capsys, place, due + "allow_missing = true\n")
+    assert code == 0
+    assert latest(place)["matching"]["kept"] is not None
+    store = MomentStore.open(str(place / "store"))
+    assert "moon" in store.vocabulary.terms
+    assert store.commit.shards == 2
+    # within the days of grace there is no second one
+    later = [f"{text} harvest harvest harvest" for text in planted[300:360]]
+    (place / "2026-11-23.txt").write_text("\n".join(later))
+    late = due.replace("0s", "1d") + "allow_missing = true\n"
+    assert night(capsys, place, late)[0] == 0
+    assert latest(place)["rebase_reasons"] == []

@@ -1,0 +1,253 @@
+"""What nights leave beside their report: the page, and the metrics."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.pipelines.nightly.history import Night, NightHistory
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.pipelines.nightly.page import night_page
+from streaming_moments.quality.matching import KeptTopic, TopicMatching
+from streaming_moments.storage.store.store import MomentStore
+
+
+def configured(place, **more):
+    content = {
+        "store": f"{place}/store",
+        "shards": f"{place}/2026*.txt",
+        "output": f"{place}/reports",
+        "create": {"min_documents": 2, "vocabulary_size": 120, "max_topics": 4},
+        "refit": {"topics": [2, 3], "alpha0": 1},
+        "gates": {"max_pair_distance": 0.9, "min_documents": 100},
+        "metrics": {"textfile": f"{place}/moments.prom"},
+    }
+    return config_of({**content, **more}, "night.toml")
+
+
+def content_of(html):
+    [content] = re.findall(r'id="content">(.*?)</script>', html)
+    return json.loads(content)
+
+
+def metrics_of(place):
+    """Value by name and step."""
+    text = (place / "moments.prom").read_text()
+    return {
+        (sample.name.removeprefix("streaming_moments_"), sample.labels.get("step")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def unix(time):
+    return datetime.fromisoformat(time).timestamp()
+
+
+@dataclass
+class Seen:
+    """A night, and what it left."""
+
+    report: object
+    html: str
+    page: dict
+    metrics: dict
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("nights")
+
+
+@pytest.fixture(scope="module")
+def nights(place, planted, embedded):
+    """Two nights with a shard each, and one without any."""
+    seen = []
+    for number in range(3):
+        if number < 2:
+            texts = planted[200 * number : 200 * number + 200]
+            (place / f"2026-11-2{number}.txt").write_text("\n".join(texts))
+        report = nightly(configured(place), embedded, lambda step: None)
+        html = (place / "reports" / "latest.html").read_text()
+        seen.append(Seen(report, html, content_of(html), metrics_of(place)))
+    return seen
+
+
+def test_the_page_holds_the_night_and_the_one_before(nights, place):
+    first, second, _ = nights
+    report, page = second.report, second.page
+    assert (report.outcome, page["outcome"]) == ("published", "published")
+    assert [topic["words"] for topic in page["topics"]] == [
+        [list(word) for word in topic.words] for topic in report.topics
+    ]
+    assert [(gate["name"], gate["value"]) for gate in page["gates"]] == [
+        ("distance of pair distributions", report.drift.pair_distance),
+        ("documents", 400),
+        ("weight of the smallest topic", min(topic.weight for topic in report.topics)),
+    ]
+    assert [run["date"] for run in page["runs"]] == [first.report.started, report.started]
+    assert [run["documents"] for run in page["runs"]] == [200, 400]
+    assert [run["captured"] for run in page["runs"]] == [
+        first.report.drift.captured,
+        report.drift.captured,
+    ]
+    [tried] = [one for one in page["tried"] if [one["n_topics"], one["alpha0"]] == page["chosen"]]
+    assert (len(page["tried"]), tried["n_topics"]) == (2, len(report.topics))
+    assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-21.txt", "2026-11-20.txt"]
+    assert page["spectrum"] == list(report.spectrum)
+    assert [step["step"] for step in page["steps"]] == [step.step for step in report.steps]
+
+
+def test_shares_are_those_of_the_nights_before(nights):
+    first, second, _ = nights
+    shares = second.page["shares"]
+    assert shares["dates"] == [one.report.started[:10] for one in (first, second)]
+    assert shares["shares"][1] == [topic.weight for topic in second.report.topics]
+    before = {topic.topic: topic.weight for topic in first.report.topics}
+    kept = {pair.after: before[pair.before] for pair in second.report.matching.kept}
+    assert kept
+    topics = range(len(second.report.topics))
+    assert shares["shares"][0] == [kept.get(topic, 0.0) for topic in topics]
+
+
+def test_a_topic_is_followed_where_its_number_was_anothers(nights, place):
+    weights = {0: 0.5, 1: 0.125, 2: 0.375}
+    report = nights[1].report
+    topics = len(report.topics)
+    kept = (KeptTopic(2, 0, 0.1), KeptTopic(0, 1, 0.1))
+    matching = TopicMatching(kept, (), (), (), ())
+    report = replace(report, published_before="m2", matching=matching)
+    nothing = Night("s", "2026-11-01T", "", None, None, None, None, {}, {}, None, None)
+    older = replace(nothing, model="m1", weights=weights)
+    # the topic that is 2 there was 1 before
+    newer = replace(
+        nothing,
+        started="2026-11-02T",
+        model="m2",
+        published_before="m1",
+        weights=weights,
+        origins={2: 1},
+    )
+    store = MomentStore.open(f"{place}/store", report.version)
+    found = night_page(report, store, NightHistory((older, newer))).shares
+    nobody = (0.0,) * (topics - 2)
+    assert found.dates[:2] == ("2026-11-01", "2026-11-02")
+    assert found.shares[:2] == ((0.125, 0.0, *nobody), (0.375, 0.5, *nobody))
+
+
+def test_a_night_without_news_shows_what_is_published(nights):
+    _, second, third = nights
+    assert third.page["outcome"] == "nothing new"
+    assert third.page["topics"] == second.page["topics"]
+    assert third.page["shares"] == second.page["shares"]
+    assert third.page["distances"] == second.page["distances"]
+    assert [run["outcome"] for run in third.page["runs"]] == ["published"] * 2 + ["nothing new"]
+    assert third.page["runs"][-1]["captured"] is None
+
+
+def test_every_page_lies_beside_its_report(nights, place):
+    names = {path.name for path in (place / "reports").iterdir()}
+    assert {name for name in names if name.endswith(".json")} == {
+        name.replace(".html", ".json") for name in names if name.endswith(".html")
+    }
+    assert {"latest.html", "latest.json"} < names
+    started = datetime.fromisoformat(nights[1].report.started)
+    own = place / "reports" / f"night-{started:%Y%m%dT%H%M%S%f}Z.html"
+    assert own.read_text() == nights[1].html
+
+
+def test_the_metrics_are_those_of_the_night(nights, place):
+    _, second, third = nights
+    report, store = second.report, MomentStore.open(f"{place}/store")
+    found = second.metrics
+    assert {step for name, step in found if name == "step_seconds"} == {
+        step.step for step in report.steps
+    }
+    assert found["step_seconds", "refit"] > 0
+    values = {name: value for (name, step), value in found.items() if step is None}
+    assert values == {
+        "version": report.version,
+        "documents": 400,
+        "tokens": sum(record.tokens for record in store.ledger()),
+        "shards": 2,
+        "shards_left_out": 0,
+        "state_bytes": report.status.state_bytes,
+        "commit_timestamp_seconds": unix(store.at(report.version).commit.time),
+        "run_timestamp_seconds": unix(report.finished),
+        "run_exit_code": 0,
+        "last_success_timestamp_seconds": unix(report.finished),
+        "captured_spectrum": report.drift.captured,
+        "outside_share": report.drift.outside_share,
+        "effective_documents": report.drift.effective_documents,
+        "pair_distance": report.drift.pair_distance,
+    }
+    # without news there is no drift to measure: it is as it was
+    assert third.metrics["run_exit_code", None] == 10
+    assert third.metrics["run_timestamp_seconds", None] == unix(third.report.finished)
+    same = ("last_success_timestamp_seconds", "pair_distance", "documents")
+    assert all(third.metrics[name, None] == values[name] for name in same)
+
+
+def test_a_run_that_breaks_off_is_told_of_and_leaves_no_lock(nights, place, embedded):
+    def broken(step):
+        raise BrokenPipeError("nobody reads")
+
+    with pytest.raises(BrokenPipeError):
+        nightly(configured(place), embedded, broken)
+    report = json.loads((place / "reports" / "latest.json").read_text())
+    assert (report["outcome"], report["exit_code"]) == ("failed", 1)
+    assert "nobody reads" in report["error"]
+    html = (place / "reports" / "latest.html").read_text()
+    assert "BrokenPipeError: nobody reads" in html
+    assert content_of(html)["runs"][-1]["outcome"] == "failed"
+    found = metrics_of(place)
+    assert found["run_exit_code", None] == 1
+    assert found["documents", None] == 400
+    assert found["last_success_timestamp_seconds", None] == unix(nights[1].report.finished)
+    # what is no report is said, and the rest is shown
+    (place / "reports" / "night-20261101T.json").write_text('{"store": ')
+    assert nightly(configured(place), embedded, lambda step: None).outcome == "nothing new"
+    html = (place / "reports" / "latest.html").read_text()
+    assert "night-20261101T.json is no report" in html
+    assert [run["outcome"] for run in content_of(html)["runs"]][-2:] == ["failed", "nothing new"]
+
+
+@pytest.mark.parametrize("taken", ["", "/latest.json", "/latest.html"])
+def test_reports_that_cannot_be_written_fail_the_run_in_the_metrics(tmp_path, embedded, taken):
+    # the folder is a file, or a file in it is a folder
+    if taken:
+        (tmp_path / f"reports{taken}").mkdir(parents=True)
+    else:
+        (tmp_path / "reports").write_text("no folder")
+    with pytest.raises(StoreError, match=f"reports{taken}"):
+        nightly(configured(tmp_path), embedded, lambda step: None)
+    found = metrics_of(tmp_path)
+    assert found["run_exit_code", None] == 2
+    assert ("documents", None) not in found
+
+
+def test_a_folder_for_metrics_that_is_not_there_stops_the_run_before_it_begins(tmp_path, embedded):
+    absent = {"textfile": f"{tmp_path}/absent/moments.prom"}
+    with pytest.raises(StoreError, match="make the folder"):
+        nightly(configured(tmp_path, metrics=absent), embedded, lambda step: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_browser_draws_the_page_of_a_night(nights, place, visiting):
+    started = datetime.fromisoformat(nights[1].report.started)
+    page = visiting(place / "reports" / f"night-{started:%Y%m%dT%H%M%S%f}Z.html")
+    topics = len(nights[1].report.topics)
+    assert page.locator(".card").count() == topics
+    assert page.locator("#map .mark").count() == topics
+    assert page.locator("#shares circle.mark").count() == topics * 2
+    # the first night has no night before to differ from
+    assert page.locator("#drift circle.mark").count() == 5 * 2 - 1
+    assert page.locator("#gates tbody tr").count() == 3
+    assert page.locator("#ledger tbody tr").count() == 2
+    best = nights[1].report.topics[0].relevant[0]
+    assert best in page.locator("#topic-0 .word").all_text_contents()

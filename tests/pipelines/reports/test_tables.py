@@ -1,0 +1,127 @@
+"""What status and topics say, against direct computations."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streaming_moments import LengthHistogram, TopicModel
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.pipelines.reports.tables import model_scores, topic_lines
+from streaming_moments.statistics.counts.bounds import error_radius
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+
+WORDS = ["hill", "lake", "moor", "rock", "sand", "tree"]
+
+
+@pytest.fixture
+def counted(tmp_path, embedded):
+    """A store of documents of given lengths, in words that all are known."""
+
+    def call(lengths, passage_words=None, ids=False):
+        rng = np.random.default_rng(0)
+        drawn = [rng.integers(0, len(WORDS), length) for length in lengths]
+        if ids:
+            shard = tmp_path / "a.ldac"
+            unique = [np.unique(words, return_counts=True) for words in drawn]
+            entries = [" ".join(f"{w}:{c}" for w, c in zip(*one, strict=True)) for one in unique]
+            lines = [f"{len(one[0])} {text}" for one, text in zip(unique, entries, strict=True)]
+        else:
+            shard = tmp_path / "a.jsonl"
+            texts = [" ".join(WORDS[word] for word in words) for words in drawn]
+            lines = [json.dumps({"text": text}) for text in texts]
+        shard.write_text("\n".join(lines) + "\n")
+        options = PilotOptions(core=6, max_topics=2, min_documents=1, max_document_fraction=1)
+        policy = None if ids else TokenPolicy(passage_words=passage_words)
+        listed = list_shards([str(shard)])
+        folder = str(tmp_path / "store")
+        made = create(folder, listed, ShardFormat(), policy, options, Run(embedded))
+        return update(made, listed, Run(embedded)).store
+
+    return call
+
+
+def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(run, counted):
+    lengths = 40 * [5] + [60]
+    store = counted(lengths)
+    shown = json.loads(run("status", store.url, "--json")[1])
+    for order in (2, 3):
+        radius = error_radius(LengthHistogram.of(lengths), 0.05, order)
+        assert shown[f"error_radius_m{order}"] == pytest.approx(radius)
+    assert shown["error_delta"] == 0.05
+    assert shown["warning"].startswith("1.0 effective documents are few, below 1,000")
+    assert "among 41" in shown["warning"]
+    assert shown["warning"].endswith("--passage-words 200")
+    out = run("status", store.url)[1]
+    assert f"warning: {shown['warning']}" in out
+    assert f"M3 {shown['error_radius_m3']:.2g}: Theorem 2" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ({}, "count more documents, or cut long ones by a new store with --passage-words 200"),
+        ({"passage_words": 10}, "count more documents (they are cut into passages already)"),
+        ({"ids": True}, "count more documents, or token ids of passages"),
+    ],
+)
+def test_the_warning_names_a_remedy_that_the_store_allows(counted, kind, remedy):
+    assert remedy in status_of(counted(30 * [20], **kind)).warning
+
+
+def test_enough_documents_are_no_warning(run, counted):
+    store = counted(1000 * [4])
+    assert status_of(store).effective_documents == pytest.approx(1000)
+    assert status_of(store).warning == ""
+    assert "warning" not in run("status", store.url)[1]
+
+
+def test_documents_without_three_words_have_no_radius_of_the_third_moment(run, counted):
+    store = counted(20 * [2])
+    shown = status_of(store)
+    assert shown.state_bytes == store.load().nbytes
+    assert shown.error_radius_m2 > 0
+    assert shown.error_radius_m3 is None
+    assert "M3 unknown" in run("status", store.url)[1]
+    empty = status_of(store.at(0))
+    assert (empty.error_radius_m2, empty.error_radius_m3, empty.warning) == (None, None, "")
+
+
+def test_words_are_ranked_by_the_relevance_asked_for(run, counted):
+    topics = np.array([[0.6, 0.5], [0.3, 0.1], [0.1, 0.4]])
+    model = TopicModel.from_topics(topics, np.array([0.5, 0.5]))
+    vocabulary = Vocabulary(("sea", "ship", "law"), core=3)
+    ranked = [[line.words for line in topic_lines(model, vocabulary, 2, w)] for w in (1.0, 0.0)]
+    assert ranked[0] == [("sea", "ship"), ("sea", "law")]
+    assert ranked[1] == [("ship", "sea"), ("law", "sea")]
+
+    store = counted(200 * [12])
+    assert run("refit", store.url, "--topics", "1", "--name", "one")[0] == 0
+    found = json.loads(run("topics", store.url, "--relevance", "1", "--json")[1])
+    probabilities = store.latest().load_model("one").topics[:, 0]
+    expected = [store.vocabulary.terms[word] for word in np.argsort(-probabilities)]
+    assert found["topics"][0]["words"] == expected
+    assert (found["relevance"], found["method"]) == (1.0, "joint")
+    [npmi] = [topic["npmi"] for topic in found["topics"]]
+    assert found["npmi"] == pytest.approx(npmi)
+    assert found["diversity"] == 1.0
+    out = run("topics", store.url, "--relevance", "0.25")[1]
+    assert "lambda 0.25" in out
+    assert f"mean NPMI {npmi:.3f}" in out
+    code, _, err = run("topics", store.url, "--relevance", "2")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "0<=x<=1" in err
+
+
+def test_scores_of_a_model_are_means_over_its_topics():
+    topics = np.kron(np.eye(2), np.full((30, 1), 1 / 30))
+    model = TopicModel.from_topics(topics, np.array([0.5, 0.5]))
+    assert model_scores(model) == {"npmi": None, "umass": None, "diversity": 1.0}
+    known = model.with_coherence(np.array([-4.0, -2.0]), np.array([0.1, 0.3]))
+    assert model_scores(known) == {"npmi": pytest.approx(0.2), "umass": -3.0, "diversity": 1.0}

@@ -1,0 +1,163 @@
+"""What holds of every format: a new one needs a line here to be written, and is tested."""
+
+import itertools
+import json
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_shards import (
+    COMPRESS,
+    IDS_AS,
+    TERM_IDS,
+    TERMS,
+    TEXTS_AS,
+    WRITTEN,
+    parquet,
+    put,
+    put_as,
+    rows,
+    vocabulary_for,
+)
+
+from streaming_moments.errors import ShardError
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.dates import DateRange, DateSource
+from streaming_moments.storage.documents import days_of, share_before
+from streaming_moments.storage.formats import COMPRESSIONS, FORMATS, START, Format, ReadLimits
+from streaming_moments.storage.shards import ShardFormat, files_of
+
+POLICY = TokenPolicy(1)
+OF_IDS = Vocabulary(TERMS, core=2, token_ids=TERM_IDS)
+FORM = ShardFormat()
+FORM_OF_IDS = ShardFormat(ids_column="ids", counts_column="counts")
+documents = st.lists(
+    st.lists(st.sampled_from(TERMS), max_size=6).map(" ".join), min_size=2, max_size=14
+).filter(any)
+limits = st.builds(
+    lambda nbytes, number: ReadLimits(batch_bytes=nbytes, batch_documents=number),
+    st.integers(1, 60),
+    st.integers(1, 5),
+)
+
+
+def written(kind, held, suffix, texts):
+    """A shard of a format, and the arguments of `read_shard` for it."""
+    shard = put_as(kind, held, suffix, f"memory:///{uuid.uuid4().hex}", texts)
+    if held == "ids":
+        return shard, FORM_OF_IDS, OF_IDS, None
+    return shard, FORM, vocabulary_for(POLICY), POLICY
+
+
+def test_every_format_and_every_compression_is_written_here():
+    assert {*TEXTS_AS, *IDS_AS} == FORMATS.keys()
+    assert set(COMPRESS) == {"", *(compression.suffix for compression in COMPRESSIONS)}
+    for kind, held, suffix in WRITTEN:
+        shard, form, *_ = written(kind, held, suffix, ["sea law"])
+        assert form.kind_of(shard.url) == kind
+        assert form.holds(shard.url) == held
+
+
+def test_no_two_formats_have_a_suffix_in_common():
+    suffixes = list(itertools.chain(*(form.suffixes for form in FORMATS.values())))
+    suffixes += [compression.suffix for compression in COMPRESSIONS]
+    assert len(set(suffixes)) == len(suffixes)
+
+
+def test_the_readme_names_every_suffix():
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    suffixes = [*itertools.chain(*(form.suffixes for form in FORMATS.values()))]
+    for suffix in [*suffixes, *(compression.suffix for compression in COMPRESSIONS)]:
+        assert f"`{suffix}`" in readme, suffix
+
+
+@settings(max_examples=20)
+@given(documents, limits)
+def test_the_same_documents_give_the_same_counts_in_every_format(texts, limits):
+    expected = [[text.split().count(term) for term in TERMS] for text in texts]
+    for kind, held, suffix in WRITTEN:
+        reads = list(read_shard(*written(kind, held, suffix, texts), limits))
+        assert rows(concatenate([read.batch for read in reads])) == expected
+        assert sum(read.outside for read in reads) == 0
+
+
+@settings(max_examples=12)
+@given(documents, limits)
+def test_a_shard_of_any_format_read_on_from_any_cut_gives_the_same_batches(texts, limits):
+    for kind, held, suffix in WRITTEN:
+        arguments = written(kind, held, suffix, texts)
+        whole = list(read_shard(*arguments, limits))
+        for number, cut in enumerate(whole[:-1], start=1):
+            rest = list(read_shard(*arguments, limits, start=cut.after))
+            assert [read.after for read in rest] == [read.after for read in whole[number:]]
+            assert [rows(read.batch) for read in rest] == [rows(r.batch) for r in whole[number:]]
+
+
+@pytest.mark.parametrize(("kind", "held", "suffix"), WRITTEN)
+def test_the_share_before_a_place_grows_to_all_of_the_shard(kind, held, suffix):
+    texts = [" ".join(np.random.default_rng(n).choice(TERMS, 300)) for n in range(100)]
+    arguments = written(kind, held, suffix, texts)
+    reads = list(read_shard(*arguments, ReadLimits(batch_documents=10)))
+    shares = [share_before(*arguments[:2], place) for place in (START, *(r.after for r in reads))]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert shares[0] == 0
+
+
+@pytest.mark.parametrize(("kind", "held", "suffix"), WRITTEN)
+def test_a_damaged_shard_is_refused_or_read_and_raises_nothing_else(kind, held, suffix):
+    shard, *more = written(kind, held, suffix, ["law sea", "sea"] * 30)
+    fs = fsspec.filesystem("memory")
+    [path, *_] = fs.find(shard.url)
+    content, rng = fs.cat(path), np.random.default_rng(0)
+    for damaged in (content[: len(content) // 2], rng.bytes(400), b"\xff\xfe" + content, b"\0" * 9):
+        fs.pipe(path, damaged)
+        bad = replace(shard, size=sum(state.size for state in files_of(shard)))
+        with suppress(ShardError):
+            list(read_shard(bad, *more))
+
+
+def dated(kind, days):
+    """Content of a shard of a format with a column of days, or None if it can have none."""
+    if kind == "parquet":
+        return parquet(2, day=pa.array([day or None for day in days], pa.string()))
+    if kind == "jsonl":
+        return "".join(json.dumps({"day": day or None}) + "\n" for day in days).encode()
+    if kind == "csv":
+        return "\n".join(["n,day", *(f"1,{day}" for day in days)]).encode()
+    if kind == "tsv":
+        return "\r\n".join(["day\tn", *(f'"{day}"\t1' for day in days)]).encode()
+    return None
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_column_of_dates_gives_the_days_wherever_there_are_columns(kind):
+    form, source = FORMATS[kind], DateSource(column="day")
+    if dated(kind, []) is None:
+        assert type(form).days is Format.days
+        shard, *_ = written(kind, "texts" if kind in TEXTS_AS else "ids", "", ["sea"])
+        with pytest.raises(ShardError, match=f"of format {kind}, which has no column 'day' of"):
+            days_of(shard, FORM, source)
+        return
+
+    def days_in(*days):
+        place = f"memory:///{uuid.uuid4().hex}"
+        return days_of(put(place, f"a{form.suffixes[0]}", dated(kind, days)), FORM, source)
+
+    found = days_in("2026-11-21", "", "2026-11-19T23:30:00", "2026-11-30")
+    assert found == DateRange(date(2026, 11, 19), date(2026, 11, 30))
+    with pytest.raises(ShardError, match="does not begin with a date"):
+        days_in("2026-11-21", "soon")
+    with pytest.raises(ShardError, match="holds no date at all"):
+        days_in("")

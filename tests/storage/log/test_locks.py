@@ -1,0 +1,245 @@
+"""Locks: one holder at a time, taken over after its time, and never by two."""
+
+import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from forgery import resealed
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld
+
+HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
+
+
+def taken_over(folder):
+    """The lock of a run that died, taken as soon as its time is over."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            return Lock.acquire(folder, HOUR)
+        except LockHeld:
+            continue
+    raise AssertionError("the lock was never free")
+
+
+def test_a_lock_keeps_others_out_until_it_is_released(place):
+    folder = Folder.at(place)
+    lock = Lock.acquire(folder, HOUR)
+    with pytest.raises(LockHeld, match=r"until 20\d\d-\d\d-\d\d .* UTC; wait for it to end"):
+        Lock.acquire(folder, HOUR)
+    lock = lock.renewed()
+    with pytest.raises(LockHeld):
+        Lock.acquire(folder, HOUR)
+    lock.release()
+    assert Lock.acquire(folder, HOUR).number == lock.number + 2
+
+
+def test_a_run_that_died_is_taken_over_and_notices_if_it_has_not(place):
+    folder = Folder.at(place)
+    dead = Lock.acquire(folder, MOMENT)
+    mine = taken_over(folder)
+    with pytest.raises(LockHeld, match="another run has taken the lock"):
+        dead.renewed()
+    with pytest.raises(LockHeld):
+        dead.release()
+    mine.renewed().release()
+
+
+def test_a_lock_that_expired_goes_on_if_nobody_took_it(place):
+    folder = Folder.at(place)
+    lock = Lock.acquire(folder, MOMENT)
+    before = folder.clock()
+    while folder.clock() < before + 2 * MOMENT:
+        pass
+    lock.renewed().release()
+
+
+def test_of_many_that_find_it_expired_one_takes_it(place):
+    folder = Folder.at(place)
+    for _ in range(5):
+        Lock.acquire(folder, timedelta(microseconds=1))
+        start = threading.Barrier(6)
+
+        def attempt(start=start):
+            start.wait()
+            try:
+                return Lock.acquire(folder, HOUR)
+            except LockHeld:
+                return None
+
+        with ThreadPoolExecutor(6) as pool:
+            found = [held for held in pool.map(lambda _: attempt(), range(6)) if held]
+        assert len(found) == 1
+        found[0].release()
+
+
+def test_a_reply_that_is_lost_is_known_as_ours(place, monkeypatch):
+    folder = Folder.at(place)
+    create = Folder.create
+
+    def lost(self, name, content):
+        create(self, name, content)
+        raise TimeoutError("no reply")
+
+    monkeypatch.setattr(Folder, "create", lost)
+    lock = Lock.acquire(folder, HOUR).renewed()
+    monkeypatch.undo()
+    with pytest.raises(LockHeld):
+        Lock.acquire(folder, HOUR)
+    lock.release()
+
+
+def test_a_lock_that_cannot_be_written_says_so(place, monkeypatch):
+    folder = Folder.at(place)
+
+    def refused(self, name, content):
+        raise PermissionError("read only")
+
+    monkeypatch.setattr(Folder, "create", refused)
+    with pytest.raises(StoreError, match=r"cannot be written \(PermissionError: read only\)"):
+        Lock.acquire(folder, HOUR)
+
+
+def test_old_notes_are_deleted_and_recent_ones_stay(place):
+    folder = Folder.at(place)
+    for _ in range(60):
+        Lock.acquire(folder, HOUR).release()
+    names = folder.names(LOCKS)
+    assert len(names) <= 102
+    assert names[-1] == f"{120:020d}.json"
+
+
+def test_a_damaged_note_is_no_free_lock(tmp_path):
+    folder = Folder.at(str(tmp_path))
+    Lock.acquire(folder, HOUR)
+    [note] = (tmp_path / LOCKS).iterdir()
+    resealed(note, lambda content: {"holder": content["holder"]})
+    with pytest.raises(StoreError, match="is no lock; delete it if no run is going on"):
+        Lock.acquire(folder, HOUR)
+    note.write_bytes(b"x")
+    with pytest.raises(StoreError, match="damaged"):
+        Lock.acquire(folder, HOUR)
+    with pytest.raises(InvalidInput, match="must be above 0"):
+        Lock.acquire(folder, timedelta(0))
+
+
+def test_the_time_of_a_lock_is_the_storages_own(place, monkeypatch):
+    folder, clock = Folder.at(place), Folder.clock
+
+    def storage_is_ahead_by(time):
+        monkeypatch.setattr(Folder, "clock", lambda folder: clock(folder) + time)
+
+    # for our own clock it is over, for the storage it has just begun
+    storage_is_ahead_by(-48 * HOUR)
+    Lock.acquire(folder, HOUR)
+    with pytest.raises(LockHeld, match="wait for it to end"):
+        Lock.acquire(folder, HOUR)
+    # for our own clock it has not begun, for the storage it is over
+    storage_is_ahead_by(48 * HOUR)
+    Lock.acquire(folder, HOUR)
+    storage_is_ahead_by(50 * HOUR)
+    assert Lock.acquire(folder, HOUR).number == 3
+
+
+def test_who_slept_while_notes_were_deleted_holds_nothing(place):
+    folder = Folder.at(place)
+    asleep = Lock.acquire(folder, timedelta(microseconds=1))
+    for _ in range(60):
+        taken_over(folder).release()
+    assert f"{asleep.number + 1:020d}.json" not in folder.names(LOCKS), "the test lost its point"
+    with pytest.raises(LockHeld, match="other runs have taken the lock"):
+        asleep.renewed()
+    with pytest.raises(LockHeld, match="other runs have taken the lock"):
+        asleep.above(7)
+
+
+def test_fences_rise_from_holder_to_holder_and_above_what_was_used(place):
+    folder = Folder.at(place)
+    first = Lock.acquire(folder, HOUR).renewed().renewed()
+    assert (first.number, first.fence) == (3, 1)
+    first.release()
+    second = Lock.acquire(folder, HOUR)
+    assert second.fence == 5
+    higher = second.above(90)
+    assert (higher.fence, higher.renewed().fence) == (91, 91)
+    folder.delete([f"{LOCKS}/{name}" for name in folder.names(LOCKS)])
+    again = Lock.acquire(folder, HOUR)
+    assert (again.fence, again.above(1).fence, again.number) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"until": None},
+        {"until": 7},
+        {"until": "soon"},
+        {"until": "2026-11-21T03:00:00"},
+        {"until": "0001-01-01T00:00:00+14:00"},
+        {"holder": 3},
+        {"released": "no"},
+        {"expiry": "an hour"},
+        {"expiry": None},
+        {"expiry": 1e300},
+        {"expiry": [1]},
+    ],
+)
+def test_a_note_of_other_types_names_the_file_to_delete(tmp_path, forged):
+    folder = Folder.at(str(tmp_path))
+    lock = Lock.acquire(folder, HOUR)
+    [note] = (tmp_path / LOCKS).iterdir()
+    resealed(note, lambda content: {**content, **forged})
+    for take in (lambda: Lock.acquire(folder, HOUR), replace(lock, number=0).renewed):
+        with pytest.raises(StoreError, match=f"{note.name} is .* no lock; delete it if no run"):
+            take()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[1]", b"null", b"\xff\xfe", b"9" * 5000, b"[" * 100_000]
+)
+def test_a_note_that_is_no_json_object_names_the_file_to_delete(tmp_path, body):
+    folder = Folder.at(str(tmp_path))
+    Lock.acquire(folder, HOUR)
+    [note] = (tmp_path / LOCKS).iterdir()
+    sealed_anew = b'{"sha256": "' + hashlib.sha256(body).hexdigest().encode() + b'",\n' + body
+    for content in (body, sealed_anew):
+        note.write_bytes(content)
+        with pytest.raises(StoreError, match=f"{note.name} is .* no lock; delete it if no run"):
+            Lock.acquire(folder, HOUR)
+
+
+@pytest.mark.parametrize("with_expiry", [True, False])
+def test_a_note_of_a_clock_that_was_ahead_names_the_file_to_delete(
+    tmp_path, monkeypatch, with_expiry
+):
+    folder, clock = Folder.at(str(tmp_path)), Folder.clock
+    monkeypatch.setattr(Folder, "clock", lambda folder: clock(folder) + timedelta(days=800))
+    Lock.acquire(folder, HOUR)
+    monkeypatch.undo()
+    [note] = (tmp_path / LOCKS).iterdir()
+    if not with_expiry:  # as earlier versions wrote it
+        resealed(note, lambda content: {k: content[k] for k in ("holder", "until", "released")})
+    with pytest.raises(LockHeld, match=f"{note.name} holds the lock until .* delete that file"):
+        Lock.acquire(folder, HOUR)
+    note.unlink()
+    assert Lock.acquire(folder, HOUR).number == 1
+
+
+def test_a_note_of_an_earlier_version_is_a_lock(tmp_path):
+    folder = Folder.at(str(tmp_path))
+    Lock.acquire(folder, HOUR)
+    [note] = (tmp_path / LOCKS).iterdir()
+    resealed(note, lambda content: {k: content[k] for k in ("holder", "until", "released")})
+    with pytest.raises(LockHeld, match="wait for it to end"):
+        Lock.acquire(folder, HOUR)
+
+
+@pytest.mark.parametrize("expiry", [timedelta(0), -HOUR, timedelta(days=366), timedelta.max])
+def test_an_expiry_out_of_bounds_is_refused(tmp_path, expiry):
+    with pytest.raises(InvalidInput, match="must be above 0 and at most 365 days"):
+        Lock.acquire(Folder.at(str(tmp_path)), expiry)

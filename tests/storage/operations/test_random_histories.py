@@ -1,0 +1,226 @@
+"""Random histories of two writers against a dictionary: the same state, bit for bit.
+
+`STREAMING_MOMENTS_HISTORIES` is the number of histories; `make faults` sets it.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from faulty_disk import KILL, FaultyDisk, interposed
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    precondition,
+    rule,
+)
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.operations.compaction import commit_compaction
+from streaming_moments.storage.operations.history import difference, rollback, tag
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import (
+    append,
+    create,
+    forget,
+    model_of,
+    record,
+    replace,
+    segment,
+    summed,
+    total,
+)
+
+HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6"))
+WRITERS = st.integers(0, 1)
+SHARDS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), min_size=1, max_size=3)
+TAGS = st.sampled_from(["live", "next"])
+# memory where there is some, as thousands of files are synced
+PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+class TwoWriters(RuleBasedStateMachine):
+    """Each writer keeps the snapshot of its own last action, so most actions are rebased.
+
+    `versions` holds what each version must be: seeds by shard, seeds by model, models by tag.
+    """
+
+    compactions = Bundle("compactions")
+
+    def __init__(self):
+        super().__init__()
+        self.place = Path(tempfile.mkdtemp(dir=PLACE))
+        store = create(self.place / "store")
+        self.writers = [store, store]
+        self.versions = [({}, {}, {})]
+        self.models = 0
+
+    @property
+    def now(self):
+        return self.versions[-1]
+
+    def committed(self, writer, store, shards=None, models=None, tags=None):
+        old = self.now
+        self.writers[writer] = store
+        self.versions.append(
+            (
+                old[0] if shards is None else shards,
+                old[1] if models is None else models,
+                old[2] if tags is None else tags,
+            )
+        )
+
+    def counted(self, data):
+        """Some of the shards that are counted now."""
+        names = data.draw(st.sets(st.sampled_from(sorted(self.now[0])), min_size=1))
+        return {url: self.now[0][url] for url in sorted(names)}
+
+    @rule(writer=WRITERS, shards=SHARDS)
+    def ingest(self, writer, shards):
+        store, known = self.writers[writer], self.now[0]
+        already = known.keys() & shards.keys()
+        if already:
+            with pytest.raises(ShardsAlreadyCounted) as told:
+                append(store, shards)
+            assert set(told.value.urls) == already
+        else:
+            self.committed(writer, append(store, shards), {**known, **shards})
+
+    @rule(writer=WRITERS, shards=SHARDS, at=st.integers(0, 90))
+    def killed(self, writer, shards, at):
+        store, known = self.writers[writer], self.now[0]
+        fresh = {url: seed for url, seed in shards.items() if url not in known}
+
+        def ingest():
+            with interposed(FaultyDisk(KILL, at)):
+                append(store, fresh)
+
+        if not fresh:
+            return
+        process = multiprocessing.get_context("fork").Process(target=ingest)
+        process.start()
+        process.join(timeout=60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        after = MomentStore.open(store.url)
+        if after.version == len(self.versions):
+            self.committed(writer, after, {**known, **fresh})
+        else:
+            assert process.exitcode, "it was killed before its commit"
+            self.writers[writer] = after
+
+    @precondition(lambda self: self.now[0])
+    @rule(writer=WRITERS, data=st.data())
+    def forget(self, writer, data):
+        gone = self.counted(data)
+        left = {url: seed for url, seed in self.now[0].items() if url not in gone}
+        self.committed(writer, forget(self.writers[writer], gone), left)
+
+    @precondition(lambda self: self.now[0])
+    @rule(writer=WRITERS, data=st.data(), other=st.integers(10, 19))
+    def modified(self, writer, data, other):
+        old = self.counted(data)
+        # what replaced it before is not another content
+        new = dict.fromkeys(old, other + 10 * (other in old.values()))
+        with pytest.raises(InvalidInput):
+            forget(self.writers[writer], new)
+        with pytest.raises(ShardsAlreadyCounted):
+            append(self.writers[writer], new)
+        self.committed(writer, replace(self.writers[writer], old, new), {**self.now[0], **new})
+
+    @rule(writer=WRITERS, data=st.data())
+    def rollback(self, writer, data):
+        version = data.draw(st.integers(0, len(self.versions) - 1))
+        self.committed(writer, rollback(self.writers[writer], version), *self.versions[version])
+
+    @rule(writer=WRITERS)
+    def fit(self, writer):
+        name, store = f"m{self.models}", self.writers[writer]
+        kept = store.save_model(name, model_of(self.models))
+        self.committed(writer, kept, models={**self.now[1], name: self.models})
+        self.models += 1
+
+    @precondition(lambda self: self.now[1])
+    @rule(writer=WRITERS, name=TAGS, data=st.data())
+    def tag(self, writer, name, data):
+        model = data.draw(st.sampled_from(sorted(self.now[1])))
+        store = tag(self.writers[writer], name, model)
+        self.committed(writer, store, tags={**self.now[2], name: model})
+
+    @rule(target=compactions, writer=WRITERS)
+    def sum_up(self, writer):
+        return summed(self.writers[writer])
+
+    @rule(writer=WRITERS, compaction=consumes(compactions))
+    def compact(self, writer, compaction):
+        sources, ready = compaction
+        store = self.writers[writer]
+        present = {part.id for part in store.latest().commit.segments}
+        alive = ready is None or store.folder.files(f"segments/{ready.reference.id}")
+        if sources and alive and present.issuperset(part.id for part in sources):
+            self.committed(writer, commit_compaction(store, sources, ready))
+        else:
+            with pytest.raises(StoreError):
+                commit_compaction(store, sources, ready)
+
+    @rule(writer=WRITERS, orphan=st.booleans())
+    def collect_garbage(self, writer, orphan):
+        store = self.writers[writer]
+        if orphan:
+            segment(store, {"z": 1})
+        found = find_garbage(store.folder, timedelta(0))
+        assert len(found) >= orphan
+        collect(store.folder, found)
+        # what was sealed is deleted after a commit that changes nothing
+        self.versions += [self.now] * any(heap.is_sealed for heap in found)
+        assert find_garbage(store.folder, timedelta(0)) == []
+
+    @rule(writer=WRITERS)
+    def reopen(self, writer):
+        self.writers[writer] = MomentStore.open(self.writers[writer].url)
+
+    @invariant()
+    def the_latest_version_is_what_it_must_be(self):
+        self.require(self.writers[0].latest(), len(self.versions) - 1)
+
+    def teardown(self):
+        store = MomentStore.open(self.writers[0].url)
+        assert store.verify() == []
+        for version in range(len(self.versions)):
+            self.require(store.at(version), version)
+        last = len(self.versions) - 1
+        first = self.versions[0][0]
+        found = difference(store, 0, last)
+        assert {shard.url for shard in found.added} == self.now[0].keys() - first.keys()
+        shutil.rmtree(self.place)
+
+    def require(self, store, version):
+        shards, models, tags = self.versions[version]
+        assert store.version == version
+        assert store.load() == total(shards.values())
+        assert set(store.ledger()) == {record(url, seed) for url, seed in shards.items()}
+        assert store.commit.shards == len(shards)
+        assert [*store.models] == [*models]
+        assert store.commit.tags == tags
+        for name, seed in models.items():
+            assert store.load_model(name).topics.tolist() == model_of(seed).topics.tolist()
+
+
+TestTwoWriters = TwoWriters.TestCase
+TestTwoWriters.settings = settings(
+    max_examples=HISTORIES,
+    stateful_step_count=14,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    print_blob=True,
+)

@@ -1,0 +1,109 @@
+"""The bounds hold over many corpora, and are no looser than their proof."""
+
+import numpy as np
+import pytest
+
+from streaming_moments import CountBatch, LengthHistogram
+from streaming_moments.decompositions.moments import Moments
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.bounds import (
+    concentration,
+    documents_needed,
+    error_radius,
+    expected_error,
+    failure_probability,
+)
+from streaming_moments.statistics.counts.estimators import per_document_moments, pooled_moments
+
+# one long document among short ones: far fewer documents count in effect than there are
+LENGTHS = np.array([3] * 10 + [5] * 6 + [8] * 3 + [40])
+MIXED = LengthHistogram.of(LENGTHS)
+
+
+def errors(topics, weights, order, corpora, estimator=pooled_moments):
+    """Frobenius distances of a moment from the truth, over corpora of the lengths above."""
+    rng = np.random.default_rng(order)
+    truth = getattr(Moments.of_mixture(topics, weights), f"M{order}")
+    found = np.empty(corpora)
+    for corpus in range(corpora):
+        chosen = rng.choice(weights.size, size=LENGTHS.size, p=weights)
+        batch = CountBatch.from_csr(rng.multinomial(LENGTHS, topics.T[chosen]))
+        found[corpus] = np.linalg.norm(getattr(estimator(batch), f"M{order}") - truth)
+    return found
+
+
+def test_concentration_is_the_sum_of_squared_weights():
+    c = LENGTHS.astype(float)
+    for order, weights in ((1, c), (2, c * (c - 1)), (3, c * (c - 1) * (c - 2))):
+        shares = weights / weights.sum()
+        assert concentration(MIXED, order) == pytest.approx((shares**2).sum())
+    assert 1 / concentration(MIXED) == pytest.approx(MIXED.effective_documents)
+    assert MIXED.effective_documents < 1.2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_topics_of_one_word_reach_the_bound_on_the_mean(order):
+    # every document is its topic's word alone: |Y_d| = 1 and E |M^ - M|^2 = W (1 - |M|^2) exactly
+    weights = np.full(8, 1 / 8)
+    found = errors(np.eye(8), weights, order, 250)
+    assert found.mean() <= expected_error(MIXED, order)
+    assert np.sqrt((found**2).mean()) == pytest.approx(
+        expected_error(MIXED, order) * np.sqrt(7 / 8), rel=0.05
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("spread", [0.05, 1.0])
+def test_errors_keep_within_the_radius_as_often_as_promised(order, spread):
+    rng = np.random.default_rng(5)
+    topics, weights = rng.dirichlet(np.full(6, spread), size=3).T, np.array([0.6, 0.3, 0.1])
+    found = errors(topics, weights, order, 250)
+    for delta in (0.9, 0.5, 0.2, 0.05):
+        assert (found > error_radius(MIXED, delta, order)).mean() <= delta
+    assert found.mean() <= expected_error(MIXED, order)
+
+
+def test_counting_every_document_alike_would_promise_too_much():
+    found = errors(np.eye(2), np.array([0.5, 0.5]), 3, 200)
+    alike = LengthHistogram.of([3] * LENGTHS.size)
+    assert (found > error_radius(alike, 0.2)).mean() > 0.5
+    # it is what holds for the estimator that gives them the same weight
+    equal = errors(np.eye(2), np.array([0.5, 0.5]), 3, 200, per_document_moments)
+    assert (equal > error_radius(alike, 0.2)).mean() <= 0.2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("delta", [0.3, 0.01])
+def test_the_documents_needed_are_enough_and_hardly_more(order, delta):
+    number = documents_needed(LengthHistogram.of([20]), 0.05, delta, order)
+    assert error_radius(LengthHistogram.of([20] * number), delta, order) <= 0.05
+    assert error_radius(LengthHistogram.of([20] * (number - 1)), delta, order) > 0.05
+    # mixed lengths: whole copies of the mixture
+    copies = -(-documents_needed(MIXED, 0.05, delta, order) // MIXED.n_documents)
+    enough, too_few = (
+        LengthHistogram(MIXED.lengths, MIXED.documents * times) for times in (copies, copies - 1)
+    )
+    assert error_radius(enough, delta, order) <= 0.05 < error_radius(too_few, delta, order)
+    assert documents_needed(MIXED, 0.05, delta, 3) > documents_needed(MIXED, 0.05, delta, 2)
+
+
+def test_the_failure_probability_is_the_inverse_of_the_radius():
+    for delta in (0.9, 0.1, 1e-9):
+        assert failure_probability(MIXED, error_radius(MIXED, delta, 2), 2) == pytest.approx(delta)
+    assert failure_probability(MIXED, expected_error(MIXED) / 2) == 1.0
+
+
+def test_bounds_that_make_no_sense_are_refused():
+    for delta in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(InvalidInput, match="delta is .*; it must be between 0 and 1"):
+            error_radius(MIXED, delta)
+    for radius in (0.0, -1.0, float("nan")):
+        with pytest.raises(InvalidInput, match="the radius is"):
+            documents_needed(MIXED, radius, 0.1)
+        with pytest.raises(InvalidInput, match="the radius is"):
+            failure_probability(MIXED, radius)
+    with pytest.raises(InvalidInput, match="the order is 4"):
+        error_radius(MIXED, 0.1, 4)
+    for order, lengths in ((3, [2, 2]), (2, [1]), (1, [0]), (1, [])):
+        with pytest.raises(InvalidInput, match=f"has {order} words"):
+            concentration(LengthHistogram.of(lengths), order)

@@ -1,0 +1,87 @@
+"""Batches joined for a row block hold the documents they held before."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
+from streaming_moments.statistics.counts.joining import joined
+from streaming_moments.statistics.counts.projection import ProjectedBatch
+
+N_WORDS, CORE = 7, 5
+BASIS = Basis(np.random.default_rng(0).integers(-127, 128, size=(CORE, 3)).astype(np.int8), N_WORDS)
+ENDLESS = 10**9
+
+documents = st.lists(st.integers(0, 3), min_size=N_WORDS, max_size=N_WORDS)
+corpora = st.lists(st.lists(documents, min_size=1, max_size=4), min_size=1, max_size=6)
+blocks = st.sampled_from([RowBlock(), RowBlock(0, 3), RowBlock(2, 3), RowBlock(6, 7)])
+
+
+def project(counts, basis=BASIS):
+    return ProjectedBatch.of(CountBatch.from_csr(np.asarray(counts)), basis)
+
+
+def by_word(batch):
+    """(documents, n) counts by the entries of each word."""
+    counts = np.zeros((batch.lengths.size, N_WORDS), dtype=int)
+    for word in range(N_WORDS):
+        entries = slice(batch.starts[word], batch.starts[word + 1])
+        counts[batch.documents[entries], word] = batch.values[entries]
+    return counts
+
+
+def by_document(batch):
+    """(documents, core) counts by the packed entries of each document."""
+    counts = np.zeros((batch.lengths.size, CORE), dtype=int)
+    for document, ((once, more), (stop, _)) in enumerate(
+        zip(batch.core_starts[:-1], batch.core_starts[1:], strict=True)
+    ):
+        counts[document, batch.packed[once:more]] = 1
+        counts[document, batch.packed[more:stop:2]] = batch.packed[more + 1 : stop : 2]
+    return counts
+
+
+@given(corpora, blocks, st.sampled_from([0, 600, ENDLESS]))
+def test_joined_batches_hold_the_same_documents(corpus, block, most_bytes):
+    batches = [project(counts) for counts in corpus]
+    found = list(joined(batches, block, most_bytes))
+    X = np.concatenate([np.array(counts) for counts in corpus])
+    rows = np.concatenate([by_word(batch)[:, block.rows] for batch in found])
+    assert np.array_equal(rows, X[:, block.rows])
+    assert np.array_equal(np.concatenate([by_document(batch) for batch in found]), X[:, :CORE])
+    assert np.array_equal(np.concatenate([batch.lengths for batch in found]), X.sum(axis=1))
+    assert np.array_equal(sum(batch.word_counts for batch in found), X.sum(axis=0))
+    y = np.concatenate([batch.projections for batch in found])
+    assert np.array_equal(y, X[:, :CORE] @ BASIS.matrix.astype(int))
+    if most_bytes == ENDLESS:
+        assert len(found) == 1
+    if most_bytes == 0:
+        assert len(found) == len(batches)
+
+
+@given(corpora, blocks)
+def test_statistics_do_not_depend_on_the_cut(corpus, block):
+    together = MomentStatistics.of_projected([project(list(chain(*corpus)))], BASIS, block)
+    assert MomentStatistics.of_projected(map(project, corpus), BASIS, block) == together
+
+
+@pytest.mark.parametrize(
+    ("counts", "number"),
+    [
+        pytest.param([[2**15, 0, 0, 0, 0, 0, 1]] * 3, 6, id="products of a word reach 2^32"),
+        pytest.param([[2**16, 0, 0, 0, 0, 0, 1]], 6, id="a count has no 16 bits"),
+        pytest.param([[10_000] * N_WORDS] * 10, 3, id="triples reach 2^52"),
+    ],
+)
+def test_sums_that_would_pass_their_bounds_are_not_joined(counts, number):
+    basis = Basis(np.ones((CORE, 1), dtype=np.int8), N_WORDS)
+    batches = [project(counts, basis)] * 6
+    assert len(list(joined(batches, RowBlock(), ENDLESS))) == number
+    X = np.array(counts * 6)
+    statistics = MomentStatistics.of_projected(batches, basis)
+    assert np.array_equal(statistics.pair_counts, (X.T @ X - np.diag(X.sum(axis=0)))[:, :CORE])
+    y = X[:, :CORE] @ basis.matrix.astype(int)
+    assert np.array_equal(statistics.triple_sketch, X.T @ (y * y))

@@ -1,0 +1,134 @@
+"""Every statistic obeys the laws, on random samples, partitions and orders."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming_moments import Basis, CountBatch, LengthHistogram, MomentStatistics, RowBlock
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.counts.statistics import merge_blocks
+from streaming_moments.testing.laws import check_laws
+
+N_WORDS = 6
+
+
+@st.composite
+def samples(draw):
+    """Two to five parts of a corpus and a permutation of them; parts may be empty."""
+    parts = []
+    for documents in draw(st.lists(st.integers(0, 4), min_size=2, max_size=5)):
+        rows = st.lists(st.integers(0, 5), min_size=N_WORDS, max_size=N_WORDS)
+        counts = [draw(rows) for _ in range(documents)]
+        parts.append(np.array(counts, dtype=np.int64).reshape(documents, N_WORDS))
+    return parts, draw(st.permutations(range(len(parts))))
+
+
+@st.composite
+def bases(draw):
+    core = draw(st.integers(2, N_WORDS))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    while True:
+        matrix = rng.integers(-127, 128, size=(core, draw(st.integers(1, 2)))).astype(np.int8)
+        if np.linalg.matrix_rank(matrix) == matrix.shape[1]:
+            return Basis(matrix, N_WORDS)
+
+
+@given(samples())
+def test_length_histogram(sample):
+    parts, order = sample
+    check_laws(
+        LengthHistogram.zero(),
+        lambda counts: LengthHistogram.of(counts.sum(axis=1)),
+        np.vstack,
+        parts,
+        order,
+    )
+
+
+@given(samples(), bases(), st.integers(1, 3), st.booleans(), st.data())
+@settings(max_examples=60)
+def test_moment_statistics(sample, basis, step, codocuments, data):
+    parts, order = sample
+    block = RowBlock(data.draw(st.integers(0, step - 1)), step)
+    check_laws(
+        MomentStatistics.zero(basis, block, codocuments),
+        lambda batch: MomentStatistics.of(batch, basis, block, codocuments),
+        concatenate,
+        [CountBatch.from_csr(part) for part in parts],
+        order,
+    )
+
+
+@given(samples(), bases(), st.integers(1, 8))
+@settings(max_examples=40)
+def test_row_blocks_make_up_the_whole(sample, basis, step):
+    batch = CountBatch.from_csr(np.vstack(sample[0]))
+    blocks = [MomentStatistics.of(batch, basis, RowBlock(i, step)) for i in range(step)]
+    whole = MomentStatistics.of(batch, basis)
+    assert merge_blocks(blocks) == whole
+    if step > 1:
+        with pytest.raises(ForeignStatistics, match="do not make up all rows"):
+            merge_blocks(blocks[1:])
+
+
+def statistics_of(counts, matrix, vocabulary=""):
+    batch = CountBatch.from_csr(counts, vocabulary)
+    basis = Basis(np.array(matrix, dtype=np.int8), batch.n_words, vocabulary)
+    return MomentStatistics.of(batch, basis)
+
+
+def test_equality_sees_every_array():
+    one = statistics_of([[1, 2, 3]], [[1], [2]])
+    assert one == statistics_of([[1, 2, 3]], [[1], [2]])
+    assert one != statistics_of([[1, 2, 3]], [[1], [3]])
+    assert one != statistics_of([[1, 3, 2]], [[1], [2]])
+    assert one != statistics_of([[1, 2, 3], [0, 0, 0]], [[1], [2]])
+
+
+def test_foreign_statistics_are_refused_with_both_named():
+    one = statistics_of([[1, 2, 3]], [[1], [2]], vocabulary="a" * 64)
+    two = statistics_of([[1, 2, 3]], [[1], [2]], vocabulary="b" * 64)
+    for combine in (lambda: one + two, lambda: one - two):
+        with pytest.raises(ForeignStatistics) as caught:
+            combine()
+        assert one.basis.fingerprint[:12] in str(caught.value)
+        assert two.basis.fingerprint[:12] in str(caught.value)
+        assert "aaaaaaaaaaaa" in str(caught.value)
+        assert "bbbbbbbbbbbb" in str(caught.value)
+    with pytest.raises(ForeignStatistics, match="bbbbbbbbbbbb"):
+        MomentStatistics.of(CountBatch.from_csr([[1, 2, 3]], "b" * 64), one.basis)
+    plain = MomentStatistics.of(
+        CountBatch.from_csr([[1, 2, 3]], "a" * 64), one.basis, codocuments=False
+    )
+    with pytest.raises(ForeignStatistics, match="co-document"):
+        one + plain
+    with pytest.raises(ForeignStatistics, match="rows"):
+        one + MomentStatistics.zero(one.basis, RowBlock(0, 2))
+
+
+def test_subtracting_what_was_never_added_is_refused():
+    one = statistics_of([[1, 2, 3]], [[1], [2]])
+    with pytest.raises(InvalidInput, match="1 documents of length 5 too many"):
+        one - statistics_of([[1, 2, 2]], [[1], [2]])
+    with pytest.raises(InvalidInput, match="word_counts"):
+        one - statistics_of([[3, 2, 1]], [[1], [2]])
+
+
+def test_a_total_that_would_pass_its_bound_is_refused():
+    large = statistics_of([[1_000_000, 0, 0]], [[1], [2]])
+    with pytest.raises(BoundExceeded, match="document 0 has 3000000 .* cut it into passages"):
+        statistics_of([[3_000_000, 0, 0]], [[1], [2]])
+    with pytest.raises(BoundExceeded, match="pair counts"):
+        # y is 0 in each of these documents: only their pairs are too many
+        statistics_of([[2**31 - 1, 2**31 - 1]] * 3, [[1], [-1]])
+    fourfold = (large + large) + (large + large)
+    with pytest.raises(BoundExceeded, match="2\\^62"):
+        fourfold + fourfold
+
+
+def test_statistics_cannot_be_changed():
+    one = statistics_of([[1, 2, 3]], [[1], [2]])
+    with pytest.raises(ValueError, match="read-only"):
+        one.pair_counts[0, 0] = 1
