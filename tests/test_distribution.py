@@ -20,11 +20,11 @@ from streaming_moments.pipelines.command_line.demo import write_decades
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-README = (ROOT / "README.md").read_text()
 MAIN = "streaming_moments"
 SOURCES = (MAIN, "storage", "pipelines")
 FOLDERS = (*SOURCES, "deploy", "tests", ".ci")
 FILES = ("pyproject.toml", "README.md", "LICENSE", "Makefile")
+PAPERS = ("CONTRIBUTING.md", "CHANGELOG.md")
 
 
 def test_the_wheel_holds_all_three_packages_under_one_name(tmp_path):
@@ -54,7 +54,7 @@ def test_the_root_holds_nothing_else():
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     tops = {name.split("/")[0] for name in tracked}
-    assert {top for top in tops if not top.startswith(".")} <= {*FOLDERS, *FILES}
+    assert {top for top in tops if not top.startswith(".")} <= {*FOLDERS, *FILES, *PAPERS}
     for name in ("storage", "pipelines"):
         assert (ROOT / "streaming_moments" / name).readlink() == Path("..") / name
 
@@ -158,18 +158,34 @@ def addresses(tmp_path_factory):
     return folder
 
 
+def pages(pattern):
+    """The papers of the house that git knows or would take."""
+    asked = ["git", "ls-files", "-co", "--exclude-standard", "--", pattern]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in told.stdout.split()]
+
+
 def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    """Examples in all READMEs."""
+    found = re.compile(rf"```{language}\n(.*?)```", re.DOTALL)
+    return [text for page in pages("*README.md") for text in found.findall(page.read_text())]
 
 
-def test_the_python_example_of_the_readme_runs(addresses):
-    [example] = blocks("python")
+@pytest.mark.parametrize("example", blocks("python"))
+def test_the_python_examples_of_the_readmes_run(example, addresses, tmp_path):
+    shutil.copytree(addresses / "addresses", tmp_path / "addresses")
     ast.parse(example)
     ran = subprocess.run(
-        [sys.executable, "-c", example], cwd=addresses, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip()
+
+
+def test_every_link_of_the_papers_leads_somewhere():
+    for page in pages("*.md"):
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
 
 
 def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
@@ -192,7 +208,7 @@ def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
 @pytest.mark.long
 def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):
     shutil.copytree(addresses / "addresses", tmp_path / "addresses")
-    example = next(block for block in blocks("bash") if "streaming-moments create" in block)
+    example = next(text for text in blocks("bash") if "streaming-moments create" in text)
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     ran = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", example],

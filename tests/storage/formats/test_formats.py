@@ -76,7 +76,7 @@ def test_no_two_formats_have_a_suffix_in_common():
 
 
 def test_the_readme_names_every_suffix():
-    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    readme = (Path(__file__).parents[3] / "storage" / "README.md").read_text()
     suffixes = [*itertools.chain(*(form.suffixes for form in FORMATS.values()))]
     for suffix in [*suffixes, *(compression.suffix for compression in COMPRESSIONS)]:
         assert f"`{suffix}`" in readme, suffix
