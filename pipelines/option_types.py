@@ -127,7 +127,7 @@ def declared_options(
     Parameters
     ----------
     kind : type
-        The dataclass, whose fields are of `quantities.option`.
+        The dataclass, whose fields are of `models.base.option`.
     name : str
         Under which the command is given it.
     without : tuple of str

@@ -1,9 +1,8 @@
-"""Quantities: sizes, times and numbers as people write them, and what options are declared with."""
+"""Quantities: sizes, times and numbers as people write them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, field
 from datetime import date, timedelta
 from typing import Annotated, Any
 
@@ -22,29 +21,6 @@ Count = Annotated[int, Interval(ge=1, le=_MOST)]
 Seed = Annotated[int, Interval(ge=0, le=(1 << 64) - 1)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 PositiveShare = Annotated[float, Interval(gt=0, le=1)]
-
-
-def option(
-    told: str,
-    default: Any = MISSING,
-    check: Callable[[Any], object] | None = None,
-    **more: Any,
-) -> Any:
-    """A field of a frozen dataclass of which options of commands and keys of a file are made.
-
-    Parameters
-    ----------
-    told : str
-        What the help says of it.
-    default : object
-        Without one it must be given.
-    check : callable, optional
-        Raises `InvalidInput` for a value that is none.
-    **more : object
-        `choices`, where only some values are; `flag`, where the option is not called as the field;
-        `metavar`, what stands for its value in the help.
-    """
-    return field(default=default, metadata={"help": told, "check": check, **more})
 
 
 def size_of(value: Any) -> int:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, option
+from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.storage.counting.samples import (

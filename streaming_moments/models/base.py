@@ -19,9 +19,12 @@ Attributes = Mapping[str, Any]
 
 
 def option(
-    told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
+    told: str,
+    default: Any = MISSING,
+    check: Callable[[Any], object] | None = None,
+    **more: Any,
 ) -> Any:
-    """A field of the options of a model.
+    """A field of a frozen dataclass of which options of commands and keys of a file are made.
 
     Parameters
     ----------
@@ -32,7 +35,8 @@ def option(
     check : callable, optional
         Raises `InvalidInput` for a value that is none.
     **more : object
-        `choices`, where only some values are.
+        `choices`, where only some values are; `flag`, where the option is not called as the field;
+        `metavar`, what stands for its value in the help.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 

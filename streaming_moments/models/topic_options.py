@@ -8,12 +8,12 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions, option
 
-_ROWS = ("third", "mean")
+ROWS = ("third", "mean")
 
 
 def _require_rows(rows: str) -> None:
-    if rows not in _ROWS:
-        raise InvalidInput(f'rows are "{rows}"; choose {", ".join(_ROWS)}')
+    if rows not in ROWS:
+        raise InvalidInput(f'rows are "{rows}"; choose {", ".join(ROWS)}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class TopicOptions(FitOptions):
         "Words of topics by the third moment alone, or by the mean with the second.",
         "third",
         _require_rows,
-        choices=_ROWS,
+        choices=ROWS,
     )
 
     @property

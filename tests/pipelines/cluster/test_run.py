@@ -6,12 +6,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.commands import cli
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.pipelines.option_types import declared_options
-from streaming_moments.pipelines.quantities import Count, PositiveShare, option
+from streaming_moments.pipelines.quantities import Count, PositiveShare
 
 DECLARED = (*fields(CountingOptions), *fields(PilotOptions))
 

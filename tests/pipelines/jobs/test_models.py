@@ -12,9 +12,11 @@ import pytest
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models import registry as models
 from streaming_moments.models.base import Description, FitOptions
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topic_options import ROWS
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.memory import plan_refit
 from streaming_moments.pipelines.command_line.model_options import options_table
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.store.store import MomentStore
@@ -24,12 +26,16 @@ NIGHT = {"store": "s", "shards": ["a/*.txt"], "output": "r"}
 
 
 @pytest.fixture(scope="module")
-def lines(planted, tmp_path_factory):
+def cut(planted):
     """The planted documents cut off at some word: Poisson lengths would imply no alpha0."""
     cuts = 3 + np.random.default_rng(5).exponential(15, size=len(planted)).astype(int)
-    path = tmp_path_factory.mktemp("cut") / "documents.txt"
-    texts = (" ".join(text.split()[:cut]) for text, cut in zip(planted, cuts, strict=True))
-    path.write_text("\n".join(texts))
+    return [" ".join(text.split()[:words]) for text, words in zip(planted, cuts, strict=True)]
+
+
+@pytest.fixture
+def lines(cut, tmp_path):
+    path = tmp_path / "documents.txt"
+    path.write_text("\n".join(cut))
     return str(path)
 
 
@@ -76,6 +82,24 @@ def test_every_command_goes_by_what_the_model_says(run, store, lines, tmp_path, 
     after = MomentStore.open(store).version
     moved = json.loads(run("diff", store, str(before + 1), str(after), "--json")[1])["moved"]
     assert [pair[2] < 0.5 for pair in moved["night"]["pairs"]] == [True, True]
+
+
+def test_the_mean_of_rows_is_planned_with_the_memory_it_takes(run, store):
+    fit = ("--topics", "2", "--alpha0", "0.5")
+    for more in ((), ("--rows", "mean")):
+        assert run("refit", store, *fit, *more)[0] == 0
+    *_, one, two = MomentStore.open(store).models
+    assert (one, two) == ("k2-a0.5-joint-v1", "k2-a0.5-joint-mean-v2")
+    models = [MomentStore.open(store).load_model(name) for name in (one, two)]
+    assert 0 < np.abs(models[0].topics - models[1].topics).max() < 0.1
+    copies = [TopicModel.row_copies(TopicModel.Options(topics=2, rows=rows)) for rows in ROWS]
+    size = MomentStore.open(store)
+    plans = [
+        plan_refit(size.layout, size.basis, 4, 1, 1, 8 << 30, row_copies=number).peak_bytes
+        for number in (copies[0], 1000 * copies[1])
+    ]
+    assert copies[0] < copies[1]
+    assert plans[0] < plans[1]
 
 
 def test_topics_are_kept_as_ever_and_other_models_say_what_they_are(run, store):
@@ -185,6 +209,24 @@ def test_a_night_takes_every_option_of_its_model(name):
     assert section.options(3, 0.1) == own
     bare = config_of({**NIGHT, "refit": {"model": name, "topics": 3}}, "n.toml").refit
     assert bare.options(3, bare.alpha0[0]) == replace(own)
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {DEFAULT_MODEL}))
+def test_nights_of_any_model_match_judge_and_publish(run, cut, tmp_path, name):
+    path = tmp_path / "night.toml"
+    path.write_text(
+        f'store = "{tmp_path}/store"\nshards = "{tmp_path}/*.txt"\n'
+        f'output = "{tmp_path}/reports"\n[refit]\nmodel = "{name}"\ntopics = 2\n'
+        "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
+    )
+    for day, (first, last) in enumerate([(0, 500), (500, 900)]):
+        (tmp_path / f"2026-11-2{day}.txt").write_text("\n".join(cut[first:last]))
+        assert run("nightly", str(path))[0] == 0
+        report = json.loads((tmp_path / "reports" / "latest.json").read_text())
+        assert report["outcome"] == "published", report
+    store = MomentStore.open(str(tmp_path / "store"))
+    assert type(store.load_model("published")) is MODELS[name]
+    assert len(store.models) == 2
 
 
 def test_the_documentation_has_the_options_of_all_models():
