@@ -182,6 +182,14 @@ def test_the_python_examples_of_the_readmes_run(example, addresses, tmp_path):
     assert ran.stdout.strip()
 
 
+def test_every_place_that_contributing_names_is_there():
+    named = re.findall(r"`((?:\w+/)+[\w.]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    rooms = ("", "streaming_moments", "storage", "pipelines")
+    for place in named:
+        assert any((ROOT / room / place).exists() for room in rooms), place
+    assert len(named) > 40
+
+
 def test_every_link_of_the_papers_leads_somewhere():
     for page in pages("*.md"):
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
