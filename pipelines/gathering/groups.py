@@ -23,8 +23,8 @@ from streaming_moments.pipelines.gathering.parts import (
 )
 from streaming_moments.statistics.counts.lengths import LengthHistogram
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_content
-from streaming_moments.storage.log.versions import SegmentReference
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 

@@ -14,8 +14,8 @@ from streaming_moments.storage.counting.counting import WordIndex
 from streaming_moments.storage.counting.ids import IdIndex
 from streaming_moments.storage.counting.reading import ReadBatch, index_of, read_indexed
 from streaming_moments.storage.formats import START, Position, ReadLimits
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.manifests import FileRecord
-from streaming_moments.storage.log.versions import SegmentReference
 from streaming_moments.storage.segments.blocks import sum_block
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
-from streaming_moments.quality.coherence import top_words
+from streaming_moments.quality.relevance import top_words
 
 PAPER_WORDS = 20  # top words of UMass in the paper
 

@@ -8,7 +8,7 @@ from itertools import chain
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.storage.dates import Bucket
-from streaming_moments.storage.log.versions import SegmentReference
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
     compaction_groups,

@@ -15,7 +15,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.quality.coherence import npmi_coherence, top_words, umass_coherence
+from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.lengths import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics

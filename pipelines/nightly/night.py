@@ -36,7 +36,7 @@ from streaming_moments.quality.matching import (
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed

@@ -14,9 +14,9 @@ from streaming_moments.pipelines.reports.page import Gate, StepReport, TopicRepo
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT, topic_lines
-from streaming_moments.quality.coherence import top_words
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching
+from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.files.folders import Folder
 

@@ -19,7 +19,8 @@ from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.terminal import shown
-from streaming_moments.quality.coherence import relevance, top_words, topic_diversity
+from streaming_moments.quality.coherence import topic_diversity
+from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.operations.windows import Window
 from streaming_moments.storage.store.store import MomentStore

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from streaming_moments.faces import late
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+    from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
+    from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
     from streaming_moments.storage.log.format import StoreFormat
     from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted
     from streaming_moments.storage.log.locks import Lock, LockHeld
     from streaming_moments.storage.log.manifests import FileRecord
-    from streaming_moments.storage.log.versions import Commit, Lineage, SegmentReference
 
 __all__ = [
     "Commit",
@@ -31,8 +31,8 @@ if not TYPE_CHECKING:
     __getattr__ = late(
         __name__,
         {
-            "versions": ("Commit", "Lineage", "SegmentReference"),
-            "commits": ("CommitConflict", "CommitLog"),
+            "commits": ("Commit", "Lineage", "SegmentReference"),
+            "commit_log": ("CommitConflict", "CommitLog"),
             "ledger": ("Ledger", "ShardRecord", "ShardsAlreadyCounted"),
             "locks": ("Lock", "LockHeld"),
             "format": ("StoreFormat",),

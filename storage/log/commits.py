@@ -1,305 +1,343 @@
-"""Commits: the append-only log that says which segments make up which version."""
+"""Commits: what a commit says of the state of a store."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import TypeAdapter
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-    wait_random_exponential,
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.schema import (
+    Count,
+    Days,
+    Digest,
+    Extensible,
+    Identity,
+    Name,
+    checked,
 )
-
-from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
-from streaming_moments.storage.log.schema import Count, checked
-from streaming_moments.storage.log.versions import Commit, commit_from_json, commit_to_json
-
-_FILE = re.compile(r"(\d{20})\.json")
-_PROBE = f"{COMMITS}/probe"
-_VERSION: TypeAdapter[int] = TypeAdapter(Count)
-_REBASES = 200  # each conflict is another writer's success, so this bounds the queue, not the work
-
-
-class CommitConflict(StoreError):
-    """Another writer committed the version first."""
-
-
-class CommitStateUnknown(StoreError):
-    """A commit may or may not be written, or not outlast a power cut; nothing was deleted."""
 
 
 @dataclass(frozen=True)
-class CommitLog:
-    """The commits of a store.
+class Era(Extensible):
+    """A vocabulary that held until a commit added words to it.
 
     Parameters
     ----------
-    folder : Folder
-        The store.
-    single_writer : bool
-        Whether the user vouches that nobody else writes; needed where the storage would let two
-        writers create one file.
-    attempts : int
-        How often a put is tried that left nothing.
-    delay : float
-        Scale of the growing random waits between attempts, in seconds.
+    words : int
+        Its number of words n; those after them count from the commit on.
+    vocabulary, basis : str
+        Fingerprints.
+    version : int
+        Of that commit.
+    time : str
+        When it was made, ISO 8601 in UTC.
+    unknown : mapping
+        Keys of later versions, kept.
     """
 
-    folder: Folder
-    single_writer: bool = False
-    attempts: int = 6
-    delay: float = 0.05
+    words: Annotated[Count, Field(ge=1)]
+    vocabulary: Digest
+    basis: Digest
+    version: Count
+    time: str
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
-    def latest_version(self) -> int | None:
-        """The latest version; None without a commit.
 
-        Raises
-        ------
-        StoreError
-            The file of a later version was there and is gone.
-        """
-        # read before the listing, or a commit in between would seem lost
-        reached = self._reached()
-        listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
-        version = max((int(found[1]) for found in listed if found), default=-1)
-        # a listing may be older than what it lists
-        while self.folder.exists(commit_file(version + 1)):
-            version += 1
-        if version < reached:
-            raise StoreError(
-                f"{self.folder.url}/{commit_file(reached)} is missing; restore it from a copy, or "
-                f"delete {reached_file()} to go on from version {version}"
-            )
-        return version if version >= 0 else None
+@dataclass(frozen=True)
+class Lineage(Extensible):
+    """What all statistics of a version were gathered with.
 
-    def read(self, version: int) -> Commit:
-        """The commit of a version.
+    Parameters
+    ----------
+    vocabulary, basis : str
+        Fingerprints; of a kind other than counts the foundation's, and no vocabulary.
+    row_blocks : int
+        Number of row blocks B.
+    codocuments : bool
+        Whether co-document counts are gathered.
+    form : mapping
+        JSON of the shard format.
+    dates : mapping, optional
+        JSON of where the dates of documents are.
+    pilot : mapping, optional
+        JSON of how vocabulary and basis were made.
+    eras : tuple of Era
+        Earlier, smaller vocabularies of the same core and matrix, the oldest first.
+    kind : str, optional
+        Of the statistics; None, as in stores of before there were others: counts.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
 
-        Raises
-        ------
-        StoreError
-            It is missing or damaged.
-        """
-        return self._parse(version, self.folder.read(commit_file(version)))
+    vocabulary: Digest | Literal[""]
+    basis: Digest
+    row_blocks: Annotated[Count, Field(ge=1)]
+    codocuments: StrictBool
+    form: Mapping[str, Any]
+    dates: Mapping[str, str | None] | None = None
+    pilot: Mapping[str, Any] | None = None
+    eras: tuple[Era, ...] = ()
+    kind: str | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
-    def existing(self, version: int) -> Commit:
-        """The commit of a version as `read`, or an error that says which versions there are."""
-        latest = self.latest().version
-        if not 0 <= version <= latest:
-            raise StoreError(f"{self.folder.url} has no version {version}; it has 0 to {latest}")
-        return self.read(version)
-
-    def history(self, version: int) -> tuple[Commit, ...]:
-        """The commits up to a version, the latest first.
-
-        Raises
-        ------
-        StoreError
-            One is missing or damaged.
-        """
-        versions = range(version, -1, -1)
-        contents = self.folder.read_all([commit_file(number) for number in versions])
-        return tuple(map(self._parse, versions, contents))
-
-    def probe(self) -> None:
-        """Make sure that the storage refuses to create what exists already.
+    def era(self, words: int) -> Era:
+        """The era whose vocabulary had so many words.
 
         Raises
         ------
         StoreError
-            It does not, or cannot be written at all.
+            There is none.
         """
-        if not self.folder.creates_exclusively and self.single_writer:
-            return
-        self._require_writer()
-        try:
-            self._created(_PROBE, b"probe")
-            honoured = not self._created(_PROBE, b"probe again")
-        except Exception as error:
-            raise StoreError(
-                f"{self.folder.url} cannot be written ({self.folder.explain(error)}); check that "
-                "the place exists, its permissions and its space"
-            ) from error
-        if not honoured:
-            raise StoreError(
-                f"the storage of {self.folder.url} overwrites what it was asked to create, so two "
-                "writers would lose commits; use another storage, or single_writer=True if there "
-                "is only one"
-            )
-
-    def put(self, commit: Commit) -> None:
-        """Write a commit unless its version exists.
-
-        Raises
-        ------
-        CommitConflict
-            Another writer has committed the version.
-        CommitStateUnknown
-            The put failed and its file cannot be read, or is written but cannot be synced.
-        StoreError
-            The put failed time and again, and nothing is written.
-        """
-        self._require_writer()
-        retrying = self._retrying(
-            retry=retry_if_result(lambda error: error is not None),
-            retry_error_callback=lambda state: state.outcome.result(),
+        for one in self.eras:
+            if one.words == words:
+                return one
+        raise StoreError(
+            f"the lineage has no vocabulary of {words} words, it had "
+            f"{', '.join(str(one.words) for one in self.eras) or 'none'} before; read the segments "
+            "of a version with that version's lineage"
         )
-        error = retrying(self._put_once, commit, seal(commit_to_json(commit)))
-        if error is not None:
-            raise StoreError(
-                f"version {commit.version} of {self.folder.url} could not be written "
-                f"({self.folder.explain(error)}), the store is as before; check space, "
-                "permissions and connection, then run it again"
-            ) from error
-        # the commit stands without the note, and the next one writes it anew
-        with contextlib.suppress(StoreError):
-            self.folder.write(reached_file(), seal({"version": commit.version}))
 
-    def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
-        """Commit what `change` makes of the latest version; after a conflict, of the new one.
 
-        Parameters
-        ----------
-        head : Commit
-            The latest version as far as known.
-        change : callable
-            From a commit to its successor; raises if there can be none.
+@dataclass(frozen=True)
+class SegmentReference(Extensible):
+    """A segment of a version.
 
-        Raises
-        ------
-        CommitConflict
-            Too many other writers came first.
-        StoreError
-            As `put` and `change` do.
-        """
-        heads = iter([head])
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    documents, tokens, shards : int
+        What was counted in it.
+    largest : int
+        No entry of its arrays is of larger magnitude.
+    sign : int
+        1 if its statistics are added, -1 if they are taken away.
+    dates : DateRange, optional
+        Days of its documents, where they are known.
+    words : int, optional
+        Words of the era it was counted in; None: all words of the lineage.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
 
-        def attempt() -> Commit:
-            successor = self._changed(next(heads, None), change)
-            self.put(successor)
-            return successor
+    id: Identity
+    manifest: Digest
+    documents: Count
+    tokens: Count
+    shards: Count
+    largest: Count
+    sign: StrictInt = 1
+    dates: Days | None = None
+    words: Count | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
-        return self._retrying(
-            retry=retry_if_exception_type(CommitConflict),
-            stop=stop_after_attempt(_REBASES),
-            reraise=True,
-        )(attempt)
 
-    def latest(self) -> Commit:
-        """The latest commit.
+@dataclass(frozen=True)
+class Staging(Extensible):
+    """A lineage that is gathered aside: no part of the state until a commit adopts it.
 
-        Raises
-        ------
-        StoreError
-            There is none: the creation was cut off.
-        """
-        version = self.latest_version()
-        if version is None:
-            raise StoreError(
-                f"the creation of {self.folder.url} was cut off before its first commit; "
-                "create it again"
-            )
-        return self.read(version)
+    Parameters
+    ----------
+    lineage : Lineage
+        What its statistics are gathered with.
+    segments : tuple of SegmentReference
+        What is gathered so far.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
 
-    def _reached(self) -> int:
-        """A version that was committed, the latest but for lost notes; -1 without a note."""
-        data = self.folder.find(reached_file())
-        if data is None:
-            return -1
-        where = f"{self.folder.url}/{reached_file()}"
-        return checked(_VERSION, unseal(data, where).get("version"), f"{where} names no version")
+    always: ClassVar[frozenset[str]] = frozenset({"segments"})
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
-    def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
-        if known is None:
-            return change(self.latest())
-        try:
-            return change(known)
-        except StreamingMomentsError:
-            # what a stale version refuses the latest may allow
-            latest = self.latest()
-            if latest.transaction == known.transaction:
-                raise
-            return change(latest)
 
-    def _put_once(self, commit: Commit, content: bytes) -> Exception | None:
-        """None if written, the error if nothing is."""
-        name = commit_file(commit.version)
-        try:
-            self.folder.create(name, content)
-        except Exception as error:
-            # the reply may be lost and the file be ours: only the file itself can tell
-            found = self._transaction(name, error)
-            if found is None:
-                return error
-            if found != commit.transaction:
-                raise CommitConflict(
-                    f"version {commit.version} of {self.folder.url} was committed by another "
-                    "writer; open the latest version and run it again"
-                ) from error
-            self._sync(name, error)
-        return None
+@dataclass(frozen=True)
+class ModelReference(Extensible):
+    """A model of a version.
 
-    def _transaction(self, name: str, error: Exception) -> str | None:
-        where = f"{self.folder.url}/{name}"
-        try:
-            data = self._insisting()(self.folder.find, name)
-            return None if data is None else str(unseal(data, where)["transaction"])
-        except (StoreError, KeyError) as unreadable:
-            raise CommitStateUnknown(
-                f"{where} may or may not be written: the put failed "
-                f"({self.folder.explain(error)}) and so did reading it back ({unreadable}); "
-                "nothing was deleted, run it again when the storage answers"
-            ) from unreadable
+    Parameters
+    ----------
+    id : str
+        32 hexadecimal digits.
+    manifest : str
+        SHA-256 of its manifest.
+    version : int
+        The version whose statistics it was fitted on.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
 
-    def _sync(self, name: str, error: Exception) -> None:
-        """Make a commit last whose put failed after its file was written."""
-        try:
-            self._insisting()(self.folder.sync, COMMITS)
-        except StoreError as unsynced:
-            raise CommitStateUnknown(
-                f"{self.folder.url}/{name} is written but a power cut may take it: the put failed "
-                f"({self.folder.explain(error)}) and so did syncing its folder ({unsynced}); "
-                "nothing was deleted, check the disk, then see in the log whether it is there"
-            ) from unsynced
+    id: Identity
+    manifest: Digest
+    version: Count
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
-    def _created(self, name: str, content: bytes) -> bool:
-        try:
-            self.folder.create(name, content)
-        except FileExistsError:
-            return False
-        return True
 
-    def _require_writer(self) -> None:
-        if not (self.folder.creates_exclusively or self.single_writer):
-            raise StoreError(
-                f"the storage of {self.folder.url} cannot refuse a second writer; use a local "
-                "disk, s3, gs or az, or create the store with single_writer=True if there is "
-                "only one"
-            )
+@dataclass(frozen=True)
+class Commit(Extensible):
+    """One version of a store.
 
-    def _insisting(self) -> Retrying:
-        return self._retrying(retry=retry_if_exception_type(StoreError), reraise=True)
+    Parameters
+    ----------
+    version : int
+        0, 1, 2, ...
+    parent : str
+        Transaction of the version before, empty for version 0.
+    transaction : str
+        32 hexadecimal digits by which a writer knows its own commit again.
+    time : str
+        When it was made by the writer's clock, ISO 8601 in UTC.
+    operation : str
+        "create", "append", "model", ...
+    message : str
+        The user's.
+    lineage : Lineage
+        What the statistics were gathered with.
+    segments : tuple of SegmentReference
+        Their sum, each with its sign, is the state.
+    models : mapping
+        Models by name, the latest last.
+    tags : mapping
+        Name of the model that each tag stands for.
+    skipped : tuple of (str, str)
+        URLs of shards that this commit left out, each with the reason.
+    staged : Staging, optional
+        A lineage that is to take the place of this one.
+    fence : int
+        Of the latest lock under which one was committed up to here; 0 without any.
+    unknown : mapping
+        Keys of later versions, kept.
+    """
 
-    def _retrying(self, **choices: Any) -> Retrying:
-        defaults: dict[str, Any] = {
-            "stop": stop_after_attempt(self.attempts),
-            "wait": wait_random_exponential(multiplier=self.delay, max=2),
+    always: ClassVar[frozenset[str]] = frozenset({"segments", "models", "skipped"})
+    version: Count
+    parent: str
+    transaction: Identity
+    time: str
+    operation: str
+    message: str
+    lineage: Lineage
+    segments: tuple[SegmentReference, ...] = ()
+    models: Mapping[Name, ModelReference] = field(default_factory=dict)
+    tags: Mapping[Name, Name] = field(default_factory=dict)
+    skipped: tuple[tuple[str, str], ...] = ()
+    staged: Staging | None = None
+    fence: Count = 0
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def first(cls, lineage: Lineage, message: str) -> Commit:
+        """Version 0: no segments."""
+        return cls(0, "", uuid.uuid4().hex, _now(), "create", message, lineage)
+
+    def successor(self, operation: str, message: str, **changes: Any) -> Commit:
+        """The next version; fields that are not changed stay, but for the skipped shards."""
+        news: dict[str, Any] = {"skipped": (), **changes}
+        return replace(
+            self,
+            version=self.version + 1,
+            parent=self.transaction,
+            transaction=uuid.uuid4().hex,
+            time=_now(),
+            operation=operation,
+            message=message,
+            **news,
+        )
+
+    @property
+    def documents(self) -> int:
+        """Documents counted."""
+        return sum(segment.sign * segment.documents for segment in self.segments)
+
+    @property
+    def tokens(self) -> int:
+        """Vocabulary tokens counted."""
+        return sum(segment.sign * segment.tokens for segment in self.segments)
+
+    @property
+    def shards(self) -> int:
+        """Shards counted."""
+        return sum(segment.sign * segment.shards for segment in self.segments)
+
+
+def commit_to_json(commit: Commit) -> dict[str, Any]:
+    """Object that JSON can hold, with the unknown keys."""
+    content = _flat(commit)
+    content["lineage"] = _flat(commit.lineage)
+    content["segments"] = [_flat(segment) for segment in commit.segments]
+    content["models"] = {name: _flat(model) for name, model in commit.models.items()}
+    content["tags"] = dict(commit.tags)
+    content["skipped"] = [list(entry) for entry in commit.skipped]
+    if not commit.fence:  # as it was before there were any
+        del content["fence"]
+    if commit.staged is not None:
+        content["staged"] = {
+            **_flat(commit.staged),
+            "lineage": _flat(commit.staged.lineage),
+            "segments": [_flat(segment) for segment in commit.staged.segments],
         }
-        return Retrying(**{**defaults, **choices})
+    return content
 
-    def _parse(self, version: int, data: bytes) -> Commit:
-        where = f"{self.folder.url}/{commit_file(version)}"
-        commit = commit_from_json(unseal(data, where), where)
-        if commit.version != version:
-            raise StoreError(f"{where} is version {commit.version}; restore it from a copy")
-        return commit
+
+def commit_from_json(content: dict[str, Any], where: str) -> Commit:
+    """Commit that `commit_to_json` described.
+
+    Raises
+    ------
+    StoreError
+        A key is missing or of another type, or a name could leave the store.
+    """
+    return checked(_COMMIT, content, f"{where} is no commit")
+
+
+def _consistent(commit: Commit) -> Commit:
+    aside = () if commit.staged is None else commit.staged.segments
+    if any(segment.sign not in (1, -1) for segment in commit.segments):
+        raise ValueError("a segment is neither added nor taken away")
+    if any(segment.sign != 1 for segment in aside):
+        raise ValueError("a staged segment is not added")
+    if not set(commit.tags.values()) <= commit.models.keys():
+        raise ValueError("a tag stands for no model")
+    _require_vocabularies(commit.lineage, commit.segments)
+    if commit.staged is not None:
+        _require_vocabularies(commit.staged.lineage, aside)
+    return commit
+
+
+_COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
+
+
+def _flat(
+    part: Commit | Lineage | Era | SegmentReference | ModelReference | Staging,
+) -> dict[str, Any]:
+    known = {name: value for name, value in vars(part).items() if name != "unknown"}
+    # what is not known is left out, as versions did that did not know of it
+    written = {name: value for name, value in known.items() if value is not None}
+    if isinstance(written.get("dates"), DateRange):
+        written["dates"] = written["dates"].to_json()
+    if eras := written.pop("eras", ()):
+        written["eras"] = [_flat(era) for era in eras]
+    return {**written, **part.unknown}
+
+
+def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+    if lineage.kind is None and not lineage.vocabulary:
+        raise ValueError("the lineage has no vocabulary")
+    words = [era.words for era in lineage.eras]
+    if words != sorted(set(words)):
+        raise ValueError(f"the vocabularies of {words} words do not grow")
+    if not {part.words for part in segments} <= {None, *words}:
+        raise ValueError("a segment is of a vocabulary that never was")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

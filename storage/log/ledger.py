@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
-from streaming_moments.storage.log.versions import SegmentReference
 
 _SCHEMA = pa.schema(
     [

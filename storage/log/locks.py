@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.versions import Commit
+from streaming_moments.storage.log.commits import Commit
 
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)

@@ -13,9 +13,9 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import segment_folder
 from streaming_moments.storage.log.schema import Count, Days, Digest, Path, checked
-from streaming_moments.storage.log.versions import SegmentReference
 
 MANIFEST = "manifest.json"
 _AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each

@@ -8,9 +8,9 @@ from operator import or_
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.log.manifests import FileRecord
-from streaming_moments.storage.log.versions import Commit, SegmentReference
 from streaming_moments.storage.segments.blocks import sum_block, sum_totals
 from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.changes import placed, require_bound

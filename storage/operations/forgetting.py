@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import read_ledger
-from streaming_moments.storage.log.versions import Commit, SegmentReference
 from streaming_moments.storage.segments.blocks import sum_block
 from streaming_moments.storage.segments.foundations import read_foundation
 from streaming_moments.storage.store.changes import Recount, kept_segments, recounted

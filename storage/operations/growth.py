@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.log.versions import Commit, Era, Lineage
+from streaming_moments.storage.log.commits import Commit, Era, Lineage
 from streaming_moments.storage.segments.foundations import (
     read_foundation,
     require_matching,

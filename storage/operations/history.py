@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.quality.matching import match_topics, on_all_words
+from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.log.versions import Commit
 from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore

@@ -12,9 +12,9 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.log.commits import Commit, Staging
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardsAlreadyCounted, read_ledger
-from streaming_moments.storage.log.versions import Commit, Staging
 from streaming_moments.storage.segments.foundations import (
     read_foundation,
     read_vocabulary,

@@ -17,9 +17,9 @@ from streaming_moments.statistics.counts.weighted import (
     half_life_weights,
 )
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger
-from streaming_moments.storage.log.versions import SegmentReference
 from streaming_moments.storage.segments.blocks import sum_block, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 

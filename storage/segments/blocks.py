@@ -14,9 +14,9 @@ from streaming_moments.statistics.base import Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import array_in, decode
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
 from streaming_moments.storage.log.manifests import FileRecord, read_files, segment_manifests
-from streaming_moments.storage.log.versions import SegmentReference
 
 _GROUP = "zarr.json"
 

@@ -20,6 +20,7 @@ from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commits import Era, Lineage
 from streaming_moments.storage.log.layout import basis_folder, vocabulary_file
 from streaming_moments.storage.log.manifests import (
     FileRecord,
@@ -29,7 +30,6 @@ from streaming_moments.storage.log.manifests import (
     read_files,
 )
 from streaming_moments.storage.log.schema import Count, checked
-from streaming_moments.storage.log.versions import Era, Lineage
 
 
 @dataclass(frozen=True)

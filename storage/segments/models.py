@@ -24,6 +24,7 @@ from streaming_moments.storage.files.arrays import (
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.log.commits import Commit, ModelReference
 from streaming_moments.storage.log.layout import model_folder
 from streaming_moments.storage.log.manifests import (
     MANIFEST,
@@ -35,7 +36,6 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.schema import Count, checked
 from streaming_moments.storage.log.uncommitted import Uncommitted
-from streaming_moments.storage.log.versions import Commit, ModelReference
 
 _MODEL = "model"
 

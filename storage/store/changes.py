@@ -13,6 +13,7 @@ from streaming_moments.errors import (
     short,
 )
 from streaming_moments.statistics.counts.projection import LARGEST_TOTAL
+from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
 from streaming_moments.storage.log.ledger import (
     CopiesCounted,
     Ledger,
@@ -20,7 +21,6 @@ from streaming_moments.storage.log.ledger import (
     ShardsAlreadyCounted,
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
-from streaming_moments.storage.log.versions import Commit, Lineage, SegmentReference
 from streaming_moments.storage.segments.segments import Segment
 
 _SHOWN = 5

@@ -7,9 +7,9 @@ from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
+from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.format import StoreFormat, write_format
-from streaming_moments.storage.log.versions import Commit
 from streaming_moments.storage.segments.foundations import write_foundation, write_vocabulary
 
 

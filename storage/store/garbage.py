@@ -11,12 +11,12 @@ from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder, StoredFile
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import MODELS, SEGMENTS, model_folder, segment_folder
 from streaming_moments.storage.log.manifests import MANIFEST
 from streaming_moments.storage.log.uncommitted import Uncommitted
-from streaming_moments.storage.log.versions import Commit
 
 GRACE = timedelta(days=7)
 
@@ -75,7 +75,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 
     Examples
     --------
-    >>> from streaming_moments.storage.log.versions import Lineage
+    >>> from streaming_moments.storage.log.commits import Lineage
     >>> folder = Folder.at("memory://garbage")
     >>> CommitLog(folder).put(Commit.first(Lineage("0" * 64, "0" * 64, 1, True, {}), ""))
     >>> folder.write("segments/" + 32 * "a" + "/manifest.json", b"orphan")

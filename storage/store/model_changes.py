@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.commits import Commit, ModelReference
 from streaming_moments.storage.log.layout import require_name
-from streaming_moments.storage.log.versions import Commit, ModelReference
 
 
 @dataclass(frozen=True)

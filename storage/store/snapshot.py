@@ -19,11 +19,11 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit, ModelReference
 from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
-from streaming_moments.storage.log.versions import Commit, ModelReference
 from streaming_moments.storage.segments.blocks import sum_all_rows, sum_block, sum_totals
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_called, read_model

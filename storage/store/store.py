@@ -16,13 +16,13 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit, Lineage
 from streaming_moments.storage.log.format import StoreFormat, read_format
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.log.locks import fenced
 from streaming_moments.storage.log.uncommitted import Uncommitted
-from streaming_moments.storage.log.versions import Commit, Lineage
 from streaming_moments.storage.segments.blocks import block_of
 from streaming_moments.storage.segments.foundations import read_foundation, require_matching
 from streaming_moments.storage.segments.models import write_model

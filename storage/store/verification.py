@@ -16,7 +16,8 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
     MODELS,
@@ -36,7 +37,6 @@ from streaming_moments.storage.log.manifests import (
     read_manifests,
     segment_manifests,
 )
-from streaming_moments.storage.log.versions import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.storage.segments.blocks import read_stored_block, read_totals, sum_block
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files

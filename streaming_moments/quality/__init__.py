@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from streaming_moments.quality.agreement import adjusted_rand_index
     from streaming_moments.quality.coherence import (
         npmi_coherence,
-        relevance,
-        top_words,
         topic_diversity,
         umass_coherence,
     )
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
         match_topics,
     )
     from streaming_moments.quality.prediction import completion_perplexity
+    from streaming_moments.quality.relevance import top_words
 
 __all__ = [
     "Drift",
@@ -32,7 +31,6 @@ __all__ = [
     "completion_perplexity",
     "match_topics",
     "npmi_coherence",
-    "relevance",
     "top_words",
     "topic_diversity",
     "umass_coherence",
@@ -44,12 +42,11 @@ if not TYPE_CHECKING:
         {
             "coherence": (
                 "npmi_coherence",
-                "relevance",
-                "top_words",
                 "topic_diversity",
                 "umass_coherence",
             ),
             "agreement": ("adjusted_rand_index",),
+            "relevance": ("top_words",),
             "prediction": ("completion_perplexity",),
             "matching": ("MatchingRule", "TopicMatching", "compare_topics", "match_topics"),
             "drift": ("Drift", "DriftBounds"),

@@ -12,8 +12,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.log.versions import SegmentReference
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store

@@ -10,7 +10,8 @@ from methods import Fitted
 from numpy.typing import NDArray
 
 from streaming_moments import CountBatch, TopicModel
-from streaming_moments.quality.coherence import npmi_coherence, top_words, umass_coherence
+from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.quality.relevance import top_words
 
 COHERENCE_WORDS = 10
 # Share of the word frequencies mixed into every topic of every method.

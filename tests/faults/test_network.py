@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError
 from unreliable_proxy import AFTER, KINDS, Fault, UnreliableProxy, serve_s3
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.log.commits import CommitStateUnknown
+from streaming_moments.storage.log.commit_log import CommitStateUnknown
 from streaming_moments.storage.operations.history import rollback, tag
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.garbage import collect, find_garbage

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.store.store import MomentStore
 

@@ -18,9 +18,9 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitConflict, CommitLog
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
+from streaming_moments.storage.log.commits import Commit, Lineage
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
-from streaming_moments.storage.log.versions import Commit, Lineage
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore

@@ -1,13 +1,9 @@
-"""CountsFoundation: the basis on which words in documents are counted, and what holds of the sums.
-
-The identities are those of `MomentStatistics`: any integers that are statistics of documents keep
-them, so that a store can tell damage that no hash tells.
-"""
+"""CountsFoundation: the basis on which words in documents are counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.identities import broken_identities
 from streaming_moments.statistics.counts.lengths import LengthHistogram
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.row_lengths import RowLengths
@@ -22,8 +19,6 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics, sta
 from streaming_moments.statistics.row_block import RowBlock
 
 _HISTOGRAM = "length_histogram"
-_PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
-_SEED = 2018
 
 Arrays = Mapping[str, NDArray[np.int64]]
 
@@ -149,85 +144,4 @@ class CountsFoundation:
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
         """Identities that stored statistics break, each with its row block or None for all."""
-        sums = _Sums.of(self.basis)
-        for block, arrays in blocks:
-            for problem in self._block_problems(block, arrays):
-                yield block, problem
-            sums.add(block, arrays)
-        for problem in sums.problems(totals.whole):
-            yield None, problem
-
-    def _block_problems(self, block: RowBlock, arrays: Arrays) -> Iterator[str]:
-        for name, shape in self.shapes(block).items():
-            array = arrays[name]
-            if array[shape[0] :].any():
-                yield f"the padding of {name} is not zero"
-            if name != "triple_sketch" and array.size and array.min() < 0:
-                yield f"{name} has counts below zero"
-        rows, core_rows = block.size(self.rows), block.size(self.basis.core)
-        words, documents = arrays["word_counts"][:rows], arrays["document_frequencies"][:rows]
-        if (documents > words).any() or ((documents == 0) & (words > 0)).any():
-            yield "document_frequencies do not fit word_counts"
-        absent = words == 0
-        for name in ("pair_counts", "triple_sketch"):
-            if arrays[name][:rows][absent].any():
-                yield f"{name} is not zero for words that never occurred"
-        if "codocuments" in arrays:
-            own = np.arange(core_rows)
-            together = arrays["codocuments"][:core_rows]
-            if (together[own, own * block.step + block.index] != documents[:core_rows]).any():
-                yield "the diagonal of codocuments is not document_frequencies"
-
-
-@dataclass
-class _Sums:
-    """Sums over the row blocks of one segment from which its identities are checked.
-
-    That P = P' inside the core is checked by r' P q = q' P r for random r and q, so that no core
-    times core matrix is held; like the sketch's identity in integers modulo 2^64, hence exact.
-    """
-
-    basis: Basis
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    cubes: NDArray[np.int64]
-    words: int = 0
-    pairs: int = 0
-    skew: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, basis: Basis) -> _Sums:
-        rng = np.random.default_rng(_SEED)
-        shape, limits = (basis.core, _PROBES), np.iinfo(np.int64)
-        left = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
-        right = rng.integers(limits.min, limits.max, shape, dtype=np.int64)
-        return cls(basis, left, right, np.zeros((basis.columns, basis.packed), dtype=np.int64))
-
-    def add(self, block: RowBlock, arrays: Arrays) -> None:
-        rows = block.size(self.basis.core)
-        self.words += sum(arrays["word_counts"].tolist())
-        self.pairs += sum(arrays["pair_counts"].sum(axis=1).tolist())
-        left, right = self.left[block.rows], self.right[block.rows]
-        for name in ("pair_counts", "codocuments"):
-            if name in arrays:
-                inner = arrays[name][:rows]
-                skew = (left * (inner @ self.right) - right * (inner @ self.left)).sum(axis=0)
-                self.skew[name] = self.skew.get(name, 0) + skew
-        own = self.basis.matrix[block.rows].astype(np.int64)
-        self.cubes += own.T @ arrays["triple_sketch"][:rows]
-
-    def problems(self, lengths: LengthHistogram) -> Iterator[str]:
-        basis = self.basis
-        if self.words != lengths.C1:
-            yield f"word_counts add up to {self.words}, the lengths to C1 = {lengths.C1}"
-        if self.pairs > lengths.C2 or (basis.core == basis.n_words and self.pairs != lengths.C2):
-            yield f"pair_counts add up to {self.pairs}, the lengths to C2 = {lengths.C2}"
-        for name, skew in self.skew.items():
-            if skew.any():
-                yield f"{name} is not symmetric inside the core"
-        # sum_i Q_ia (T_i)_bc = sum_d y_a y_b y_c does not depend on the order of a, b and c
-        rows, columns = np.triu_indices(basis.columns)
-        cubes = np.empty((basis.columns,) * 3, dtype=np.int64)
-        cubes[:, rows, columns] = cubes[:, columns, rows] = self.cubes
-        if (cubes != cubes.transpose(1, 0, 2)).any():
-            yield "triple_sketch is not the sketch of a symmetric tensor"
+        return broken_identities(self.basis, self.shapes, blocks, totals.whole)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.joining import joined
 from streaming_moments.statistics.counts.kernels import triple_kernels
 from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.projection import LARGEST_TOTAL, ProjectedBatch
+from streaming_moments.statistics.counts.projection import LARGEST_TOTAL, ProjectedBatch, joined
 from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 

@@ -17,7 +17,7 @@ from streaming_moments.pipelines.reports.page import (
     StepReport,
     TopicReport,
 )
-from streaming_moments.quality.coherence import relevance, top_words
+from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.synthetic.corpora import lda_corpus
 

@@ -20,6 +20,7 @@ from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import magnitude
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commits import Lineage
 from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.log.ledger import (
     Ledger,
@@ -31,7 +32,6 @@ from streaming_moments.storage.log.ledger import (
     table_to_parquet,
 )
 from streaming_moments.storage.log.manifests import FileRecord, files_from_json, files_to_json
-from streaming_moments.storage.log.versions import Lineage
 from streaming_moments.storage.segments.blocks import (
     block_of,
     read_stored_block,

@@ -10,7 +10,7 @@ import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.operations import forgetting
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.segments.blocks import block_of

@@ -40,7 +40,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.commits import CommitLog
+from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.format import FormatError
 from streaming_moments.storage.log.ledger import ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.segments.blocks import block_of

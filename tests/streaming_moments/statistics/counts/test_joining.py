@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
-from streaming_moments.statistics.counts.joining import joined
-from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 
 N_WORDS, CORE = 7, 5
 BASIS = Basis(np.random.default_rng(0).integers(-127, 128, size=(CORE, 3)).astype(np.int8), N_WORDS)

@@ -17,9 +17,8 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files import local_files
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.commits import CommitConflict, CommitLog, CommitStateUnknown
-from streaming_moments.storage.log.layout import commit_file, reached_file
-from streaming_moments.storage.log.versions import (
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog, CommitStateUnknown
+from streaming_moments.storage.log.commits import (
     Commit,
     Lineage,
     ModelReference,
@@ -27,6 +26,7 @@ from streaming_moments.storage.log.versions import (
     commit_from_json,
     commit_to_json,
 )
+from streaming_moments.storage.log.layout import commit_file, reached_file
 
 LINEAGE = Lineage("a" * 64, "b" * 64, 4, True, {"kind": "text"})
 SECRET = "planted-secret-5f1c"

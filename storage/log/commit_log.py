@@ -1,0 +1,305 @@
+"""Commit log: the append-only log that says which segments make up which version."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commits import Commit, commit_from_json, commit_to_json
+from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
+from streaming_moments.storage.log.schema import Count, checked
+
+_FILE = re.compile(r"(\d{20})\.json")
+_PROBE = f"{COMMITS}/probe"
+_VERSION: TypeAdapter[int] = TypeAdapter(Count)
+_REBASES = 200  # each conflict is another writer's success, so this bounds the queue, not the work
+
+
+class CommitConflict(StoreError):
+    """Another writer committed the version first."""
+
+
+class CommitStateUnknown(StoreError):
+    """A commit may or may not be written, or not outlast a power cut; nothing was deleted."""
+
+
+@dataclass(frozen=True)
+class CommitLog:
+    """The commits of a store.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    single_writer : bool
+        Whether the user vouches that nobody else writes; needed where the storage would let two
+        writers create one file.
+    attempts : int
+        How often a put is tried that left nothing.
+    delay : float
+        Scale of the growing random waits between attempts, in seconds.
+    """
+
+    folder: Folder
+    single_writer: bool = False
+    attempts: int = 6
+    delay: float = 0.05
+
+    def latest_version(self) -> int | None:
+        """The latest version; None without a commit.
+
+        Raises
+        ------
+        StoreError
+            The file of a later version was there and is gone.
+        """
+        # read before the listing, or a commit in between would seem lost
+        reached = self._reached()
+        listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
+        version = max((int(found[1]) for found in listed if found), default=-1)
+        # a listing may be older than what it lists
+        while self.folder.exists(commit_file(version + 1)):
+            version += 1
+        if version < reached:
+            raise StoreError(
+                f"{self.folder.url}/{commit_file(reached)} is missing; restore it from a copy, or "
+                f"delete {reached_file()} to go on from version {version}"
+            )
+        return version if version >= 0 else None
+
+    def read(self, version: int) -> Commit:
+        """The commit of a version.
+
+        Raises
+        ------
+        StoreError
+            It is missing or damaged.
+        """
+        return self._parse(version, self.folder.read(commit_file(version)))
+
+    def existing(self, version: int) -> Commit:
+        """The commit of a version as `read`, or an error that says which versions there are."""
+        latest = self.latest().version
+        if not 0 <= version <= latest:
+            raise StoreError(f"{self.folder.url} has no version {version}; it has 0 to {latest}")
+        return self.read(version)
+
+    def history(self, version: int) -> tuple[Commit, ...]:
+        """The commits up to a version, the latest first.
+
+        Raises
+        ------
+        StoreError
+            One is missing or damaged.
+        """
+        versions = range(version, -1, -1)
+        contents = self.folder.read_all([commit_file(number) for number in versions])
+        return tuple(map(self._parse, versions, contents))
+
+    def probe(self) -> None:
+        """Make sure that the storage refuses to create what exists already.
+
+        Raises
+        ------
+        StoreError
+            It does not, or cannot be written at all.
+        """
+        if not self.folder.creates_exclusively and self.single_writer:
+            return
+        self._require_writer()
+        try:
+            self._created(_PROBE, b"probe")
+            honoured = not self._created(_PROBE, b"probe again")
+        except Exception as error:
+            raise StoreError(
+                f"{self.folder.url} cannot be written ({self.folder.explain(error)}); check that "
+                "the place exists, its permissions and its space"
+            ) from error
+        if not honoured:
+            raise StoreError(
+                f"the storage of {self.folder.url} overwrites what it was asked to create, so two "
+                "writers would lose commits; use another storage, or single_writer=True if there "
+                "is only one"
+            )
+
+    def put(self, commit: Commit) -> None:
+        """Write a commit unless its version exists.
+
+        Raises
+        ------
+        CommitConflict
+            Another writer has committed the version.
+        CommitStateUnknown
+            The put failed and its file cannot be read, or is written but cannot be synced.
+        StoreError
+            The put failed time and again, and nothing is written.
+        """
+        self._require_writer()
+        retrying = self._retrying(
+            retry=retry_if_result(lambda error: error is not None),
+            retry_error_callback=lambda state: state.outcome.result(),
+        )
+        error = retrying(self._put_once, commit, seal(commit_to_json(commit)))
+        if error is not None:
+            raise StoreError(
+                f"version {commit.version} of {self.folder.url} could not be written "
+                f"({self.folder.explain(error)}), the store is as before; check space, "
+                "permissions and connection, then run it again"
+            ) from error
+        # the commit stands without the note, and the next one writes it anew
+        with contextlib.suppress(StoreError):
+            self.folder.write(reached_file(), seal({"version": commit.version}))
+
+    def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
+        """Commit what `change` makes of the latest version; after a conflict, of the new one.
+
+        Parameters
+        ----------
+        head : Commit
+            The latest version as far as known.
+        change : callable
+            From a commit to its successor; raises if there can be none.
+
+        Raises
+        ------
+        CommitConflict
+            Too many other writers came first.
+        StoreError
+            As `put` and `change` do.
+        """
+        heads = iter([head])
+
+        def attempt() -> Commit:
+            successor = self._changed(next(heads, None), change)
+            self.put(successor)
+            return successor
+
+        return self._retrying(
+            retry=retry_if_exception_type(CommitConflict),
+            stop=stop_after_attempt(_REBASES),
+            reraise=True,
+        )(attempt)
+
+    def latest(self) -> Commit:
+        """The latest commit.
+
+        Raises
+        ------
+        StoreError
+            There is none: the creation was cut off.
+        """
+        version = self.latest_version()
+        if version is None:
+            raise StoreError(
+                f"the creation of {self.folder.url} was cut off before its first commit; "
+                "create it again"
+            )
+        return self.read(version)
+
+    def _reached(self) -> int:
+        """A version that was committed, the latest but for lost notes; -1 without a note."""
+        data = self.folder.find(reached_file())
+        if data is None:
+            return -1
+        where = f"{self.folder.url}/{reached_file()}"
+        return checked(_VERSION, unseal(data, where).get("version"), f"{where} names no version")
+
+    def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
+        if known is None:
+            return change(self.latest())
+        try:
+            return change(known)
+        except StreamingMomentsError:
+            # what a stale version refuses the latest may allow
+            latest = self.latest()
+            if latest.transaction == known.transaction:
+                raise
+            return change(latest)
+
+    def _put_once(self, commit: Commit, content: bytes) -> Exception | None:
+        """None if written, the error if nothing is."""
+        name = commit_file(commit.version)
+        try:
+            self.folder.create(name, content)
+        except Exception as error:
+            # the reply may be lost and the file be ours: only the file itself can tell
+            found = self._transaction(name, error)
+            if found is None:
+                return error
+            if found != commit.transaction:
+                raise CommitConflict(
+                    f"version {commit.version} of {self.folder.url} was committed by another "
+                    "writer; open the latest version and run it again"
+                ) from error
+            self._sync(name, error)
+        return None
+
+    def _transaction(self, name: str, error: Exception) -> str | None:
+        where = f"{self.folder.url}/{name}"
+        try:
+            data = self._insisting()(self.folder.find, name)
+            return None if data is None else str(unseal(data, where)["transaction"])
+        except (StoreError, KeyError) as unreadable:
+            raise CommitStateUnknown(
+                f"{where} may or may not be written: the put failed "
+                f"({self.folder.explain(error)}) and so did reading it back ({unreadable}); "
+                "nothing was deleted, run it again when the storage answers"
+            ) from unreadable
+
+    def _sync(self, name: str, error: Exception) -> None:
+        """Make a commit last whose put failed after its file was written."""
+        try:
+            self._insisting()(self.folder.sync, COMMITS)
+        except StoreError as unsynced:
+            raise CommitStateUnknown(
+                f"{self.folder.url}/{name} is written but a power cut may take it: the put failed "
+                f"({self.folder.explain(error)}) and so did syncing its folder ({unsynced}); "
+                "nothing was deleted, check the disk, then see in the log whether it is there"
+            ) from unsynced
+
+    def _created(self, name: str, content: bytes) -> bool:
+        try:
+            self.folder.create(name, content)
+        except FileExistsError:
+            return False
+        return True
+
+    def _require_writer(self) -> None:
+        if not (self.folder.creates_exclusively or self.single_writer):
+            raise StoreError(
+                f"the storage of {self.folder.url} cannot refuse a second writer; use a local "
+                "disk, s3, gs or az, or create the store with single_writer=True if there is "
+                "only one"
+            )
+
+    def _insisting(self) -> Retrying:
+        return self._retrying(retry=retry_if_exception_type(StoreError), reraise=True)
+
+    def _retrying(self, **choices: Any) -> Retrying:
+        defaults: dict[str, Any] = {
+            "stop": stop_after_attempt(self.attempts),
+            "wait": wait_random_exponential(multiplier=self.delay, max=2),
+        }
+        return Retrying(**{**defaults, **choices})
+
+    def _parse(self, version: int, data: bytes) -> Commit:
+        where = f"{self.folder.url}/{commit_file(version)}"
+        commit = commit_from_json(unseal(data, where), where)
+        if commit.version != version:
+            raise StoreError(f"{where} is version {commit.version}; restore it from a copy")
+        return commit

@@ -1,0 +1,56 @@
+"""Relevance: which words say what a topic is about."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+
+
+def relevance(
+    topics: NDArray[np.float64], word_probabilities: NDArray[np.float64], weight: float = 0.7
+) -> NDArray[np.float64]:
+    """`lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)` (Sievert and Shirley 2014, eq. 1).
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        Columns on the simplex.
+    word_probabilities : (n,) float64
+        M1.
+    weight : float
+        lambda in [0, 1]: 1 ranks by probability, 0 by lift.
+
+    Returns
+    -------
+    (n, k) float64
+        `-inf` for words the topic or the corpus never uses.
+
+    Raises
+    ------
+    InvalidInput
+        lambda outside [0, 1].
+
+    Examples
+    --------
+    >>> relevance(np.array([[0.5], [0.5]]), np.array([0.9, 0.1]), weight=0.0).ravel().round(2)
+    array([-0.59,  1.61])
+    """
+    if not 0 <= weight <= 1:
+        raise InvalidInput(f"lambda is {weight}; it must be 0 to 1")
+    used = (topics > 0) & (word_probabilities[:, None] > 0)
+    logs = np.log(np.where(used, topics, 1.0))
+    lift = logs - np.log(np.where(word_probabilities > 0, word_probabilities, 1.0))[:, None]
+    return np.where(used, weight * logs + (1 - weight) * lift, -np.inf)
+
+
+def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
+    """(k, number) words of the highest (n, k) scores, best first, ties by word.
+
+    Examples
+    --------
+    >>> top_words(np.array([[0.1], [0.7], [0.2]]), 2)
+    array([[1, 2]])
+    """
+    return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
