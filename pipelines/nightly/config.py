@@ -46,7 +46,7 @@ from streaming_moments.pipelines.nightly.keys import (
     Topics,
     collected,
     listed,
-    tag,
+    tag_name,
 )
 from streaming_moments.pipelines.quantities import Count, Number, Seed, Share
 from streaming_moments.quality.drift import DriftBounds
@@ -273,7 +273,7 @@ class NightlyConfig:
     cluster: ClusterSection = ClusterSection()
     growth: GrowthSection | None = None
     metrics: MetricsSection | None = None
-    tag: Annotated[str, AfterValidator(tag)] = "published"
+    tag: Annotated[str, AfterValidator(tag_name)] = "published"
     lock_expiry: Expiry = timedelta(hours=6)
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
 

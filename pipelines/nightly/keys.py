@@ -47,7 +47,7 @@ def _by_urls(require: Callable[[str], None]) -> AfterValidator:
     return AfterValidator(checked)
 
 
-def tag(name: str) -> str:
+def tag_name(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
         raise ValueError(f"{name!r} is the name of a night's model; take another for the tag")
     return name
