@@ -13,6 +13,7 @@ from typing import Any
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
+from distributed.comm import CommClosedError
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
@@ -233,7 +234,8 @@ def _joined(scheduler: str) -> Iterator[Client]:
         except StreamingMomentsError:
             raise
         except Exception as error:
-            if client.status == "running":
+            # one that was restarted answers again, though what was asked of it is gone
+            if client.status == "running" and not isinstance(error, CommClosedError):
                 raise
             # what a client says that has lost its scheduler depends on what it was doing
             raise SchedulerLost(scheduler) from error
