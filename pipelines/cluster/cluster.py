@@ -13,7 +13,7 @@ from typing import Any
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import pytest
 from distributed import LocalCluster
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from streaming_moments.errors import InvalidInput
