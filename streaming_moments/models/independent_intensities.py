@@ -16,7 +16,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import topic_reading
 from streaming_moments.models.base import Description, FitOptions, option
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mean_columns, sweep
+from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mean_columns
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -123,9 +123,7 @@ class IndependentIntensities(TopicModel):
                 f"intensities need one above 0 and up to {options.max_alpha0:g}: lengths vary too "
                 "little; fit topics with an alpha0 of your own, or raise max_alpha0"
             )
-        form, method = Cumulants(implied), options.method
-        swept = sweep(rows, options.topics, form, method, options.seed, last=both_rows)
-        return cls.finished(*swept, rows.lengths, rows.basis, method)
+        return cls.of_form(rows, Cumulants(implied), options, both_rows)
 
     @classmethod
     def row_copies(cls, options: Any) -> int:

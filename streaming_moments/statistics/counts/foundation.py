@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
+from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.identities import broken_identities
 from streaming_moments.statistics.counts.lengths import LengthHistogram
@@ -19,8 +20,6 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics, sta
 from streaming_moments.statistics.row_block import RowBlock
 
 _HISTOGRAM = "length_histogram"
-
-Arrays = Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
