@@ -38,7 +38,7 @@ def with_days(
         The cluster cannot do the work.
     """
     store, run = gathering.store, gathering.run
-    source, form = store.dates, store.form
+    source = store.dates
     found: dict[str, DateRange] = {}
     bad: list[ShardError] = []
     if source.column is None:
@@ -47,6 +47,7 @@ def with_days(
             if days is not None:
                 found[shard.url] = days
         return replace(gathering, dates={**gathering.dates, **found}), ()
+    form = store.form
     calls = [(shard, form, source, run.storage_options) for shard in shards]
     in_flight = run.cluster.workers * run.cluster.threads
     for done, (place, days) in enumerate(completed(run.cluster, days_of, calls, in_flight), 1):

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.gathering.parts import (
     summary_of,
     write_block,
 )
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.base import Foundation
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_content
@@ -68,43 +68,42 @@ class _Suspected(Exception):
 class _Group:
     """Shards on their way to one commit; `parts` are those not yet added up, with their shards."""
 
+    foundation: Foundation
     names: Mapping[str, str]
     parts: dict[Future[Any], str] = field(default_factory=dict)
     nbytes: int = 0
-    histogram: LengthHistogram = field(default_factory=LengthHistogram.zero)
+    totals: Any = None
     records: list[ShardRecord] = field(default_factory=list)
     shards: list[Shard] = field(default_factory=list)
     bad: list[ShardError] = field(default_factory=list)
-    # shards of which not all parts are read: URL -> (documents, tokens, outside) so far
-    unfinished: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    # shards of which not all parts are read: URL -> (totals, outside) so far
+    unfinished: dict[str, tuple[Any, int]] = field(default_factory=dict)
     alone: bool = False  # it holds one shard, suspected of killing workers
     dates: DateRange | None = None
     contents: dict[tuple[str, int], str] | None = None  # those of which no other may be
 
+    def __post_init__(self) -> None:
+        self.totals = self.foundation.totals({})
+
     def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
-        shard, histogram = address.shard, summary.histogram
-        documents, tokens, outside = self.unfinished.pop(shard.url, (0, 0, 0))
-        documents += histogram.n_documents
-        tokens += histogram.C1
-        outside += summary.outside
-        if summary.rest is None and not tokens:
-            raise ShardError(
-                shard.url,
-                f"none of its {documents} documents holds a word of the vocabulary; check its "
-                "language and the column, or create a store from such shards",
-            )
+        shard = address.shard
+        totals, outside = self.unfinished.pop(shard.url, (self.foundation.totals({}), 0))
+        totals, outside = totals + summary.totals, outside + summary.outside
         if summary.rest is None:
+            reason = self.foundation.why_not_counted(totals)
+            if reason is not None:
+                raise ShardError(shard.url, reason)
             self._require_unique(shard, summary.mark)
         self.parts[part] = shard.url
         self.nbytes += summary.nbytes
-        self.histogram = self.histogram + histogram
+        self.totals = self.totals + summary.totals
         if summary.rest is None:
             name = self.names.get(shard.url, shard.url)
-            record = ShardRecord(name, shard.size, summary.mark, documents, tokens, outside)
-            self.records.append(record)
+            numbers = (totals.n_documents, totals.n_tokens, outside)
+            self.records.append(ShardRecord(name, shard.size, summary.mark, *numbers))
             self.shards.append(shard)
         else:
-            self.unfinished[shard.url] = (documents, tokens, outside)
+            self.unfinished[shard.url] = (totals, outside)
 
     def _require_unique(self, shard: Shard, mark: str) -> None:
         if self.contents is not None and tells_content(mark):
@@ -185,7 +184,7 @@ def _gather_group(
     total: int,
 ) -> Gathered:
     contents = None if gathering.unique is None else dict(gathering.unique)
-    group = _Group(gathering.names, bad=list(late), contents=contents)
+    group = _Group(gathering.store.foundation, gathering.names, bad=list(late), contents=contents)
     earlier: list[SegmentReference] = []
     while True:
         with closing(_read_until_full(group, waiting, gathering, bool(earlier))) as reading:
@@ -195,7 +194,7 @@ def _gather_group(
             raise _all_of(group.bad)
         if not group.unfinished:
             break
-        tokens, documents = group.histogram.C1, group.histogram.n_documents
+        tokens, documents = group.totals.n_tokens, group.totals.n_documents
         read = ShardRecord("parts", 0, "sha256:", documents, tokens)
         earlier = [_write_segment(group, [read], earlier, gathering).reference]
         group.drop_parts()
@@ -324,7 +323,7 @@ def _write_segment(
         if lost and not group.alone:
             raise _Suspected(lost) from error
         raise
-    return writer.seal(group.histogram, records, chain.from_iterable(written), group.dates)
+    return writer.seal(group.totals, records, chain.from_iterable(written), group.dates)
 
 
 def _all_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from streaming_moments.errors import BoundExceeded, ShardError
-from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.base import Prepared
 from streaming_moments.storage.contents import ShardContent, content_of
-from streaming_moments.storage.counting.counting import WordIndex
-from streaming_moments.storage.counting.ids import IdIndex
-from streaming_moments.storage.counting.reading import ReadBatch, index_of, read_indexed
 from streaming_moments.storage.formats import START, Position, ReadLimits
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.segments.blocks import sum_block
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.readers import ReadRecords, ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -37,7 +35,7 @@ class PartAddress:
     alone : bool
         Whether nothing else may run beside it: workers died that were reading it among others.
     part_bytes : int
-        Projected batches that may be read from there on; 0 for what all shards begin with.
+        Prepared batches that may be read from there on; 0 for what all shards begin with.
     """
 
     shard: Shard
@@ -54,17 +52,17 @@ class PartAddress:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Batches of a shard made ready for the kernels; stays on the worker that read them.
+    """Batches of a shard made ready to be added; stays on the worker that read them.
 
     Parameters
     ----------
-    batches : tuple of ProjectedBatch
+    batches : tuple of Prepared
         In the order of the shard.
     summary : PartSummary
         What the coordinator needs to know.
     """
 
-    batches: tuple[ProjectedBatch, ...]
+    batches: tuple[Any, ...]
     summary: PartSummary
 
 
@@ -74,10 +72,10 @@ class PartSummary:
 
     Parameters
     ----------
-    histogram : LengthHistogram
-        Of its documents.
+    totals : Totals
+        Of its records.
     outside : int
-        Tokens outside the vocabulary.
+        What lies in them that is not counted.
     nbytes : int
         Of its batches.
     rest : PartAddress or None
@@ -86,7 +84,7 @@ class PartSummary:
         Fingerprint of the shard.
     """
 
-    histogram: LengthHistogram
+    totals: Any
     outside: int
     nbytes: int
     rest: PartAddress | None
@@ -98,7 +96,7 @@ class ReadingContext:
     """All a read task needs beside its shard, loaded once on the cluster."""
 
     store: MomentStore
-    index: WordIndex | IdIndex
+    reader: ShardReader
     limits: ReadLimits
     storage_options: Mapping[str, object] | None = field(repr=False)
 
@@ -110,20 +108,17 @@ class ReadingContext:
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
         """The context, made by a task so that it outlives any worker."""
-        return cls(store, index_of(store.vocabulary, store.policy), limits, storage_options)
+        return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadBatch]:
-        """Batches of a shard from a position on; errors as `read_indexed`."""
-        options = self.storage_options
-        return read_indexed(
-            shard, self.store.form, self.index, self.limits, options, start, content
-        )
+    ) -> Iterator[ReadRecords]:
+        """Batches of a shard from a position on; errors as `ShardReader.read`."""
+        return self.reader.read(shard, start, content)
 
 
 def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) -> Part:
-    """Read a shard from `address` on while its projected batches fit in `part_bytes`.
+    """Read a shard from `address` on while its prepared batches fit in `part_bytes`.
 
     One more batch is taken to need as much as the last one; the first is always read.
 
@@ -132,11 +127,12 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
     ShardError
         The shard cannot be read, or changed between its parts.
     """
-    store, shard = context.store, address.shard
+    foundation, shard = context.store.foundation, address.shard
     # hashing may read all of the shard: once is enough, what is read later is held to it
     content = address.content or content_of(shard, context.storage_options)
-    batches: list[ProjectedBatch] = []
-    histogram, outside, nbytes = LengthHistogram.zero(), 0, 0
+    batches: list[Prepared] = []
+    totals: Any = foundation.totals({})
+    outside, nbytes = 0, 0
     rest, seen, after = None, 0, address.start
     for read in context.read(shard, address.start, content):
         if batches and nbytes + batches[-1].nbytes > part_bytes:
@@ -146,15 +142,15 @@ def read_part(address: PartAddress, context: ReadingContext, part_bytes: int) ->
             rest = PartAddress(shard, after, content, address.alone, wanted)
             break
         try:
-            projected = ProjectedBatch.of(read.batch, store.basis)
+            prepared = foundation.prepared(read.batch)
         except BoundExceeded as error:
             raise ShardError(shard.url, f"from document {seen} on: {error}") from error
-        seen, after = seen + read.batch.documents, read.after
-        batches.append(projected)
-        nbytes += projected.nbytes
-        histogram = histogram + LengthHistogram.of(read.batch.lengths)
+        seen, after = seen + prepared.totals.n_documents, read.after
+        batches.append(prepared)
+        nbytes += prepared.nbytes
+        totals = totals + prepared.totals
         outside += read.outside
-    return Part(tuple(batches), PartSummary(histogram, outside, nbytes, rest, content.mark))
+    return Part(tuple(batches), PartSummary(totals, outside, nbytes, rest, content.mark))
 
 
 def summary_of(part: Part) -> PartSummary:

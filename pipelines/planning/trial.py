@@ -199,7 +199,7 @@ def _reading_costs(
     nbytes = sum(piece.nbytes for piece in pieces)
     seconds = sum(max(piece.seconds - open_shard, 0.0) for piece in pieces)
     summaries = [piece.part.summary for piece in pieces]
-    histogram = sum((one.histogram for one in summaries), LengthHistogram.zero())
+    histogram = sum((one.totals.whole for one in summaries), LengthHistogram.zero())
     hashing = 0.0
     if sampled[0].etag is None:
         content = bytes(_HASHED_BYTES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -137,6 +137,35 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> WordIndex | 
             f"not {made.fingerprint[:12]}; read with the policy the store keeps"
         )
     return WordIndex.of(vocabulary, made)
+
+
+@dataclass(frozen=True, eq=False)
+class CountReader:
+    """Reads the shards of a store of documents.
+
+    Parameters
+    ----------
+    form : ShardFormat
+        How documents lie in them.
+    index : WordIndex or IdIndex
+        Of the words counted.
+    limits : ReadLimits
+        Bounds on a document and a batch.
+    storage_options : mapping, optional
+        Options of the fsspec file system.
+    """
+
+    form: ShardFormat
+    index: WordIndex | IdIndex
+    limits: ReadLimits
+    storage_options: Mapping[str, object] | None = field(repr=False)
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadBatch]:
+        """Batches of a shard from a position on; errors as `read_indexed`."""
+        options = self.storage_options
+        return read_indexed(shard, self.form, self.index, self.limits, options, start, content)
 
 
 def read_indexed(

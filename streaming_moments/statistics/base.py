@@ -1,8 +1,8 @@
-"""Foundation, Statistics, Totals: what a store and a job ask of statistics, whatever their kind."""
+"""Foundation, Statistics, Totals, Prepared: what a store and a job ask of any kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -33,6 +33,22 @@ class Totals(Protocol):
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
+
+
+class Prepared(Protocol):
+    """Records of one batch made ready to be added to any block of rows."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+
+    @property
+    def totals(self) -> Any:
+        """The `Totals` of its records."""
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more from it."""
 
 
 class Statistics(Protocol):
@@ -104,8 +120,32 @@ class Foundation(Protocol):
             Names what differs.
         """
 
+    def prepared(self, batch: Any) -> Prepared:
+        """A batch of records, as the kind's reader gives it, made ready to be added.
+
+        Raises
+        ------
+        BoundExceeded
+            One record alone could pass 2^62: names it.
+        """
+
+    def why_not_counted(self, totals: Any) -> str | None:
+        """Why records with such totals are nothing to count, and what to do; None where they are.
+
+        A shard of nothing else is a bad one.
+        """
+
+    def add(
+        self, batches: Sequence[Any], arrays: Arrays, block: RowBlock, most_bytes: int = 0
+    ) -> None:
+        """Add prepared batches to the row arrays of a block, in place.
+
+        Several are added as one while their bytes stay below `most_bytes`. Whoever adds keeps the
+        sum of the bounds below 2^62.
+        """
+
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:
-        """The `Statistics` of batches of records as this kind takes them; zero without any."""
+        """The `Statistics` of prepared batches; zero without any."""
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any

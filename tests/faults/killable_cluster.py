@@ -16,8 +16,8 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import parts
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting import reading
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -33,14 +33,14 @@ class ReadLog(WorkerPlugin):
         self.folder = Path(folder)
 
     def setup(self, worker):
-        read = parts.read_indexed
+        read = reading.read_indexed
 
         def logged(shard, *arguments):
             with open(self.folder / "reads", "a") as log:
                 log.write(f"{shard.url}\n")
             return read(shard, *arguments)
 
-        parts.read_indexed = logged
+        reading.read_indexed = logged
 
 
 @dataclass(frozen=True)

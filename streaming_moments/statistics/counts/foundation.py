@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.adding import add_projected
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
 from streaming_moments.statistics.counts.lengths import LengthHistogram
 from streaming_moments.statistics.counts.projection import ProjectedBatch
@@ -108,6 +110,29 @@ class CountsFoundation:
             arrays.get("codocuments"),
             totals.later,
         )
+
+    def prepared(self, batch: CountBatch) -> ProjectedBatch:
+        """The batch projected on the basis; errors as `ProjectedBatch.of`."""
+        return ProjectedBatch.of(batch, self.basis)
+
+    def why_not_counted(self, totals: RowLengths[LengthHistogram]) -> str | None:
+        """Documents without a word of the vocabulary are nothing to count."""
+        if totals.n_tokens:
+            return None
+        return (
+            f"none of its {totals.n_documents} documents holds a word of the vocabulary; check its "
+            "language and the column, or create a store from such shards"
+        )
+
+    def add(
+        self,
+        batches: Sequence[ProjectedBatch],
+        arrays: Arrays,
+        block: RowBlock,
+        most_bytes: int = 0,
+    ) -> None:
+        """Add projected batches to the row arrays of a block; errors as `add_projected`."""
+        add_projected(batches, self.basis, arrays, block, most_bytes)
 
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()

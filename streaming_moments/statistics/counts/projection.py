@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 
 # Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
@@ -141,6 +144,16 @@ class ProjectedBatch:
         )
         own = sum(array.nbytes for array in arrays)
         return own if self.batch is None else own + self.batch.nbytes
+
+    @cached_property
+    def totals(self) -> RowLengths[LengthHistogram]:
+        """Lengths of its documents."""
+        return RowLengths(LengthHistogram.of(self.lengths))
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more: C2 bounds the pairs, and is the larger where y cancels."""
+        return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(
         self,

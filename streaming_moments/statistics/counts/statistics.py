@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.kernels import triple_kernels
 from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.projection import LARGEST_TOTAL, ProjectedBatch, joined
+from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 
@@ -144,42 +143,34 @@ class MomentStatistics:
         And the block's share of some batches, whose bytes are at most those of the arrays.
         """
         shapes = statistic_shapes(basis, block, codocuments)
-        word_counts = np.zeros(shapes["word_counts"], dtype=np.int64)
-        document_frequencies = np.zeros(shapes["document_frequencies"], dtype=np.int64)
-        pair_counts = np.zeros(shapes["pair_counts"], dtype=np.int64)
-        triple_sketch = np.zeros(shapes["triple_sketch"], dtype=np.int64)
-        together = np.zeros(shapes["codocuments"], dtype=np.int64) if codocuments else None
-        histogram = LengthHistogram.zero()
-        first, step = block.index, block.step
-        bound = 0.0
-        sums_bytes = 8 * sum(math.prod(shape) for shape in shapes.values())
-        for projected in joined(_of_basis(basis, batches), block, sums_bytes):
-            bound += projected.triple_bound
-            histogram = histogram + LengthHistogram.of(projected.lengths)
-            # C2 bounds the pair counts; it may be the larger where y cancels
-            _refuse_overflow(max(bound, histogram.C2))
-            by_word = (projected.starts, projected.documents, projected.values)
-            word_counts += projected.word_counts[block.rows]
-            document_frequencies += np.diff(projected.starts)[block.rows]
-            projected.add_pairs(block, pair_counts, together)
-            sketch = (projected.projections, projected.long, triple_sketch)
-            triple_kernels.add_triples(first, step, *by_word, *sketch)
-            if projected.long.any():
-                triple_kernels.add_long_triples(first, step, *by_word, *sketch)
+        arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+        histogram, bound = LengthHistogram.zero(), 0.0
+
+        def noted() -> Iterator[ProjectedBatch]:
+            nonlocal histogram, bound
+            for projected in batches:
+                histogram = histogram + projected.totals.whole
+                bound += projected.triple_bound
+                # C2 bounds the pair counts; it may be the larger where y cancels
+                refuse_overflow(max(bound, histogram.C2))
+                yield projected
+
+        sums_bytes = sum(array.nbytes for array in arrays.values())
+        add_projected(noted(), basis, arrays, block, sums_bytes)
         return cls(
             basis,
             block,
             histogram,
-            word_counts,
-            document_frequencies,
-            pair_counts,
-            triple_sketch,
-            together,
+            arrays["word_counts"],
+            arrays["document_frequencies"],
+            arrays["pair_counts"],
+            arrays["triple_sketch"],
+            arrays.get("codocuments"),
         )
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self.require_same(other.basis, other.block, other.codocuments is not None)
-        _refuse_overflow(float(self._largest) + float(other._largest))
+        refuse_overflow(float(self._largest) + float(other._largest))
         return self._with(self.row_lengths + other.row_lengths, other, np.add)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
@@ -272,7 +263,7 @@ class MomentStatistics:
             Names what differs.
         """
         if self.basis != basis:
-            raise ForeignStatistics(_foreign("basis", self.basis, basis))
+            raise ForeignStatistics(foreign("basis", self.basis, basis))
         if self.block != block:
             raise ForeignStatistics(
                 f"rows {self.block} and rows {block} cannot be combined; "
@@ -340,7 +331,7 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
     head = ordered[0]
     for part in ordered[1:]:
         if part.basis != head.basis:
-            raise ForeignStatistics(_foreign("basis", head.basis, part.basis))
+            raise ForeignStatistics(foreign("basis", head.basis, part.basis))
         if part.row_lengths != head.row_lengths:
             raise ForeignStatistics("the row blocks are of different documents")
     shapes = statistic_shapes(head.basis, RowBlock(), head.codocuments is not None)
@@ -358,27 +349,4 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays["triple_sketch"],
         arrays.get("codocuments"),
         head.later,
-    )
-
-
-def _of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    for projected in batches:
-        if projected.basis != basis:
-            raise ForeignStatistics(_foreign("basis", projected.basis, basis))
-        yield projected
-
-
-def _refuse_overflow(bound: float) -> None:
-    if bound >= LARGEST_TOTAL:
-        raise BoundExceeded(
-            f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
-            "cut the documents into shorter passages (--passage-words), or open another store"
-        )
-
-
-def _foreign(what: str, one: Basis, other: Basis) -> str:
-    return (
-        f"{what} {short(one.fingerprint)} (vocabulary {short(one.vocabulary)}) and {what} "
-        f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "
-        "only statistics of one basis can be combined"
     )

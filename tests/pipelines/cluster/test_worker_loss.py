@@ -24,10 +24,10 @@ from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import WorkersLost, result_of, run_bounded
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.gathering import parts
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting import reading
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
@@ -40,14 +40,14 @@ class Deadly(WorkerPlugin):
     """Reading a shard named "deadly" kills the worker; one named "late" does in its second part."""
 
     def setup(self, worker):
-        read = parts.read_indexed
+        read = reading.read_indexed
 
         def deadly(shard, *arguments):
             if "deadly" in shard.url or ("late" in shard.url and arguments[4].passed):
                 os.kill(os.getpid(), signal.SIGKILL)
             return read(shard, *arguments)
 
-        parts.read_indexed = deadly
+        reading.read_indexed = deadly
 
 
 def test_no_workers_is_an_error_and_no_hang():
@@ -141,13 +141,13 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
 SCHEDULER = """
 import os, sys, threading
 from distributed import LocalCluster
-from streaming_moments.pipelines.gathering import parts
+from streaming_moments.storage.counting import reading
 
 def stuck(*_):
     os.write(1, b"reading\\n")  # one call: the lines of two threads do not mix
     threading.Event().wait()
 
-parts.read_indexed = stuck
+reading.read_indexed = stuck
 options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
 with LocalCluster(1, **options) as cluster:
     print(cluster.scheduler_address, flush=True)

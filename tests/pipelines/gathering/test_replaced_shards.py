@@ -6,11 +6,11 @@ import pytest
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import parts
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting import reading
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, fingerprint
@@ -47,14 +47,14 @@ def store(tmp_path, shards, embedded, shard):
 @pytest.fixture
 def replaced(shard, monkeypatch):
     """The shard is replaced between the hash and the first byte that is read to be counted."""
-    read, (listed, path) = parts.read_indexed, shard
+    read, (listed, path) = reading.read_indexed, shard
 
     def late(reading, *arguments):
         if reading == listed:
             swapped(path)
         return read(reading, *arguments)
 
-    return lambda: monkeypatch.setattr(parts, "read_indexed", late)
+    return lambda: monkeypatch.setattr(reading, "read_indexed", late)
 
 
 def test_an_update_never_counts_other_content_than_the_ledger_says(

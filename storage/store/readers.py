@@ -1,0 +1,67 @@
+"""Readers: what reads the shards of a store, by the kind of its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.reading import CountReader, index_of
+from streaming_moments.storage.formats import START, Position, ReadLimits
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.snapshot import Snapshot
+
+
+class ReadRecords(Protocol):
+    """Some consecutive records of a shard."""
+
+    @property
+    def batch(self) -> Any:
+        """The records, as `Foundation.prepared` takes them."""
+
+    @property
+    def outside(self) -> int:
+        """What lies in them that is not counted."""
+
+    @property
+    def after(self) -> Position:
+        """Where the shard goes on."""
+
+
+class ShardReader(Protocol):
+    """Reads shards of one store, batch by batch; it goes to the workers once."""
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadRecords]:
+        """Records of a shard from a position on; at least one batch, or a ShardError.
+
+        With `content` nothing but that is read; anything else is a ShardError.
+        """
+
+
+def _count_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    index = index_of(store.vocabulary, store.policy)
+    return CountReader(store.form, index, limits, storage_options)
+
+
+READERS: Mapping[
+    str, Callable[[Snapshot, ReadLimits, Mapping[str, object] | None], ShardReader]
+] = MappingProxyType({CountsFoundation.kind: _count_reader})
+
+
+def reader_of(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None = None
+) -> ShardReader:
+    """Reader of the shards of a store.
+
+    Raises
+    ------
+    StoreError
+        A file of the store that says how they are read is missing or damaged.
+    """
+    return READERS[store.kind](store, limits, storage_options)
