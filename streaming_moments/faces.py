@@ -1,4 +1,4 @@
-"""Faces: what a package exports is imported when it is asked for, so that none waits for all."""
+"""Late faces: what a package with heavy members exports is imported when it is asked for."""
 
 from __future__ import annotations
 

@@ -1,24 +1,10 @@
 """From shards to a segment: parts of shards read on workers, added up group by group."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
-    from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
+from streaming_moments.pipelines.gathering.parts import ReadingContext
 
 __all__ = [
     "Gathered",
     "ReadingContext",
     "gather_group",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "groups": ("Gathered", "gather_group"),
-            "parts": ("ReadingContext",),
-        },
-    )

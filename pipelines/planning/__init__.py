@@ -1,12 +1,7 @@
 """Before a run: what it will cost, from a trial on this machine."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.planning.cost import ClusterCost, Job, StepCosts, cluster_cost
-    from streaming_moments.pipelines.planning.trial import Reading, try_out
+from streaming_moments.pipelines.planning.cost import ClusterCost, Job, StepCosts, cluster_cost
+from streaming_moments.pipelines.planning.trial import Reading, try_out
 
 __all__ = [
     "ClusterCost",
@@ -16,12 +11,3 @@ __all__ = [
     "cluster_cost",
     "try_out",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "cost": ("ClusterCost", "Job", "StepCosts", "cluster_cost"),
-            "trial": ("Reading", "try_out"),
-        },
-    )

@@ -1,13 +1,8 @@
 """What is shown of a store and a run: tables, a page, a plot, metrics."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.reports.metrics import RunMetrics, write_metrics
-    from streaming_moments.pipelines.reports.page import ReportPage
-    from streaming_moments.pipelines.reports.status import Status, status_of
+from streaming_moments.pipelines.reports.metrics import RunMetrics, write_metrics
+from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.status import Status, status_of
 
 __all__ = [
     "ReportPage",
@@ -16,13 +11,3 @@ __all__ = [
     "status_of",
     "write_metrics",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "status": ("Status", "status_of"),
-            "page": ("ReportPage",),
-            "metrics": ("RunMetrics", "write_metrics"),
-        },
-    )

@@ -1,13 +1,8 @@
 """Files at a URL: written whole, listed, sealed by a hash."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.storage.files.filesystems import FileState, open_file_system
-    from streaming_moments.storage.files.folders import Folder
-    from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.files.filesystems import FileState, open_file_system
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
 
 __all__ = [
     "FileState",
@@ -16,13 +11,3 @@ __all__ = [
     "seal",
     "unseal",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "folders": ("Folder",),
-            "filesystems": ("FileState", "open_file_system"),
-            "sealed": ("seal", "unseal"),
-        },
-    )

@@ -1,13 +1,8 @@
 """What versions point to: sums of statistics, vocabularies, bases and models, immutable."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.storage.segments.blocks import sum_block
-    from streaming_moments.storage.segments.models import read_model, write_model
-    from streaming_moments.storage.segments.segments import Segment, SegmentWriter
+from streaming_moments.storage.segments.blocks import sum_block
+from streaming_moments.storage.segments.models import read_model, write_model
+from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 
 __all__ = [
     "Segment",
@@ -16,13 +11,3 @@ __all__ = [
     "sum_block",
     "write_model",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "segments": ("Segment", "SegmentWriter"),
-            "blocks": ("sum_block",),
-            "models": ("read_model", "write_model"),
-        },
-    )

@@ -1,15 +1,10 @@
 """Models: what a fit gives, and how documents are read with it; one file for each model."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.models.base import Description, FitOptions, Model
-    from streaming_moments.models.fit import fit_by
-    from streaming_moments.models.registry import MODELS, model_named
-    from streaming_moments.models.rows import InMemory, Rows
-    from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.base import Description, FitOptions, Model
+from streaming_moments.models.fit import fit_by
+from streaming_moments.models.registry import MODELS, model_named
+from streaming_moments.models.rows import InMemory, Rows
+from streaming_moments.models.topics import TopicModel
 
 __all__ = [
     "MODELS",
@@ -22,15 +17,3 @@ __all__ = [
     "fit_by",
     "model_named",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "fit": ("fit_by",),
-            "rows": ("InMemory", "Rows"),
-            "base": ("Description", "FitOptions", "Model"),
-            "registry": ("MODELS", "model_named"),
-            "topics": ("TopicModel",),
-        },
-    )

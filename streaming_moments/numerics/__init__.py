@@ -1,14 +1,9 @@
 """Numerics on plain arrays: packed matrices, eigenpairs, joint diagonalisation, the simplex."""
 
-from typing import TYPE_CHECKING
-
-from streaming_moments.faces import late
-
-if TYPE_CHECKING:
-    from streaming_moments.numerics.jacobi import diagonalize_jointly
-    from streaming_moments.numerics.krylov import leading_eigenpairs
-    from streaming_moments.numerics.packing import pack, packed_size, unpack
-    from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.numerics.jacobi import diagonalize_jointly
+from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.packing import pack, packed_size, unpack
+from streaming_moments.numerics.simplex import nearest_distributions
 
 __all__ = [
     "diagonalize_jointly",
@@ -18,14 +13,3 @@ __all__ = [
     "packed_size",
     "unpack",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "packing": ("pack", "packed_size", "unpack"),
-            "krylov": ("leading_eigenpairs",),
-            "jacobi": ("diagonalize_jointly",),
-            "simplex": ("nearest_distributions",),
-        },
-    )
