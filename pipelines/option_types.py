@@ -18,7 +18,6 @@ from streaming_moments.pipelines.quantities import (
     Count,
     Number,
     Seed,
-    alpha0_of,
     half_life_of,
     size_of,
     time_of,
@@ -31,54 +30,23 @@ _Value = TypeVar("_Value")
 class Parsed(click.ParamType[_Value]):
     """What a function reads, or refuses by `InvalidInput`."""
 
-    @staticmethod
-    def parse(value: Any, /) -> _Value:
-        """The function."""
-        raise NotImplementedError
+    def __init__(self, name: str, parse: Callable[[Any], _Value]) -> None:
+        self.name, self._parse = name, parse
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> _Value:
         """What the function makes of the value."""
         try:
-            return self.parse(value)
+            return self._parse(value)
         except InvalidInput as error:
             self.fail(f"{error}.", param, ctx)
 
 
-class Bytes(Parsed[int]):
-    """Sizes, see `size_of`."""
-
-    name = "bytes"
-    parse = staticmethod(size_of)
-
-
-class Duration(Parsed[timedelta]):
-    """Times, see `time_of`."""
-
-    name = "duration"
-    parse = staticmethod(time_of)
-
-
-class Alpha(Parsed[float]):
-    """Sums of the Dirichlet parameters, see `alpha0_of`."""
-
-    name = "alpha0"
-    parse = staticmethod(alpha0_of)
-
-
-class HalfLife(Parsed[float]):
-    """Days after which a document counts half, see `half_life_of`."""
-
-    name = "days"
-    parse = staticmethod(half_life_of)
-
-
-class StoreName(Parsed[str]):
-    """Names of models and tags."""
-
-    name = "name"
-    parse = staticmethod(require_name)
+Bytes = functools.partial(Parsed[int], "bytes", size_of)
+Duration = functools.partial(Parsed[timedelta], "duration", time_of)
+HalfLife = functools.partial(Parsed[float], "days", half_life_of)
+StoreName = functools.partial(Parsed[str], "name", require_name)
 
 
 class Share(click.FloatRange):

@@ -11,8 +11,9 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
+    STORE_URL,
     Session,
-    Url,
     cluster_options,
     console,
     json_option,
@@ -107,7 +108,7 @@ def create(
 @click.option(
     "--old",
     multiple=True,
-    type=Url(),
+    type=SHARD_URL,
     help="With --replace: copy of the old content [its segment].",
 )
 @click.option(
@@ -255,7 +256,7 @@ def status(
 @store_argument
 @shards_argument
 @click.option(
-    "--output", required=True, type=Url(signed=False), help="Folder for one Parquet file a shard."
+    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
 )
 @click.option("--model", "name", help="Name of the model [the latest].")
 @click.option(

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
     Session,
-    Url,
     cluster_options,
     json_option,
     limit_options,
@@ -30,7 +30,7 @@ _SHOWN = 10
 
 @click.command()
 @store_argument
-@click.argument("shards", nargs=-1, type=Url())
+@click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option(
     "--words",
     type=COUNT,

@@ -16,13 +16,13 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
-from streaming_moments.pipelines.option_types import NUMBER, Alpha, Bytes, Duration, HalfLife
+from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
+from streaming_moments.pipelines.quantities import alpha0_of
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.formats import ReadLimits
@@ -31,97 +31,51 @@ from streaming_moments.storage.operations.windows import Window
 _MOST_NUMBERS = 1000
 
 
-class TopicNumbers(click.ParamType[tuple[int, ...]]):
-    """Numbers of topics such as 2-32, 2-32:5 or 5,10,20."""
-
-    name = "numbers"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Rising numbers, each once."""
-        if isinstance(value, tuple):
-            return value
-        numbers: set[int] = set()
-        for part in str(value).split(","):
-            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
-            first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
-            if not match or not first or (match[2] and last < first) or (match[3] and not step):
-                self.fail(
-                    f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
-                    "2-32, 2-32:5 or 5,10,20",
-                    param,
-                    ctx,
-                )
-            numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
-        if len(numbers) > _MOST_NUMBERS:
-            self.fail(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps", param, ctx)
-        return tuple(sorted(numbers))
+def _topic_numbers(value: str) -> tuple[int, ...]:
+    """Rising numbers of topics, each once, of a text such as 2-32, 2-32:5 or 5,10,20."""
+    numbers: set[int] = set()
+    for part in value.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+        first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
+        if not match or not first or (match[2] and last < first) or (match[3] and not step):
+            raise click.BadParameter(
+                f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
+                "2-32, 2-32:5 or 5,10,20"
+            )
+        numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
+    if len(numbers) > _MOST_NUMBERS:
+        raise click.BadParameter(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps")
+    return tuple(sorted(numbers))
 
 
-class Alphas(click.ParamType[tuple[float, ...]]):
-    """Values of alpha0 such as 0.1 or 0,0.1,1."""
-
-    name = "alphas"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """The numbers in their order."""
-        if isinstance(value, tuple):
-            return value
-        return tuple(Alpha().convert(part, param, ctx) for part in str(value).split(","))
+def _alphas(value: str) -> tuple[float, ...]:
+    """Values of alpha0 in the order of a text such as 0.1 or 0,0.1,1."""
+    return tuple(map(alpha0_of, value.split(",")))
 
 
-class Day(click.ParamType[date]):
-    """Days such as 2026-11-21."""
-
-    name = "day"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """The day as a date."""
-        if isinstance(value, date):
-            return value
-        try:
-            return date.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no day; write for example 2026-11-21", param, ctx)
+def _day(value: str) -> date:
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is no day; write for example 2026-11-21") from error
 
 
-class Url(click.ParamType[str]):
-    """Local paths and URLs without credentials, which are refused before anything is read."""
-
-    name = "url"
-
-    def __init__(self, signed: bool = True) -> None:
-        self._require = require_no_user if signed else require_no_secret
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The URL as it is; one to write to may hold no signature either."""
-        try:
-            self._require(str(value))
-        except InvalidInput as error:
-            self.fail(f"{error}.", param, ctx)
-        return str(value)
+def _json_object(value: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        # the value may hold a secret and is not repeated
+        raise click.BadParameter("not a JSON object; write for example '{\"anon\": true}'")
+    return parsed
 
 
-class JsonObject(click.ParamType[dict[str, Any]]):
-    """A JSON object."""
-
-    name = "json"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, Any]:
-        """The object as a dictionary."""
-        try:
-            parsed = json.loads(value)
-        except ValueError:
-            parsed = None
-        if not isinstance(parsed, dict):
-            # the value may hold a secret and is not repeated
-            self.fail("not a JSON object; write for example '{\"anon\": true}'", param, ctx)
-        return parsed
+TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numbers)
+Alphas = functools.partial(Parsed[tuple[float, ...]], "alphas", _alphas)
+_DAY = Parsed("day", _day)
+SHARD_URL = Parsed("url", require_no_user)
+STORE_URL = Parsed("url", require_no_secret)  # one to write to may hold no signature either
 
 
 @dataclass(frozen=True)
@@ -148,15 +102,15 @@ class Session:
     performance_report: str | None = None
 
 
-store_argument = click.argument("store", type=Url(signed=False))
-shards_argument = click.argument("shards", nargs=-1, required=True, type=Url())
+store_argument = click.argument("store", type=STORE_URL)
+shards_argument = click.argument("shards", nargs=-1, required=True, type=SHARD_URL)
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where to run, given to the command as `session`."""
 
     @click.option(
-        "--scheduler", metavar="ADDRESS", type=Url(), help="Dask scheduler, tcp://host:8786."
+        "--scheduler", metavar="ADDRESS", type=SHARD_URL, help="Dask scheduler, tcp://host:8786."
     )
     @click.option("--workers", type=NUMBER, default=0, help="Local worker processes, not threads.")
     @click.option(
@@ -192,7 +146,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def storage_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--storage-options",
-        type=JsonObject(),
+        type=Parsed("json", _json_object),
         help="fsspec options of cloud URLs as JSON; never stored.",
     )(command)
 
@@ -216,8 +170,8 @@ def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which days count, given to the command as `window`."""
 
-    @click.option("--since", type=Day(), help="First day whose documents count, YYYY-MM-DD.")
-    @click.option("--until", type=Day(), help="Last day whose documents count, YYYY-MM-DD.")
+    @click.option("--since", type=_DAY, help="First day whose documents count, YYYY-MM-DD.")
+    @click.option("--until", type=_DAY, help="Last day whose documents count, YYYY-MM-DD.")
     @click.option(
         "--half-life",
         type=HalfLife(),

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-)
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
-from streaming_moments.pipelines.quantities import Count, size_of, time_of
+from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
@@ -39,38 +34,25 @@ def collected(path: str) -> str:
     return path
 
 
-def _by_urls(require: Callable[[str], None]) -> AfterValidator:
-    def checked(url: str) -> str:
-        require(url)
-        return url
-
-    return AfterValidator(checked)
-
-
 def tag_name(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
         raise ValueError(f"{name!r} is the name of a night's model; take another for the tag")
     return name
 
 
-def _alpha(alpha0: float) -> float:
-    form_of(alpha0)
-    return alpha0
-
-
 def listed(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-Place = Annotated[str, _by_urls(require_no_secret)]
-ShardUrl = Annotated[str, _by_urls(require_no_user)]
+Place = Annotated[str, AfterValidator(require_no_secret)]
+ShardUrl = Annotated[str, AfterValidator(require_no_user)]
 Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
 Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeValidator(time_of)]
 Method = Annotated[str, _one_of(METHODS)]
 Family = Annotated[str, _one_of(tuple(MODELS))]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(listed)]
-Alpha = Annotated[float, AfterValidator(_alpha)]
+Alpha = Annotated[float, AfterValidator(alpha0_of)]
 Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(listed)]
 Days = Annotated[int, Field(ge=1, le=date.max.toordinal())]
 HalfLife = Annotated[float, Field(gt=0, le=date.max.toordinal())]

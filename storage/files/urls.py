@@ -75,8 +75,8 @@ def is_utf8(url: str) -> bool:
     return not _NOT_UTF8.search(url)
 
 
-def require_no_user(url: str) -> None:
-    """Refuse a user name or a password in a URL, without repeating it.
+def require_no_user(url: str) -> str:
+    """The URL, unless a user name or a password is in it, which is not repeated.
 
     Raises
     ------
@@ -98,15 +98,15 @@ port that is no number; give credentials in the storage options
     elif _USER.search(url) and not _CONTAINER.fullmatch(url):
         where = without_secrets(_USER.sub("://***@", url))
     else:
-        return
+        return url
     raise InvalidInput(
         f"{where} holds a password, a user name or a port that is no number; give credentials in "
         "the storage options"
     )
 
 
-def require_no_secret(url: str) -> None:
-    """Refuse a URL of a folder to write to that holds credentials in any of its parts.
+def require_no_secret(url: str) -> str:
+    """The URL of a folder to write to, unless any of its parts holds credentials.
 
     Raises
     ------
@@ -129,6 +129,7 @@ query; give credentials in the storage options
             f"{without_secrets(url.partition('?')[0])} holds a signature or a key in its query; "
             "give credentials in the storage options"
         )
+    return url
 
 
 def is_signed(url: str) -> bool:
