@@ -104,6 +104,19 @@ class Session:
 
 store_argument = click.argument("store", type=STORE_URL)
 shards_argument = click.argument("shards", nargs=-1, required=True, type=SHARD_URL)
+storage_option = click.option(
+    "--storage-options",
+    type=Parsed("json", _json_object),
+    help="fsspec options of cloud URLs as JSON; never stored.",
+)
+json_option = click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")
+words_option = click.option(
+    "--words",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Words shown of each topic.",
+)
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,30 +154,6 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(session=session, **given)
 
     return placed
-
-
-def storage_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--storage-options",
-        type=Parsed("json", _json_object),
-        help="fsspec options of cloud URLs as JSON; never stored.",
-    )(command)
-
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")(
-        command
-    )
-
-
-def words_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--words",
-        type=click.IntRange(1),
-        default=10,
-        show_default=True,
-        help="Words shown of each topic.",
-    )(command)
 
 
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -36,6 +36,7 @@ from streaming_moments.pipelines.planning.cost import (
 )
 from streaming_moments.pipelines.planning.trial import Reading, try_out
 from streaming_moments.pipelines.quantities import size_text
+from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.storage.listing import list_shards
 
@@ -206,12 +207,7 @@ def print_plan(console: Console, made: Plan) -> None:
             f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most",
         ),
     ]
-    table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    console.print(table)
+    print_facts(console, rows)
     console.print()
     times = Table(show_edge=False, pad_edge=False)
     for name in (f"workers of {threads} threads", "create", "update", "refit"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -129,14 +129,19 @@ def print_status(console: Console, status: Status) -> None:
     ]
     if status.drift is not None:
         rows.append(("drift", _drift_text(status.drift)))
+    print_facts(console, rows)
+    if status.warning:
+        console.print(Text(f"warning: {status.warning}", style="yellow"), soft_wrap=True)
+
+
+def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    """A column of names beside one of values."""
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
-    if status.warning:
-        console.print(Text(f"warning: {status.warning}", style="yellow"), soft_wrap=True)
 
 
 def _captured(store: MomentStore) -> float | None:
