@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from widening import widened
 
 from streaming_moments import MomentStatistics
 from streaming_moments.errors import InvalidInput
@@ -27,7 +28,6 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.growth import store_of_era
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
-from streaming_moments.testing.widening import widened
 
 OPTIONS = PilotOptions(vocabulary_size=300, core=100, max_topics=4, min_documents=5)
 NEW = ("mars", "rover", "crater")

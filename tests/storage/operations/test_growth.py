@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from widening import widened
 
 from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
@@ -30,7 +31,6 @@ from streaming_moments.storage.operations.windows import Window, WindowedStore
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import BASIS, VOCABULARY, create
-from streaming_moments.testing.widening import widened
 
 HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6")) // 3
 TERMS = (*VOCABULARY.terms, "steam", "rail", "wire", "radio", "rocket", "chip")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from widening import widened
 
 from streaming_moments import (
     Basis,
@@ -26,7 +27,6 @@ from streaming_moments.statistics.counts.weighted import WeightedStatistics
 from streaming_moments.statistics.counts.whitening import core_rows
 from streaming_moments.synthetic.corpora import lda_corpus
 from streaming_moments.testing.laws import check_laws
-from streaming_moments.testing.widening import widened
 
 ERAS = (4, 5, 7)  # words
 MATRIX = np.array([[3, 1], [-2, 5], [4, 0]], dtype=np.int8)
