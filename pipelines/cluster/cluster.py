@@ -293,10 +293,7 @@ def _require_same_version(client: Client, address: str) -> None:
 
 
 def _described(
-    client: Client,
-    memory: int | None,
-    worker_timeout: float,
-    machine_workers: int = 0,
+    client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
 ) -> Cluster:
     identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
     info = identity["workers"]

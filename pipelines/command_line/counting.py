@@ -78,8 +78,7 @@ def create(
     for shard in listed:
         if (other := form.holds(shard.url)) != holds:
             raise ShardError(
-                shard.url,
-                f"holds {other} and {listed[0].url} {holds}; a store is of one of them",
+                shard.url, f"holds {other} and {listed[0].url} {holds}; a store is of one of them"
             )
     policy = None
     if holds == "texts":
@@ -143,12 +142,7 @@ def update(
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
     with running(session, storage_options, limits) as run:
         result = update_store(
-            opened,
-            listed,
-            run,
-            skip_bad_shards,
-            old=copies if replace else None,
-            unique=unique,
+            opened, listed, run, skip_bad_shards, old=copies if replace else None, unique=unique
         )
         final = compact_when_many(result.store, compact_after, run)
     if json_output:

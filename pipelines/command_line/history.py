@@ -143,11 +143,7 @@ def diff(
 @storage_option
 @json_option
 def tag(
-    store: str,
-    name: str,
-    model: str,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
+    store: str, name: str, model: str, storage_options: dict[str, Any] | None, json_output: bool
 ) -> None:
     """Let the tag NAME stand for MODEL of STORE, wherever it stood before."""
     tagged = tag_model(MomentStore.open(store, storage_options=storage_options), name, model)

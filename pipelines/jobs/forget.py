@@ -29,12 +29,7 @@ from streaming_moments.storage.store.store import MomentStore
 _COPIES = 2  # the sum, and one segment of it
 
 
-def forget(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    run: Run,
-    message: str = "",
-) -> MomentStore:
+def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str = "") -> MomentStore:
     """Take counted shards away, all of them in one commit; their documents are read once more.
 
     Parameters

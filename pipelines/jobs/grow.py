@@ -40,11 +40,7 @@ class GrowthResult:
 
 
 def grow(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    run: Run,
-    words: int = WORDS,
-    message: str = "",
+    store: MomentStore, shards: Sequence[Shard], run: Run, words: int = WORDS, message: str = ""
 ) -> GrowthResult:
     """Add the words that a fresh pilot of some shards would choose and the vocabulary lacks.
 

@@ -28,11 +28,7 @@ _COPIES = 4  # the block, the segment that is read, and core rows of two states
 
 
 def measure_drift(
-    store: MomentStore,
-    before: MomentStore | None,
-    n_topics: int,
-    alpha0: float,
-    run: Run,
+    store: MomentStore, before: MomentStore | None, n_topics: int, alpha0: float, run: Run
 ) -> Drift:
     """How far a version has moved from an earlier one, and from its own basis.
 

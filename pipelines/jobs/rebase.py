@@ -71,10 +71,7 @@ def pilot_of(store: MomentStore) -> PilotOptions:
 
 
 def rebase(
-    store: MomentStore,
-    run: Run,
-    options: PilotOptions | None = None,
-    allow_missing: bool = False,
+    store: MomentStore, run: Run, options: PilotOptions | None = None, allow_missing: bool = False
 ) -> RebaseResult:
     """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
 

@@ -189,11 +189,7 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence
     )
 
 
-def with_coherence(
-    store: StatisticsSource,
-    model: T,
-    run: Run,
-) -> T:
+def with_coherence(store: StatisticsSource, model: T, run: Run) -> T:
     """The model with the coherence of its topics, where it is known."""
     scores = coherence(store, model, run)
     return model if scores is None else model.with_coherence(scores.umass, scores.npmi)

@@ -143,11 +143,7 @@ def select(
 
 
 def whiten_most(
-    parts: Sequence[NDArray[Any]],
-    lengths: Lengths,
-    basis: Basis,
-    topics: Sequence[int],
-    form: Form,
+    parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
     """Whitening for the most of some rising numbers of topics, and the positive eigenvalues."""
     core = CoreMoments.joined(parts, lengths)

@@ -4,9 +4,4 @@ from streaming_moments.pipelines.nightly.config import NightlyConfig, read_confi
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.report import NightReport
 
-__all__ = [
-    "NightReport",
-    "NightlyConfig",
-    "nightly",
-    "read_config",
-]
+__all__ = ["NightReport", "NightlyConfig", "nightly", "read_config"]

@@ -106,11 +106,7 @@ def nightly(
 
 
 def _night(
-    report: NightReport,
-    config: NightlyConfig,
-    folder: Folder,
-    run: Run,
-    journal: Journal,
+    report: NightReport, config: NightlyConfig, folder: Folder, run: Run, journal: Journal
 ) -> NightReport:
     with journal.step("list") as found:
         kind = _kind(config, folder)
@@ -198,11 +194,7 @@ def _opened(config: NightlyConfig) -> MomentStore:
 
 
 def _store(
-    config: NightlyConfig,
-    folder: Folder,
-    listed: list[Shard],
-    run: Run,
-    journal: Journal,
+    config: NightlyConfig, folder: Folder, listed: list[Shard], run: Run, journal: Journal
 ) -> MomentStore | None:
     """The store, made if there is none; None if there is nothing to make it of yet."""
     if CommitLog(folder).latest_version() is not None:
@@ -233,11 +225,7 @@ def _store(
 
 
 def _updated(
-    store: MomentStore,
-    config: NightlyConfig,
-    listed: list[Shard],
-    run: Run,
-    journal: Journal,
+    store: MomentStore, config: NightlyConfig, listed: list[Shard], run: Run, journal: Journal
 ) -> UpdateResult:
     with journal.step("update") as found:
         section = config.update

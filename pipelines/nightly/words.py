@@ -18,11 +18,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def rebased(
-    store: MomentStore,
-    drift: Drift,
-    config: NightlyConfig,
-    run: Run,
-    journal: Journal,
+    store: MomentStore, drift: Drift, config: NightlyConfig, run: Run, journal: Journal
 ) -> tuple[MomentStore, tuple[str, ...]]:
     """The store after a rebase if one is due, or was cut off; and why it was due."""
     reasons: tuple[str, ...] = ()

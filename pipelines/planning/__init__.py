@@ -3,11 +3,4 @@
 from streaming_moments.pipelines.planning.cost import ClusterCost, Job, StepCosts, cluster_cost
 from streaming_moments.pipelines.planning.trial import Reading, try_out
 
-__all__ = [
-    "ClusterCost",
-    "Job",
-    "Reading",
-    "StepCosts",
-    "cluster_cost",
-    "try_out",
-]
+__all__ = ["ClusterCost", "Job", "Reading", "StepCosts", "cluster_cost", "try_out"]

@@ -4,10 +4,4 @@ from streaming_moments.pipelines.reports.metrics import RunMetrics, write_metric
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.reports.status import Status, status_of
 
-__all__ = [
-    "ReportPage",
-    "RunMetrics",
-    "Status",
-    "status_of",
-    "write_metrics",
-]
+__all__ = ["ReportPage", "RunMetrics", "Status", "status_of", "write_metrics"]

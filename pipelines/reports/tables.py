@@ -217,11 +217,7 @@ def print_selection(console: Console, selection: Selection) -> None:
     table.add_column("", overflow="fold")
     best = selection.best
     for one in selection.candidates:
-        numbers = [
-            _number(one.npmi, 3),
-            _number(one.umass, 1),
-            _number(one.umass_20, 1),
-        ] * coherent
+        numbers = [_number(one.npmi, 3), _number(one.umass, 1), _number(one.umass_20, 1)] * coherent
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",

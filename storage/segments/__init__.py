@@ -4,10 +4,4 @@ from streaming_moments.storage.segments.blocks import sum_block
 from streaming_moments.storage.segments.models import read_model, write_model
 from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 
-__all__ = [
-    "Segment",
-    "SegmentWriter",
-    "read_model",
-    "sum_block",
-    "write_model",
-]
+__all__ = ["Segment", "SegmentWriter", "read_model", "sum_block", "write_model"]

@@ -253,10 +253,7 @@ class MomentStore(Snapshot):
         return self.append(self.write_segment(statistics, shards), message)
 
     def write_segment(
-        self,
-        statistics: Statistics,
-        shards: Sequence[ShardRecord],
-        dates: DateRange | None = None,
+        self, statistics: Statistics, shards: Sequence[ShardRecord], dates: DateRange | None = None
     ) -> Segment:
         """Write the statistics of all rows of some shards as a segment.
 

@@ -4,11 +4,7 @@ from streaming_moments.decompositions.forms import Dirichlet, Form, Mixture, for
 from streaming_moments.decompositions.methods import METHODS, decompose
 from streaming_moments.decompositions.moments import Moments, dirichlet_moments
 from streaming_moments.decompositions.svtd import Recovered, recover
-from streaming_moments.decompositions.whitened import (
-    Components,
-    WhitenedMoments,
-    whiten_moments,
-)
+from streaming_moments.decompositions.whitened import Components, WhitenedMoments, whiten_moments
 
 __all__ = [
     "METHODS",

@@ -10,10 +10,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 
 
 def by_power_method(
-    whitened: WhitenedMoments,
-    rng: np.random.Generator,
-    restarts: int = 25,
-    iterations: int = 20,
+    whitened: WhitenedMoments, rng: np.random.Generator, restarts: int = 25, iterations: int = 20
 ) -> Components:
     """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
 

@@ -19,10 +19,7 @@ Attributes = Mapping[str, Any]
 
 
 def option(
-    told: str,
-    default: Any = MISSING,
-    check: Callable[[Any], object] | None = None,
-    **more: Any,
+    told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
 ) -> Any:
     """A field of a frozen dataclass of which options of commands and keys of a file are made.
 

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 @njit(cache=True, nogil=True)
 def diagonalize_jointly(
-    matrices: NDArray[np.float64],
-    rotation: NDArray[np.float64],
-    tolerance: float,
-    max_sweeps: int,
+    matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
     """Jacobi rotations that make all symmetric matrices as diagonal as one rotation can.
 

@@ -6,11 +6,7 @@ from streaming_moments.faces import late
 
 if TYPE_CHECKING:
     from streaming_moments.quality.agreement import adjusted_rand_index
-    from streaming_moments.quality.coherence import (
-        npmi_coherence,
-        topic_diversity,
-        umass_coherence,
-    )
+    from streaming_moments.quality.coherence import npmi_coherence, topic_diversity, umass_coherence
     from streaming_moments.quality.drift import Drift, DriftBounds
     from streaming_moments.quality.matching import (
         MatchingRule,
@@ -40,11 +36,7 @@ if not TYPE_CHECKING:
     __getattr__ = late(
         __name__,
         {
-            "coherence": (
-                "npmi_coherence",
-                "topic_diversity",
-                "umass_coherence",
-            ),
+            "coherence": ("npmi_coherence", "topic_diversity", "umass_coherence"),
             "agreement": ("adjusted_rand_index",),
             "relevance": ("top_words",),
             "prediction": ("completion_perplexity",),

@@ -145,9 +145,7 @@ def match_topics(
 
 
 def compare_topics(
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    rule: MatchingRule = MatchingRule(),
+    before: NDArray[np.float64], after: NDArray[np.float64], rule: MatchingRule = MatchingRule()
 ) -> TopicMatching:
     """What became of each topic of a model in a later one.
 

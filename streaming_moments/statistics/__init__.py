@@ -4,9 +4,4 @@ from streaming_moments.statistics.base import Foundation, Statistics
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.statistics.row_block import RowBlock
 
-__all__ = [
-    "KINDS",
-    "Foundation",
-    "RowBlock",
-    "Statistics",
-]
+__all__ = ["KINDS", "Foundation", "RowBlock", "Statistics"]

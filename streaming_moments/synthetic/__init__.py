@@ -7,9 +7,4 @@ from streaming_moments.synthetic.corpora import (
     topic_error,
 )
 
-__all__ = [
-    "SyntheticCorpus",
-    "lda_corpus",
-    "single_topic_corpus",
-    "topic_error",
-]
+__all__ = ["SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"]

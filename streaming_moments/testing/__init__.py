@@ -3,8 +3,4 @@
 from streaming_moments.testing.laws import check_laws
 from streaming_moments.testing.recovery import check_rate, matched
 
-__all__ = [
-    "check_laws",
-    "check_rate",
-    "matched",
-]
+__all__ = ["check_laws", "check_rate", "matched"]

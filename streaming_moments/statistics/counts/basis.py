@@ -102,11 +102,7 @@ class Basis:
 
     @classmethod
     def from_pilot(
-        cls,
-        batch: CountBatch,
-        max_topics: int = 32,
-        seed: int = 0,
-        core: int | None = None,
+        cls, batch: CountBatch, max_topics: int = 32, seed: int = 0, core: int | None = None
     ) -> Basis:
         """Leading eigenvectors of M2 on a pilot, rounded to int8, and a few random columns.
 

@@ -156,10 +156,7 @@ class ProjectedBatch:
         return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(
-        self,
-        block: RowBlock,
-        pair_counts: NDArray[np.int64],
-        codocuments: NDArray[np.int64] | None,
+        self, block: RowBlock, pair_counts: NDArray[np.int64], codocuments: NDArray[np.int64] | None
     ) -> None:
         """Add pairs, and co-documents where they are wanted, to the first rows of a block.
 

@@ -75,10 +75,7 @@ def add_codocuments(
 
 @njit(cache=True, nogil=True)
 def pack_core(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    core: int,
+    indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
     """Core entries of each document: its words of count 1, then word and count of each other one.
 

@@ -29,10 +29,7 @@ def run_sums(starts: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np
 
 @njit(cache=True, nogil=True)
 def add_up_rows(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    n_words: int,
+    indptr: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Canonical rows: `scipy.sparse.csr_array.sum_duplicates`, without entries of word -1.
 
@@ -67,10 +64,7 @@ def add_up_rows(
 
 @njit(cache=True, nogil=True)
 def transpose(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    n_words: int,
+    indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
 
