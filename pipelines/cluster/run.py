@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streaming_moments.pipelines.cluster.cluster import Cluster
@@ -11,6 +11,9 @@ from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.pipelines.cluster.tasks import run_bounded
 from streaming_moments.storage.formats import ReadLimits
+
+_AT_ONCE = 100  # shards that a task looks at
+_TURNS = 4
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,36 @@ class Run:
     def looked_at(
         self, step: str, function: Callable[..., Any], shards: Sequence[object]
     ) -> list[Any]:
-        """Results of `function(shard, storage_options)`, which reads little of each shard."""
-        calls = [(shard, self.storage_options) for shard in shards]
-        return self.calls(step, function, calls, 2 * self.cluster.threads)
+        """Results of `function(shard, storage_options)`, which reads little of each shard.
+
+        A task looks at several, so that a million shards are no million tasks.
+        """
+        per_worker = 2 * self.cluster.threads
+        # a few tasks for each that runs at once, so that none is left with much
+        tasks = _TURNS * per_worker * max(1, self.cluster.workers)
+        each = max(1, min(_AT_ONCE, len(shards) // tasks))
+        starts = range(0, len(shards), each)
+        calls = [(function, shards[at : at + each], self.storage_options) for at in starts]
+        several = replace(self, progress=_InShards(self.progress, each, len(shards)))
+        found = several.calls(step, _look_at, calls, per_worker)
+        return [result for results in found for result in results]
+
+
+@dataclass(frozen=True)
+class _InShards:
+    """Progress of tasks of several shards, told in shards."""
+
+    progress: StepProgress
+    each: int
+    shards: int
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        self.progress.advance(step, min(done * self.each, self.shards), self.shards)
+
+
+def _look_at(
+    function: Callable[..., Any],
+    shards: Sequence[object],
+    storage_options: Mapping[str, object] | None,
+) -> list[Any]:
+    return [function(shard, storage_options) for shard in shards]

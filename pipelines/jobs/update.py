@@ -13,10 +13,10 @@ from streaming_moments.pipelines.gathering.divisions import by_days, with_days
 from streaming_moments.pipelines.gathering.gathering import Gathering
 from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
 from streaming_moments.pipelines.gathering.parts import PartAddress
+from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.pipelines.jobs.forget import replace_changed
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
-from streaming_moments.storage.shards import Shard, fingerprint
-from streaming_moments.storage.store.changes import require_apart
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -51,25 +51,6 @@ class UpdateResult:
     bad: tuple[ShardError, ...]
     replaced: int = 0
     copies: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Shards beside the ledger.
-
-    Parameters
-    ----------
-    new : tuple of Shard
-        Not counted.
-    same : int
-        How many are counted with the content they have.
-    changed : tuple of (Shard, ShardRecord, str)
-        Counted with other content: as they were counted, and their fingerprint now.
-    """
-
-    new: tuple[Shard, ...]
-    same: int
-    changed: tuple[tuple[Shard, ShardRecord, str], ...]
 
 
 def update(
@@ -119,7 +100,7 @@ def update(
     store = store.latest()
     gathering = Gathering.begin(store, run, plan)
     gathering = replace(gathering, keep_going=skip_bad_shards)
-    compared = compare(store, shards, run)
+    compared = compare(store.ledger(), shards, run)
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
     if compared.changed and old is not None:
@@ -135,7 +116,7 @@ def update(
     result = _committed(result, Gathered(None, (), undated))
     while waiting:
         if unique:
-            gathering = replace(gathering, unique=result.store.ledger().contents())
+            gathering = replace(gathering, unique=result.store.ledger().contents(compared.new.sizes))
         try:
             result = _commit_group(result, waiting, gathering, len(compared.new))
         except (ShardError, InvalidInput) as error:
@@ -143,30 +124,6 @@ def update(
                 raise
             raise _stopped(error, result.counted) from error
     return result
-
-
-def compare(store: MomentStore, shards: Sequence[Shard], run: Run) -> Compared:
-    """Look shards up in the ledger, and fingerprint those that are in it.
-
-    Raises
-    ------
-    ShardError
-        A counted shard cannot be read.
-    InvalidInput
-        A shard within a counted folder, or a folder of a counted shard.
-    """
-    ledger = store.ledger()
-    known = [(shard, record) for shard in shards if (record := ledger.find(shard.url))]
-    marks = run.looked_at("checking counted shards", fingerprint, [shard for shard, _ in known])
-    changed = tuple(
-        (shard, record, mark)
-        for (shard, record), mark in zip(known, marks, strict=True)
-        if mark != record.fingerprint
-    )
-    counted = {shard.url for shard, _ in known}
-    new = tuple(shard for shard in shards if shard.url not in counted)
-    require_apart(ledger, [shard.url for shard in new])
-    return Compared(new, len(known) - len(changed), changed)
 
 
 def _commit_group(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
@@ -31,10 +32,17 @@ _SCHEMA = pa.schema(
     ]
 )
 _SHOWN = 5
+_ROWS = 1 << 14  # records that are objects at a time
 _HTTP = "(?i)^https?://"
 # MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
 # servers make them of size and time, and Azure of the time.
-_OF_CONTENT = re.compile(r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-\d+)?|[A-Za-z0-9+/]{22}==)")
+_OF_CONTENT = re.compile(
+    r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"
+)
+_WHOLE = rf"\A(?:{_OF_CONTENT.pattern})\z"
+
+# Of a few shards, or the column of a table of many.
+Urls = Sequence[str] | pa.ChunkedArray
 
 
 class ShardsAlreadyCounted(StoreError):
@@ -193,7 +201,8 @@ class Ledger:
         return int(self._table.num_rows)
 
     def __iter__(self) -> Iterator[ShardRecord]:
-        return (ShardRecord(**row) for row in self._table.to_pylist())
+        batches = self._table.to_batches(_ROWS)
+        return (ShardRecord(**row) for batch in batches for row in batch.to_pylist())
 
     def records(self, segment: str) -> tuple[ShardRecord, ...]:
         """Records of one segment, by its identifier."""
@@ -217,9 +226,22 @@ class Ledger:
             return None
         return ShardRecord(**{name: self._table[name][place].as_py() for name in _SCHEMA.names})
 
+    def beside(self, urls: Urls, columns: Sequence[str] = tuple(_SCHEMA.names)) -> pa.Table:
+        """Records of some URLs in their order; a row of nulls for each that is not counted.
+
+        Examples
+        --------
+        >>> ledger = Ledger({"0a": table_of([ShardRecord("a.txt", 10, "etag:d41d", 2, 7)])})
+        >>> ledger.beside(["b.txt", "a.txt"], ["size"])["size"].to_pylist()
+        [None, 10]
+        """
+        given = _column(urls)
+        # searched for among the counted, not the other way round: these may be few, those many
+        counted = self._table.filter(pc.is_in(self._table["url"], given))
+        return counted.select(columns).take(pc.index_in(given, counted["url"]))
+
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
         """Those of some URLs that are counted already, in their order."""
-        # searched for among the counted, not the other way round: those are few, these many
         given = pa.array(urls, pa.string())
         counted = self._table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
@@ -249,29 +271,34 @@ class Ledger:
                 found.append((record.url, other))
         return tuple(found)
 
-    def contents(self) -> dict[tuple[str, int], str]:
-        """URL of the first shard of each content that a fingerprint tells, by that and the size."""
-        columns = (self._table[name].to_pylist() for name in ("fingerprint", "size", "url"))
+    def contents(self, sizes: NDArray[np.int64] | None = None) -> dict[tuple[str, int], str]:
+        """URL of the first shard of each content that a fingerprint tells, by that and the size.
+
+        With `sizes` only of contents of one of these sizes.
+        """
+        table = self._table
+        if sizes is not None:
+            table = table.filter(pc.is_in(table["size"], pa.array(np.unique(sizes))))
+        table = table.filter(pc.match_substring_regex(table["fingerprint"], _WHOLE))
         first: dict[tuple[str, int], str] = {}
-        for mark, size, url in zip(*columns, strict=True):
-            if tells_content(mark):
+        for batch in table.select(("fingerprint", "size", "url")).to_batches(_ROWS):
+            for mark, size, url in zip(*map(pa.Array.to_pylist, batch), strict=True):
                 first.setdefault((mark, size), url)
         return first
 
-    def overlaps(self, urls: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
         """Of some URLs those within a counted folder, or folders of a counted shard, with that."""
-        counted = self._table["url"]
-        folders = set(counted.filter(pc.ends_with(counted, "/")).to_pylist())
+        given, counted = _column(urls), self._table["url"]
+        folders, above = set(_folders(counted)), set(_folders(given))
+        within: dict[str, list[str]] = {}
+        for other in _texts(counted) if above else ():
+            for folder in _above(other):
+                if folder in above:
+                    within.setdefault(folder, []).append(other)
         found = []
-        for url in urls:
-            above = url.rstrip("/")
-            while folders and "/" in above:
-                above = above.rpartition("/")[0]
-                if f"{above}/" in folders:
-                    found.append((url, f"{above}/"))
-            if url.endswith("/"):
-                within = counted.filter(pc.starts_with(counted, url)).to_pylist()
-                found += [(url, other) for other in within if other != url]
+        for url in _texts(given) if folders or within else ():
+            found += [(url, folder) for folder in _above(url) if folder in folders]
+            found += [(url, other) for other in within.get(url, ())]
         return tuple(found)
 
     def repeated(self) -> tuple[str, ...]:
@@ -313,6 +340,28 @@ class Ledger:
     @cached_property
     def _places(self) -> dict[str, int]:
         return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+
+
+def _column(urls: Urls) -> pa.ChunkedArray:
+    given = isinstance(urls, pa.ChunkedArray)
+    return urls if given else pa.chunked_array([pa.array(list(urls), pa.string())])
+
+
+def _folders(urls: pa.ChunkedArray) -> list[str]:
+    found: list[str] = urls.filter(pc.ends_with(urls, "/")).to_pylist()
+    return found
+
+
+def _texts(urls: pa.ChunkedArray) -> Iterator[str]:
+    return (url for chunk in urls.chunks for url in chunk.to_pylist())
+
+
+def _above(url: str) -> Iterator[str]:
+    """The folders that a file or folder is in, the nearest first."""
+    above = url.rstrip("/")
+    while "/" in above:
+        above = above.rpartition("/")[0]
+        yield f"{above}/"
 
 
 def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: Ledger) -> Ledger:

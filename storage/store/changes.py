@@ -19,6 +19,7 @@ from streaming_moments.storage.log.ledger import (
     Ledger,
     ShardRecord,
     ShardsAlreadyCounted,
+    Urls,
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 from streaming_moments.storage.segments.segments import Segment
@@ -197,14 +198,14 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
             raise InvalidInput(_not_counted(url))
 
 
-def require_apart(ledger: Ledger, urls: Sequence[str], away: Set[str] = frozenset()) -> None:
+def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> None:
     """Refuse shards within a counted folder, and folders of a counted shard.
 
     Parameters
     ----------
     ledger : Ledger
         Of the version.
-    urls : sequence of str
+    urls : sequence of str, or pa.ChunkedArray
         Of shards to be counted.
     away : set of str
         Counted shards that are taken away in the same commit.
