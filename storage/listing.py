@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import fsspec
+import pyarrow.compute as pc
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.storage.files.filesystems import (
     FileState,
-    files_under,
+    each_file_under,
     open_file_system,
     shard_errors,
     state_from_info,
 )
 from streaming_moments.storage.files.patterns import matches, url_of
-from streaming_moments.storage.files.urls import is_utf8, require_no_user, shard_name
+from streaming_moments.storage.files.urls import require_no_user, shard_name
 from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
+
+MOST_SHARDS = 4_000_000  # a coordinator holds some 250 bytes of each while it compares them
 
 
 class _NothingMatches(ShardError):
@@ -31,7 +35,8 @@ def list_shards(
     none_is_fine: bool = False,
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
-) -> list[Shard]:
+    most: int = MOST_SHARDS,
+) -> ShardTable:
     """Shards that URLs and patterns name, by URL, each once.
 
     A text that is the name of something is that name, whatever it would match as a pattern.
@@ -55,9 +60,13 @@ def list_shards(
         Whether a name is in a ledger: then it is no pattern, even if nothing lies there any more.
     tell : callable, optional
         Called with a line where a name would match others as a pattern.
+    most : int
+        Shards that are listed at once.
 
     Raises
     ------
+    BoundExceeded
+        There are more; nothing is listed beyond them.
     ShardError
         One URL that names nothing, or cannot be listed.
     InvalidInput
@@ -77,18 +86,18 @@ def list_shards(
         require_kind(kind)
     for url in urls:
         require_no_user(url)
-    shards: dict[str, Shard] = {}
+    tables: list[ShardTable] = []
     problems: list[ShardError] = []
     for url in dict.fromkeys(urls):
+        room = most - sum(map(len, tables))
+        found = _expand(url, storage_options, kind, counted, tell)
         try:
-            found = _expand(url, storage_options, kind, counted, tell)
-            # a name that is not UTF-8 is written like another's, but is none
-            shards |= {s.url if is_utf8(s.source) else s.source: s for s in found}
+            tables.append(ShardTable.of(_at_most(room, found, most)))
         except _NothingMatches as error:
             problems += [] if none_is_fine else [error]
         except ShardError as error:
             problems.append(error)
-    listed = sorted(shards.values(), key=lambda shard: shard.url)
+    listed = ShardTable.joined(tables)
     problems += _overlaps(listed)
     if len(problems) == 1:
         raise problems[0]
@@ -97,50 +106,74 @@ def list_shards(
     return listed
 
 
+def _at_most(room: int, shards: Iterable[Shard], most: int) -> Iterator[Shard]:
+    for number, shard in enumerate(shards):
+        if number == room:
+            raise BoundExceeded(
+                f"more than {most:,} shards are named, which are too many to compare with a "
+                "ledger at once; give their folders, or patterns that match a part each, in "
+                f"commands of their own, which commit one after the other: {_folder(shard)} "
+                "is one, or join small shards to larger ones"
+            )
+        yield shard
+
+
+def _folder(shard: Shard) -> str:
+    return f"{shard.url.rstrip('/').rpartition('/')[0]}/"
+
+
 def _expand(
     url: str,
     storage_options: Mapping[str, object] | None,
     kind: str | None,
     counted: Callable[[str], bool] | None,
     tell: Callable[[str], None] | None,
-) -> list[Shard]:
+) -> Iterator[Shard]:
     name = shard_name(url)
     with shard_errors(url, storage_options):
         fs, path = open_file_system(url, storage_options)
-        infos = matches(fs, path, url, counted, tell)
-        files = [info for info in infos if info["type"] == "file"]
-        if files:
-            return [_shard(fs, state_from_info(info["name"], info)) for info in files]
-        folders = [info["name"].rstrip("/") for info in infos if info["type"] == "directory"]
+        seen, any_file, folders = False, False, list[str]()
+        for info in matches(fs, path, url, counted, tell):
+            seen = True
+            if info["type"] == "file":
+                any_file = True
+                yield _shard(fs, state_from_info(info["name"], info))
+            elif info["type"] == "directory" and not any_file:
+                folders.append(info["name"].rstrip("/"))
+        if any_file:
+            return
         if not folders:
-            if infos:
+            if seen:
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
             raise _NothingMatches(name, "matches nothing; check the URL")
-        return [shard for folder in folders for shard in _expand_folder(fs, folder, kind)]
+        for folder in sorted(folders):
+            yield from _expand_folder(fs, folder, kind)
 
 
-def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> list[Shard]:
+def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> Iterator[Shard]:
     url = url_of(fs, path) + "/"
     name = shard_name(url)
-    states = files_under(fs, path, name)
-    if not states:
+    files, nbytes, chosen, texts, text = 0, 0, 0, 0, ""
+    for state in each_file_under(fs, path, name):
+        files, nbytes = files + 1, nbytes + state.size
+        of = kind_by_suffix(state.path) if kind is None else kind
+        if kind is None and of == "text":
+            texts, text = texts + 1, min(text or state.path, state.path)
+        elif of is not None and not FORMATS[of].of_folder:
+            chosen += 1
+            yield _shard(fs, state)
+    if not files:
         raise ShardError(name, "holds no files; check the URL")
-    if kind is None:
-        chosen = [s for s in states if kind_by_suffix(s.path) not in (None, "text")]
-        texts = [s.path for s in states if kind_by_suffix(s.path) == "text"]
-        if chosen and texts:
-            # a README beside the shards, or documents: only the user knows
-            raise ShardError(
-                name,
-                f"holds {len(chosen)} shard files and {len(texts)} files of text, such as "
-                f"{shard_name(texts[0])}; give patterns that name the shards, such as "
-                f"{name}*.parquet",
-            )
-    else:
-        chosen = [] if FORMATS[kind].of_folder else states
-    if chosen:
-        return [_shard(fs, state) for state in chosen]
-    return [_named(url, sum(state.size for state in states))]
+    if chosen and texts:
+        # a README beside the shards, or documents: only the user knows
+        raise ShardError(
+            name,
+            f"holds {chosen} shard files and {texts} files of text, such as "
+            f"{shard_name(text)}; give patterns that name the shards, such as "
+            f"{name}*.parquet",
+        )
+    if not chosen:
+        yield _named(url, nbytes)
 
 
 def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
@@ -152,10 +185,12 @@ def _named(url: str, size: int, etag: str | None = None) -> Shard:
     return Shard(name, size, etag, "" if name == url else url)
 
 
-def _overlaps(listed: Sequence[Shard]) -> Iterator[ShardError]:
+def _overlaps(listed: ShardTable) -> Iterator[ShardError]:
+    if not pc.any(pc.ends_with(listed.urls, "/")).as_py():
+        return
     folder = None
     for shard in listed:
-        if folder is not None and shard.url.startswith(folder.url):
-            yield ShardError(shard.url, f"lies within the shard {folder.url}; give one of the two")
+        if folder is not None and shard.url.startswith(folder):
+            yield ShardError(shard.url, f"lies within the shard {folder}; give one of the two")
         elif shard.url.endswith("/"):
-            folder = shard
+            folder = shard.url

@@ -136,7 +136,9 @@ class ShardTable(Sequence[Shard]):
 
 
 def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
-    sources = [one.read_at.encode(errors="surrogatepass") if one.read_at else None for one in shards]
+    sources = [
+        one.read_at.encode(errors="surrogatepass") if one.read_at else None for one in shards
+    ]
     columns = ([one.url for one in shards], [one.size for one in shards])
     rows = (*columns, [one.etag for one in shards], sources)
     return pa.record_batch([pa.array(*c) for c in zip(rows, _SCHEMA.types, strict=True)], _SCHEMA)

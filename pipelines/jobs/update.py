@@ -19,6 +19,8 @@ from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, Sha
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
+_SHOWN = 20
+
 
 @dataclass(frozen=True)
 class UpdateResult:
@@ -116,7 +118,9 @@ def update(
     result = _committed(result, Gathered(None, (), undated))
     while waiting:
         if unique:
-            gathering = replace(gathering, unique=result.store.ledger().contents(compared.new.sizes))
+            gathering = replace(
+                gathering, unique=result.store.ledger().contents(compared.new.sizes)
+            )
         try:
             result = _commit_group(result, waiting, gathering, len(compared.new))
         except (ShardError, InvalidInput) as error:
@@ -173,10 +177,11 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
 def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     lines = "; ".join(
         f"{record.url} was counted as {record.fingerprint} and is now {mark}"
-        for record, mark in changed
+        for record, mark in changed[:_SHOWN]
     )
+    more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InvalidInput(
-        f"{len(changed)} counted shards have new content: {lines}; put the old content back, "
+        f"{len(changed)} counted shards have new content: {lines}{more}; put the old content back, "
         "give new content a new name, or count it instead with --replace, and the old content "
         "with --old URL where no segment holds it alone"
     )

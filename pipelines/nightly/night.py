@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 
@@ -194,7 +194,7 @@ def _opened(config: NightlyConfig) -> MomentStore:
 
 
 def _store(
-    config: NightlyConfig, folder: Folder, listed: list[Shard], run: Run, journal: Journal
+    config: NightlyConfig, folder: Folder, listed: Sequence[Shard], run: Run, journal: Journal
 ) -> MomentStore | None:
     """The store, made if there is none; None if there is nothing to make it of yet."""
     if CommitLog(folder).latest_version() is not None:
@@ -225,7 +225,7 @@ def _store(
 
 
 def _updated(
-    store: MomentStore, config: NightlyConfig, listed: list[Shard], run: Run, journal: Journal
+    store: MomentStore, config: NightlyConfig, listed: Sequence[Shard], run: Run, journal: Journal
 ) -> UpdateResult:
     with journal.step("update") as found:
         section = config.update

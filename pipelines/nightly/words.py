@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from streaming_moments.pipelines.cluster.run import Run
@@ -58,7 +59,7 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
 def grown(
     before: MomentStore,
     store: MomentStore,
-    listed: list[Shard],
+    listed: Sequence[Shard],
     config: NightlyConfig,
     run: Run,
     journal: Journal,
@@ -72,7 +73,7 @@ def grown(
     ----------
     before, store : MomentStore
         As the night found it, and with tonight's shards.
-    listed : list of Shard
+    listed : sequence of Shard
         All shards.
     config, run, journal
         As of `nightly`.

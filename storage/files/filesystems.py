@@ -15,6 +15,7 @@ from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.urls import (
     is_signed,
     require_no_user,
@@ -50,15 +51,19 @@ class FileState:
 
 
 def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
-    """Files in a folder and below, by path, without hidden ones.
+    """Files in a folder and below, by path, without hidden ones; errors as `each_file_under`."""
+    return sorted(each_file_under(fs, path, url), key=lambda state: state.path)
+
+
+def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[FileState]:
+    """Files in a folder and below, in any order, without hidden ones.
 
     Raises
     ------
     ShardError
         A link to a folder, as following it might never end: put the folder in its place.
     """
-    files = []
-    for name, info in sorted(fs.find(path, detail=True).items()):
+    for name, info in find_each(fs, path):
         relative = name[len(path) :]
         if name.endswith("/") or any(part.startswith(".") for part in relative.split("/")):
             continue
@@ -67,8 +72,7 @@ def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[File
             link = relative.strip("/")
             raise ShardError(url, f"links to a folder, {link}; put the folder in its place")
         if seen["type"] == "file":
-            files.append(state_from_info(name, seen))
-    return files
+            yield state_from_info(name, seen)
 
 
 def file_state(fs: fsspec.AbstractFileSystem, path: str) -> FileState:

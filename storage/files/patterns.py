@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import fsspec
@@ -13,6 +13,7 @@ from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import require_bucket
+from streaming_moments.storage.files.finding import glob_each
 from streaming_moments.storage.files.urls import shard_name
 
 
@@ -22,8 +23,10 @@ def matches(
     url: str,
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
-) -> list[dict[str, Any]]:
-    """What fsspec says of all that a URL names; hidden files are left out unless they are named.
+) -> Iterator[dict[str, Any]]:
+    """What fsspec says of each that a URL names, in any order.
+
+    Hidden files are left out unless they are named.
 
     Parameters
     ----------
@@ -42,31 +45,42 @@ def matches(
     # A question mark begins the query of an http URL, and is no pattern there.
     http = get_protocol(url).lower() in ("http", "https")
     if not any(sign in path for sign in ("*[" if http else "*?[")):
-        return [fs.info(path)]
+        return iter([fs.info(path)])
     name = url_of(fs, path)
     if counted is not None and (counted(shard_name(name)) or counted(shard_name(f"{name}/"))):
-        return [fs.info(path)]
+        return iter([fs.info(path)])
     literal = _info(fs, path)
     if literal is not None and (http or tell is None):
-        return [literal]
-    pattern = path if http else _below_names(fs, path)
+        return iter([literal])
+    pattern, hidden = path if http else _below_names(fs, path), _hidden(path)
     try:
-        listed = fs.glob(pattern + "/" if url.endswith("/") else pattern, detail=True)
+        listed = glob_each(fs, pattern, folders=url.endswith("/"))
     except ValueError as error:
         raise ShardError(shard_name(url), f"is no pattern ({error}); write another") from error
-    hidden = _hidden(path)
-    found = {one: info for one, info in listed.items() if hidden or not _hidden(one)}
-    if not found:
-        require_bucket(fs, path, shard_name(url))
+    found = ((one, info) for one, info in listed if hidden or not _hidden(one))
     if literal is None:
-        return [fs.info(one) if info.get("islink") else info for one, info in found.items()]
-    others = [one for one in found if one.rstrip("/") != path.rstrip("/")]
+        return _of_pattern(fs, path, url, found)
+    others = sorted(one for one, _ in found if one.rstrip("/") != path.rstrip("/"))
     if others and tell is not None:
         tell(
             f"{shard_name(url)} is taken as a name; as a pattern it would match {len(others)} "
             f"others, such as {shard_name(others[0])}: give these by another pattern"
         )
-    return [literal]
+    return iter([literal])
+
+
+def _of_pattern(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    url: str,
+    found: Iterator[tuple[str, dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    nothing = True
+    for one, info in found:
+        nothing = False
+        yield fs.info(one) if info.get("islink") else info
+    if nothing:
+        require_bucket(fs, path, shard_name(url))
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:

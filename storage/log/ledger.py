@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -42,7 +43,7 @@ _OF_CONTENT = re.compile(
 _WHOLE = rf"\A(?:{_OF_CONTENT.pattern})\z"
 
 # Of a few shards, or the column of a table of many.
-Urls = Sequence[str] | pa.ChunkedArray
+Urls: TypeAlias = Sequence[str] | pa.ChunkedArray
 
 
 class ShardsAlreadyCounted(StoreError):

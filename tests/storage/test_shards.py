@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of, fingerprint
@@ -290,6 +290,19 @@ def test_a_url_that_names_nothing(tmp_path: Path, name: str, message: str) -> No
     with pytest.raises(ShardError, match=message) as caught:
         list_shards([f"{tmp_path}/{name}"])
     assert caught.value.url.rstrip("/") == f"{tmp_path}/{name}".rstrip("/")
+
+
+@pytest.mark.parametrize("pattern", ["*/*.jsonl", "", "sub/*", "**"])
+def test_more_shards_than_are_compared_at_once_are_refused(tmp_path: Path, pattern: str) -> None:
+    for number in range(4):
+        write(tmp_path / "sub" / f"{number}.jsonl")
+    assert len(list_shards([f"{tmp_path}/{pattern}"], most=4)) == 4
+    with pytest.raises(BoundExceeded) as caught:
+        list_shards([f"{tmp_path}/{pattern}"], most=3)
+    assert str(caught.value).startswith("more than 3 shards are named")
+    assert f"{tmp_path}/sub/ is one" in str(caught.value)
+    with pytest.raises(BoundExceeded, match="commit one after the other"):
+        list_shards([f"{tmp_path}/sub/{number}.jsonl" for number in range(4)], most=3)
 
 
 def test_all_problems_are_named_together(tmp_path: Path) -> None:

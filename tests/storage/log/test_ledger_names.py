@@ -1,6 +1,9 @@
 """The ledger: names earlier versions kept, copies, folders, and what commits refuse of them."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.log.ledger import (
@@ -10,6 +13,8 @@ from streaming_moments.storage.log.ledger import (
     ShardsAlreadyCounted,
     table_of,
 )
+from streaming_moments.storage.shard_table import ShardTable
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import append, create, forget, record, segment
 
@@ -72,6 +77,44 @@ def test_folders_and_what_is_in_them_overlap():
         ("/tt/", "/tt/a"),
     )
     assert ledger.overlaps(["s3://b/", "s3://b/x/a.txt"]) == (("s3://b/", "s3://b/x/a.txt"),)
+
+
+PATHS = st.lists(st.sampled_from(["/t", "/t/", "/t/a", "/t/b/", "/t/b/c", "/tt/", "/u/t/"]))
+
+
+@given(PATHS, PATHS)
+def test_overlaps_are_those_of_prefixes(counted, urls):
+    ledger = Ledger({"0": table_of([of(url, MD5) for url in dict.fromkeys(counted)])})
+    expected = {
+        (url, other)
+        for url in urls
+        for other in counted
+        if url != other
+        and (
+            (other.endswith("/") and url.startswith(other))
+            or (url.endswith("/") and other.startswith(url))
+        )
+    }
+    assert set(ledger.overlaps(urls)) == expected
+    given_as_column = ShardTable.of(Shard(url, 3) for url in urls).urls
+    assert ledger.overlaps(given_as_column) == ledger.overlaps(urls)
+
+
+@given(PATHS, PATHS)
+def test_records_beside_urls_are_those_found_one_by_one(counted, urls):
+    records = [of(url, MD5, place) for place, url in enumerate(dict.fromkeys(counted))]
+    ledger = Ledger({str(place): table_of([one]) for place, one in enumerate(records)})
+    beside = ledger.beside(urls).to_pylist()
+    found = [ledger.find(url) for url in urls]
+    assert [row["size"] is not None and ShardRecord(**row) for row in beside] == [
+        one is not None and one for one in found
+    ]
+
+
+def test_contents_of_some_sizes():
+    ledger = Ledger({"0": table_of([of("a", MD5, 1), of("b", MD5, 2), of("c", "etag:x", 2)])})
+    assert ledger.contents(np.array([2, 3, 2])) == {(MD5, 2): "b"}
+    assert ledger.contents() == {(MD5, 1): "a", (MD5, 2): "b"}
 
 
 def test_commits_refuse_overlaps_and_copies_whoever_was_quicker(store, monkeypatch):

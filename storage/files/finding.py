@@ -1,0 +1,77 @@
+"""Finding: files below a folder or of a pattern one by one, however many there are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.utils import glob_translate
+
+
+def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `fs.find` tells of each file below a folder, in any order.
+
+    Of a local folder a file is forgotten when the next one comes; elsewhere all that fsspec has
+    listed is held, and let go on the way.
+    """
+    if isinstance(fs, LocalFileSystem):
+        return ((name, info) for name, info in _walk(fs, path) if info["type"] != "directory")
+    return _emptied(fs.find(path, detail=True))
+
+
+def glob_each(
+    fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What `fs.glob` tells of each that matches, in any order; with `folders` of these alone.
+
+    Raises
+    ------
+    ValueError
+        The pattern is none.
+    """
+    text = pattern + "/" if folders else pattern
+    if not isinstance(fs, LocalFileSystem):
+        return _emptied(fs.glob(text, detail=True))
+    # as fsspec does it, but for a dictionary of all that lies there
+    matching = re.compile(glob_translate(text))
+    root = re.split(r"[*?[]", pattern, maxsplit=1)[0].rpartition("/")[0]
+    deep = None if "**" in pattern else pattern.count("/") - root.count("/")
+    slashed = folders or pattern.endswith("/**")
+    return (
+        (name, info)
+        for name, info in _walk(fs, root or "/", deep)
+        if matching.match(f"{name}/" if slashed and info["type"] == "directory" else name)
+    )
+
+
+def _walk(
+    fs: LocalFileSystem, root: str, deep: int | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A folder and all below it, so many levels deep; what cannot be looked into is left out."""
+    if os.path.isdir(root):
+        yield root, fs.info(root)
+    waiting = [(root, deep)]
+    while waiting:
+        folder, levels = waiting.pop()
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    info = fs.info(entry)
+                except FileNotFoundError:
+                    continue  # gone since
+                yield info["name"], info
+                if info["type"] == "directory" and levels != 1:
+                    waiting.append((info["name"], None if levels is None else levels - 1))
+
+
+def _emptied(found: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    while found:
+        yield found.popitem()
