@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from comparing import ComparingFiles, ComparingMany
 from corpora import Addresses, Planted
 from jobs import PlantedFit, PlantedPipelines, RealFit
 from measure import Job
@@ -116,6 +117,8 @@ class Programme:
             *_in_turns(UpdateScaling(c, processes) for c in some for processes in (1, 2)),
             *_in_turns(UpdateScaling(c, 1, TIGHT_MEMORY) for c in some),
             *(StoreCosts(corpus) for corpus in stores),
+            *(ComparingMany(known) for known in (1.0, 0.5, 0.0)),
+            ComparingFiles(),
         ]
 
 

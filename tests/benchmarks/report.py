@@ -323,7 +323,7 @@ class Report:
 
     def _scaling(self) -> Lines:
         rows = []
-        for prefix in ("update ", "store ", "text ", "triple "):
+        for prefix in ("update ", "store ", "text ", "triple ", "compare "):
             for name in self._names(prefix):
                 measured = self._one(name)
                 if measured is None:
