@@ -238,7 +238,8 @@ class Ledger:
         """
         given = _column(urls)
         # searched for among the counted, not the other way round: these may be few, those many
-        counted = self._table.filter(pc.is_in(self._table["url"], given))
+        table = self._table.select(list(dict.fromkeys(["url", *columns])))
+        counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
 
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
