@@ -21,7 +21,7 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-MOST_SHARDS = 4_000_000  # a coordinator holds some 250 bytes of each while it compares them
+MOST_SHARDS = 4_000_000  # a coordinator takes up to 450 bytes of each to compare them
 
 
 class _NothingMatches(ShardError):
