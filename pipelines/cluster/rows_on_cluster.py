@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from distributed import Future
 from threadpoolctl import threadpool_limits
 
-from streaming_moments.models.rows import added, strips
+from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded
+from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths
@@ -87,10 +89,19 @@ class OnCluster:
     def summed(
         self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
     ) -> Future[Any]:
-        """A task adds up the blocks of a strip, another one the strips."""
+        """A task adds up the blocks of a strip, others two sums each as soon as there are two."""
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
-        parts = self.calls(step, OnBlocks(function), each, keep=True)
-        return self.run.cluster.client.submit(added, parts, pure=False)
+        run, call = self.run, OnBlocks(function)
+        in_turn = run_in_turn(
+            run.cluster, call, each, self.in_flight, run.progress, step, keep=True
+        )
+        with closing(in_turn) as sums:
+            total: Future[Any] = tree_sum(sums, len(each), self._added)
+            return total
+
+    def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
+        # before further strips: it leaves one sum of two
+        return self.run.cluster.client.submit(operator.add, left, right, pure=False, priority=1)
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
         """A task with all threads of a worker."""

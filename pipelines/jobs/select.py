@@ -12,7 +12,7 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions, Evidence, evidence_bytes
+from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
@@ -22,7 +22,13 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.sweeps import TopicRows, slice_evidence, solve, topic_rows
+from streaming_moments.models.sweeps import (
+    Evidence,
+    TopicRows,
+    slice_evidence,
+    solve,
+    topic_rows,
+)
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
@@ -36,6 +42,7 @@ from streaming_moments.pipelines.jobs.refit import (
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
     CoreMoments,
@@ -233,7 +240,8 @@ def _models(
     # the slice of the widest gap is another one for each number of topics
     gathered = {
         k: rows.summed(
-            "whitened slices", leading_evidence, whitened, k, method, nbytes=evidence_bytes(k)
+            *("whitened slices", leading_evidence, whitened, k, method),
+            nbytes=tensor_sums_bytes(rows.basis.columns, k),
         )
         for k in (numbers if decomposition_called(method).needs_slices else [most])
     }

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from streaming_moments.models.rows import added, strips
+from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
@@ -59,7 +59,8 @@ class Timed:
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Of the blocks there are."""
         found = self._on_all(step, function, shared)
-        return added(added(strip) for strip in strips(found, nbytes))
+        cut = strips(found, nbytes)
+        return tree_sum(enumerate(map(added, cut)), len(cut))
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """On the clock."""

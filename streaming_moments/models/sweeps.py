@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions, Evidence, evidence_bytes
+from streaming_moments.decompositions.evidence import Directions, GapEvidence
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths, quotients
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
-from streaming_moments.statistics.counts.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.statistics.counts.tensor import (
+    TensorSums,
+    tensor_sums,
+    tensor_sums_bytes,
+    unwhitened_rows,
+)
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import CoreMoments, Whitening, core_rows, whiten
 from streaming_moments.statistics.row_block import interleaved
@@ -40,7 +46,7 @@ def sweep(
         "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
     )
     del cores
-    nbytes = evidence_bytes(n_topics)
+    nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     solved = rows.once("rotation", solve, evidence, whitened, seed)
     del evidence
@@ -55,13 +61,46 @@ def whiten_rows(
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form)
 
 
+@dataclass(frozen=True, eq=False)
+class TensorEvidence:
+    """Sums gathered for the decomposition of that name, which sees the tensor they make.
+
+    Raises
+    ------
+    InvalidInput
+        Sums for two decompositions are added up.
+    """
+
+    method: str
+    sums: TensorSums
+
+    def __add__(self, other: TensorEvidence) -> TensorEvidence:
+        if other.method != self.method:
+            raise InvalidInput(
+                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
+                "one method"
+            )
+        return TensorEvidence(self.method, self.sums + other.sums)
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return self.sums.n_topics
+
+    def leading(self, n_topics: int) -> TensorEvidence:
+        """The same for fewer topics, by the leading columns of the same whitening."""
+        return TensorEvidence(self.method, self.sums.leading(n_topics))
+
+
+Evidence = TensorEvidence | GapEvidence
+
+
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """What the slices of a block say about the topics."""
-    return decomposition_called(method).evidence(
-        whitening.spectrum,
-        partial(whitened_tensor, statistics, whitening),
-        partial(whitened_slices, statistics, whitening),
-    )
+    """What the slices of a block say about the topics; adds up over blocks."""
+    if decomposition_called(method).needs_slices:
+        slices = whitened_slices(statistics, whitening)
+        return GapEvidence.of(method, whitening.n_topics, slices)
+    return TensorEvidence(method, tensor_sums(statistics, whitening))
 
 
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
@@ -73,7 +112,9 @@ def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
         The method cannot tell the topics apart.
     """
     rng = np.random.default_rng(seed)
-    return decomposition_called(evidence.method).directions(evidence, whitening.spectrum, rng)
+    chosen = decomposition_called(evidence.method)
+    seen = evidence if isinstance(evidence, GapEvidence) else evidence.sums.tensor(whitening)
+    return chosen.directions(seen, whitening.spectrum, rng)
 
 
 def topic_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
