@@ -42,6 +42,7 @@ from streaming_moments.pipelines.jobs.refit import (
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
@@ -123,17 +124,14 @@ def select(
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
-    for form, (whitened, whitening, positive) in zip(
-        forms, _whitened(rows, possible, forms), strict=True
-    ):
+    for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
         for k in possible:
             try:
                 require_eigenvalues(k, positive, form)
             except NotIdentifiable as error:
                 found[form, k] = error
-        if whitening is not None:
-            fitting = [k for k in possible if k <= positive]
-            fitted = _models(rows, plan, fitting, whitened, whitening, method, seed)
+        if fitting := [k for k in possible if k <= positive]:
+            fitted = _models(rows, plan, fitting, whitened, method, seed)
             found |= {(form, k): one for k, one in fitted}
     ordered = {(form, k): found[form, k] for form in forms for k in numbers}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
@@ -191,6 +189,28 @@ def leading_rows(
     return found
 
 
+def finish_leading(
+    parts: Sequence[list[tuple[TopicRows, float]]],
+    whitening: Whitening,
+    solved: Sequence[tuple[Directions, float]],
+    lengths: RowLengths[Lengths],
+    basis: Basis,
+    method: str,
+) -> list[Fitted | NotIdentifiable]:
+    """Each model from its rows of all blocks, as far as a candidate needs it, or its refusal."""
+    models: list[Fitted | NotIdentifiable] = []
+    for (directions, seconds), own in zip(solved, zip(*parts, strict=True), strict=True):
+        leading = whitening.leading(directions.vectors.shape[0])
+        rows, spent = [one for one, _ in own], sum(one for _, one in own)
+        try:
+            model = TopicModel.finished(leading, directions, rows, lengths, basis, method)
+        except NotIdentifiable as error:
+            models.append(error)
+        else:
+            models.append(Fitted.of(model, basis.core, seconds + spent))
+    return models
+
+
 def _planned(
     store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
@@ -212,8 +232,8 @@ def _planned(
 
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
-) -> list[tuple[Future[Any], Whitening | None, int]]:
-    """For each form the whitening, on the workers and here, and the positive eigenvalues."""
+) -> list[tuple[Future[Any], int]]:
+    """For each form the whitening, on the workers, and the positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
     spaces = []
     # one after another: each holds the core moments twice
@@ -221,8 +241,8 @@ def _whitened(
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
         )
-        whitened = rows.once("whitening", itemgetter(0), most)
-        spaces.append((whitened, *rows.value(most)))
+        whitened, positive = (rows.once("whitening", itemgetter(place), most) for place in (0, 1))
+        spaces.append((whitened, rows.value(positive)))
     return spaces
 
 
@@ -231,7 +251,6 @@ def _models(
     plan: RefitPlan,
     numbers: Sequence[int],
     whitened: Future[Any],
-    whitening: Whitening,
     method: str,
     seed: int,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
@@ -264,23 +283,11 @@ def _models(
     }
     for group in _groups(rows, plan, sorted(ready)):
         directions = [ready[k][0] for k in group]
-        parts = rows.gathered("topic rows", leading_rows, whitened, directions)
-        for k, own in zip(group, zip(*parts, strict=True), strict=True):
-            found, seconds = ready[k]
-            try:
-                model = TopicModel.finished(
-                    whitening.leading(k),
-                    found,
-                    [topics for topics, _ in own],
-                    rows.lengths,
-                    rows.basis,
-                    method,
-                )
-            except NotIdentifiable as error:
-                yield k, error
-            else:
-                spent = seconds + sum(one for _, one in own)
-                yield k, Fitted.of(model, rows.basis.core, spent)
+        parts = rows.each("topic rows", leading_rows, whitened, directions)
+        known = rows.lengths, rows.basis, method
+        own = [ready[k] for k in group]
+        made = rows.once("finishing", finish_leading, parts, whitened, own, *known)
+        yield from zip(group, rows.value(made), strict=True)
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -44,17 +44,16 @@ class Timed:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Of the blocks there are, or what is known of all."""
+        """What is known of all; or rows of the first block, cut to length, for those not there."""
         found = self._on_all(step, function, shared)
-        return self.known.get(step, found)
-
-    def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Rows of the first block, cut to length, for every block that is not there."""
-        found = self._on_all(step, function, shared)
+        if step in self.known:
+            return self.known[step]
         blocks = self.blocks[0].block.step
         sizes = [RowBlock(index, blocks).size(self.basis.n_words) for index in range(blocks)]
         missing = sizes[len(found) :]
         return [*found, *(tuple(array[:size] for array in found[0]) for size in missing)]
+
+    gathered = each
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Of the blocks there are."""

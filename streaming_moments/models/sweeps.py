@@ -38,8 +38,11 @@ def sweep(
     method: str,
     seed: int,
     last: Callable[..., TopicRows] | None = None,
-) -> tuple[Whitening, Directions, list[TopicRows]]:
-    """What the three sweeps of a fit give: the last the `topic_rows`, or `last`, of each block."""
+) -> tuple[Any, Any, Any]:
+    """Handles of what the three sweeps of a fit give: whitening, directions, rows of each block.
+
+    The rows are the `topic_rows`, or what `last` gives; they stay where they were made.
+    """
     decomposition_called(method, seed)
     cores = rows.each("reading row blocks", core_rows)
     whitened = rows.once(
@@ -50,8 +53,7 @@ def sweep(
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     solved = rows.once("rotation", solve, evidence, whitened, seed)
     del evidence
-    parts = rows.gathered("topic rows", last or topic_rows, whitened, solved)
-    return rows.value(whitened), rows.value(solved), parts
+    return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
 
 
 def whiten_rows(
