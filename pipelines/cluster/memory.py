@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models.rows import strip_sums_held
+from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -95,12 +95,15 @@ class RefitPlan:
         Decompositions of one worker at a time, where there are many.
     peak_bytes : int
         All a worker process holds at most.
+    whole_core : bool
+        Whether it holds the pair counts of all core words; otherwise they stay on all workers.
     """
 
     keep_blocks: bool
     in_flight: int
     solves_in_flight: int
     peak_bytes: int
+    whole_core: bool = True
 
 
 @dataclass(frozen=True)
@@ -275,6 +278,13 @@ def plan_refit(
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
     whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
+    whole_core = PROCESS_BYTES + whitening <= memory
+    if not whole_core:
+        # its strips of P, gathered and joined, one more than its share; what is multiplied, and the
+        # Krylov space where the coordinator is the worker
+        share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
+        several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
+        whitening = int(_SLACK * (2 * share * core_bytes + several))
     sums = tensor_sums_bytes(basis.columns, n_topics)
     part_rows = min(256, -(-basis.n_words // layout.row_blocks))
     row = 8 * (basis.core + basis.packed + 4 * n_topics)
@@ -304,7 +314,8 @@ def plan_refit(
     solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
     kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
-    return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))
+    peak += kept if keep else 0
+    return RefitPlan(keep, int(in_flight), int(solves), peak, whole_core)
 
 
 def _reading_bytes(document_bytes: int) -> int:

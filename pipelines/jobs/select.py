@@ -25,13 +25,14 @@ from streaming_moments.errors import (
 from streaming_moments.models.sweeps import (
     Evidence,
     TopicRows,
+    core_by_rows,
     slice_evidence,
     solve,
     topic_rows,
 )
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import RefitPlan, plan_refit
-from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Fitted, Selection
 from streaming_moments.pipelines.jobs.refit import (
@@ -46,6 +47,7 @@ from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
+    AnyCoreMoments,
     CoreMoments,
     Whitening,
     core_rows,
@@ -120,7 +122,7 @@ def select(
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole))
     possible = [k for k in numbers if k not in too_large]
-    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks, plan.whole_core)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -151,7 +153,13 @@ def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
     """Whitening for the most of some rising numbers of topics, and the positive eigenvalues."""
-    core = CoreMoments.joined(parts, lengths)
+    return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
+
+
+def whiten_most_of(
+    core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
+) -> tuple[Whitening | None, int]:
+    """As `whiten_most`, from any core moments."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
@@ -235,14 +243,20 @@ def _whitened(
 ) -> list[tuple[Future[Any], int]]:
     """For each form the whitening, on the workers, and the positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
-    spaces = []
+    spaces: list[tuple[Future[Any], int]] = []
+    if not rows.whole_core:
+        core = core_by_rows(rows, cores)
+        for form in forms:
+            whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
+            spaces.append((rows.shared(whitening), positive))
+        return spaces
     # one after another: each holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
         )
-        whitened, positive = (rows.once("whitening", itemgetter(place), most) for place in (0, 1))
-        spaces.append((whitened, rows.value(positive)))
+        whitened, found = (rows.once("whitening", itemgetter(place), most) for place in (0, 1))
+        spaces.append((whitened, rows.value(found)))
     return spaces
 
 
@@ -268,8 +282,8 @@ def _models(
     falling = numbers[::-1]
     solved: list[Solved] = rows.calls(
         "rotations",
-        solve_leading,
-        [(gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
+        on_aligned,
+        [(solve_leading, gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
         in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered

@@ -42,6 +42,7 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
+    whole_core: bool = True
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """What is known of all; or rows of the first block, cut to length, for those not there."""
@@ -60,6 +61,17 @@ class Timed:
         found = self._on_all(step, function, shared)
         cut = strips(found, nbytes)
         return tree_sum(enumerate(map(added, cut)), len(cut))
+
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        """On the clock."""
+        self.seconds[step], found = timed(lambda: [function(part, *shared) for part in parts])
+        return found
+
+    def shared(self, value: Any) -> Any:
+        """The value."""
+        return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """On the clock."""

@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 
 _Item = TypeVar("_Item")
 
-_FEWEST_STRIPS = 64
+FEWEST_STRIPS = 64
 _MOST_STRIP_SUMS = 128 << 20  # bytes, where there are more strips than that
 
 
@@ -34,6 +34,10 @@ class Rows(Protocol):
     def lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row."""
 
+    @property
+    def whole_core(self) -> bool:
+        """Whether a step of `once` can hold the pair counts of all core words."""
+
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
         """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
 
@@ -46,8 +50,16 @@ class Rows(Protocol):
         So it has the same bits whoever adds it up.
         """
 
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> Any:
+        """`function(part, *shared)` of every part, a handle or some of them; left as of `each`."""
+
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """`function(*values)`, with nothing beside it."""
+
+    def shared(self, value: Any) -> Any:
+        """A handle of a value made here, sent once however many steps take it."""
 
     def value(self, handle: Any) -> Any:
         """The result itself."""
@@ -62,6 +74,9 @@ class InMemory:
     blocks : sequence of MomentStatistics or WeightedStatistics
         All row blocks in their order; one for all rows.
 
+    whole_core : bool
+        False makes it whiten by rows of the core, as workers that cannot hold all of it.
+
     Raises
     ------
     InvalidInput
@@ -69,6 +84,7 @@ class InMemory:
     """
 
     blocks: Sequence[Statistics]
+    whole_core: bool = True
 
     def __post_init__(self) -> None:
         held = [(one.block.index, one.block.step) for one in self.blocks]
@@ -100,6 +116,16 @@ class InMemory:
             for index, strip in enumerate(cut)
         )
         return tree_sum(sums, len(cut))
+
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        """One after another."""
+        return [function(part, *shared) for part in parts]
+
+    def shared(self, value: Any) -> Any:
+        """The value."""
+        return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """At once."""
@@ -177,7 +203,7 @@ def number_of_strips(blocks: int, nbytes: int) -> int:
     >>> number_of_strips(4000, 8 * 400**3)
     64
     """
-    return min(blocks, max(_FEWEST_STRIPS, _MOST_STRIP_SUMS // nbytes))
+    return min(blocks, max(FEWEST_STRIPS, _MOST_STRIP_SUMS // nbytes))
 
 
 def strip_sums_held(blocks: int, nbytes: int) -> int:

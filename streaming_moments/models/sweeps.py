@@ -13,7 +13,7 @@ from streaming_moments.decompositions.evidence import Directions, GapEvidence
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.rows import Rows
+from streaming_moments.models.rows import Rows, strips
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths, quotients
@@ -25,8 +25,16 @@ from streaming_moments.statistics.counts.tensor import (
     unwhitened_rows,
 )
 from streaming_moments.statistics.counts.weighted import Statistics
-from streaming_moments.statistics.counts.whitening import CoreMoments, Whitening, core_rows, whiten
-from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.counts.whitening import (
+    CoreMoments,
+    CoreMomentsByRows,
+    PairsByRows,
+    Whitening,
+    core_product,
+    core_rows,
+    whiten,
+)
+from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 TopicRows = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -45,9 +53,12 @@ def sweep(
     """
     decomposition_called(method, seed)
     cores = rows.each("reading row blocks", core_rows)
-    whitened = rows.once(
-        "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
-    )
+    if rows.whole_core:
+        whitened = rows.once(
+            "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
+        )
+    else:
+        whitened = rows.shared(whiten(core_by_rows(rows, cores), rows.basis, n_topics, form))
     del cores
     nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
@@ -61,6 +72,32 @@ def whiten_rows(
 ) -> Whitening:
     """Whitening from the core rows of all blocks."""
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form)
+
+
+def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
+    """Core moments of which products alone come here, made where strips of the `core_rows` lie."""
+    core, number = rows.basis.core, len(cores)
+    cut = strips(range(number), 8 * core**2)
+    given = [[cores[index] for index in strip] for strip in cut]
+    joined = rows.over("joining core rows", np.vstack, given)
+    words = [np.arange(core)[RowBlock(index, number).rows] for strip in cut for index in strip]
+    places = np.concatenate(words)
+
+    def gathered(function: Callable[..., Any], *shared: Any) -> NDArray[Any]:
+        parts = [rows.value(one) for one in rows.over("whitening", function, joined, *shared)]
+        found = np.empty((core, *parts[0].shape[1:]), dtype=parts[0].dtype)
+        found[places] = np.concatenate(parts)
+        return found
+
+    def product(block: NDArray[np.float64], divisor: float) -> NDArray[np.float64]:
+        return gathered(core_product, rows.shared(block), divisor)
+
+    counts = gathered(_last_column)
+    return CoreMomentsByRows(PairsByRows(product), counts, rows.lengths.whole)
+
+
+def _last_column(core: NDArray[Any]) -> NDArray[Any]:
+    return core[:, -1]
 
 
 @dataclass(frozen=True, eq=False)
