@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from planted_moments import Planted
 from threadpoolctl import threadpool_limits
 
 from streaming_moments import (
     METHODS,
     Basis,
     CountBatch,
-    LengthHistogram,
     MomentStatistics,
     RowBlock,
     fit_by,
@@ -28,7 +28,6 @@ from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
-from streaming_moments.numerics.packing import pack
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
@@ -38,7 +37,6 @@ from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.quality.matching import match_topics
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
 from streaming_moments.statistics.counts.whitening import core_rows
@@ -139,36 +137,6 @@ def test_every_runner_gives_the_same_bits(
     for other in found[1:]:
         assert found[0].keys() == other.keys()
         assert all(same(found[0][name], other[name]) for name in other)
-
-
-@dataclass(frozen=True)
-class Planted:
-    """Row blocks of exact moments of many topics, made when they are read."""
-
-    topics: int = 256
-    row_blocks: int = 4
-
-    @property
-    def basis(self):
-        return Basis(np.eye(self.topics, dtype=np.int8), self.topics)
-
-    def row_lengths(self):
-        return RowLengths(LengthHistogram.of(np.full(10_000, 1000)))
-
-    def load_block(self, index):
-        block, lengths = RowBlock(index, self.row_blocks), self.row_lengths().whole
-        rng = np.random.default_rng(1)
-        columns = rng.gamma(0.1, size=(self.topics, self.topics)) + 20 * np.eye(self.topics)
-        columns /= columns.sum(axis=0)
-        rows = columns[block.rows] / self.topics
-        squares = pack(columns.T[:, :, None] * columns.T[:, None, :])
-        totals = zip(
-            (rows.sum(axis=1), rows @ columns.T, rows @ squares),
-            (lengths.C1, lengths.C2, lengths.C3),
-            strict=True,
-        )
-        counts, *more = (np.rint(one * total).astype(np.int64) for one, total in totals)
-        return MomentStatistics(self.basis, block, lengths, counts, counts, *more, None)
 
 
 def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded):
