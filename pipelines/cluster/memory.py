@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models.rows import number_of_strips
+from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -26,8 +27,8 @@ _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 _SLACK = 1.1
-# Copies of the tensor while it is added up; a decomposition knows its own while it solves.
-_TENSOR_COPIES = 4
+# Sums of a strip while they are added up: so far, of a block, and both.
+_SUMS_COPIES = 3
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 _LEAST_PART = 32 * MEBIBYTE  # about one batch of text
@@ -94,12 +95,15 @@ class RefitPlan:
         Decompositions of one worker at a time, where there are many.
     peak_bytes : int
         All a worker process holds at most.
+    whole_core : bool
+        Whether it holds the pair counts of all core words; otherwise they stay on all workers.
     """
 
     keep_blocks: bool
     in_flight: int
     solves_in_flight: int
     peak_bytes: int
+    whole_core: bool = True
 
 
 @dataclass(frozen=True)
@@ -274,18 +278,27 @@ def plan_refit(
     core_bytes = 8 * basis.core**2
     # P inside the core as integers, gathered and joined, and as M2
     whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
-    part_rows = 256
-    # the sketch turned by k directions, and what each number of words at a time needs
-    products = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed + 4 * pairs)
-    part = part_rows * 8 * (basis.core + basis.packed + 4 * n_topics**2)
+    whole_core = PROCESS_BYTES + whitening <= memory
+    if not whole_core:
+        # its strips of P, gathered and joined, one more than its share; what is multiplied, and the
+        # Krylov space where the coordinator is the worker
+        share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
+        several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
+        whitening = int(_SLACK * (2 * share * core_bytes + several))
+    sums = tensor_sums_bytes(basis.columns, n_topics)
+    part_rows = min(256, -(-basis.n_words // layout.row_blocks))
+    row = 8 * (basis.core + basis.packed + 4 * n_topics)
+    # the sketch turned by k directions
+    turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
+    adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
     if decomposition.needs_slices:
-        products += 8 * basis.core * (pairs + n_topics**2)
-        part += part_rows * 8 * (3 * basis.columns**2 + 4 * n_topics**2)
+        adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
+        adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
     blocks = held * layout.block_bytes
-    slicing = int(_SLACK * (blocks + products + _TENSOR_COPIES * evidence + part))
+    slicing = int(_SLACK * (blocks + max(adding, turning)))
     finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
-    gathered = number_of_strips(layout.row_blocks, evidence) * evidence
-    alone = PROCESS_BYTES + max(whitening, finishing + gathered)
+    gathered = int(_SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
+    alone = PROCESS_BYTES + max(whitening, finishing + sums)
     least = max(alone, PROCESS_BYTES + gathered + slicing)
     if least > memory:
         raise BoundExceeded(
@@ -297,10 +310,12 @@ def plan_refit(
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
     peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
-    solves = max(1, min(threads, (peak - PROCESS_BYTES) // ((decomposition.copies + 1) * evidence)))
+    solve = (decomposition.copies + 1) * evidence + sums
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
     kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
-    return RefitPlan(keep, int(in_flight), int(solves), peak + (kept if keep else 0))
+    peak += kept if keep else 0
+    return RefitPlan(keep, int(in_flight), int(solves), peak, whole_core)
 
 
 def _reading_bytes(document_bytes: int) -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 from distributed import Future
 from threadpoolctl import threadpool_limits
 
-from streaming_moments.models.rows import added, strips
+from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded
+from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths
@@ -51,6 +55,8 @@ class OnCluster:
         Where to run, and what its steps are told.
     in_flight : int
         Tasks of all workers at a time.
+    whole_core : bool
+        Whether a worker can hold the pair counts of all core words.
     """
 
     basis: Basis
@@ -58,6 +64,7 @@ class OnCluster:
     blocks: list[BlockAddress | Future[Any]]
     run: Run
     in_flight: int
+    whole_core: bool = True
 
     @classmethod
     def of(
@@ -67,12 +74,14 @@ class OnCluster:
         run: Run,
         per_worker: int,
         keep: bool = False,
+        whole_core: bool = True,
     ) -> OnCluster:
         """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
         blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
         if keep:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
-        return cls(store.basis, lengths, blocks, run, run.cluster.workers * per_worker)
+        in_flight = run.cluster.workers * per_worker
+        return cls(store.basis, lengths, blocks, run, in_flight, whole_core)
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Futures."""
@@ -87,10 +96,31 @@ class OnCluster:
     def summed(
         self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
     ) -> Future[Any]:
-        """A task adds up the blocks of a strip, another one the strips."""
+        """A task adds up the blocks of a strip, others two sums each as soon as there are two."""
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
-        parts = self.calls(step, OnBlocks(function), each, keep=True)
-        return self.run.cluster.client.submit(added, parts, pure=False)
+        run, call = self.run, OnBlocks(function)
+        in_turn = run_in_turn(
+            run.cluster, call, each, self.in_flight, run.progress, step, keep=True
+        )
+        with closing(in_turn) as sums:
+            total: Future[Any] = tree_sum(sums, len(each), self._added)
+            return total
+
+    def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
+        # before further strips: it leaves one sum of two
+        return self.run.cluster.client.submit(operator.add, left, right, pure=False, priority=1)
+
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        """Futures."""
+        each = [(function, part, *shared) for part in parts]
+        return self.calls(step, on_aligned, each, keep=True)
+
+    def shared(self, value: Any) -> Future[Any]:
+        """On one worker, from which the others have it."""
+        placed: Future[Any] = self.run.cluster.client.scatter(value, hash=False)
+        return placed
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
         """A task with all threads of a worker."""
@@ -130,13 +160,47 @@ class OnBlocks:
         return self.function.__name__
 
     def __call__(self, sources: Sequence[BlockSource], *shared: Any) -> Any:
-        return added(self.function(_loaded(source), *shared) for source in sources)
+        known = [aligned(one) for one in shared]
+        return added(self.function(_loaded(source), *known) for source in sources)
 
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
     """Call a function with all threads of a worker: no other task runs beside it."""
     with threadpool_limits(threads):
-        return function(*values)
+        return on_aligned(function, *values)
+
+
+def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function with values whose arrays lie as they did where they were made."""
+    return function(*map(aligned, values))
+
+
+def aligned(value: Any) -> Any:
+    """A value whose arrays, in lists and dataclasses too, all begin at a multiple of 8 bytes.
+
+    Out of a message from another worker they begin anywhere, and NumPy multiplies such arrays
+    without BLAS: with other last bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> odd = np.frombuffer(bytes(17), np.uint8)[1:].view(np.float64)
+    >>> odd.flags.aligned, aligned([odd])[0].flags.aligned
+    (False, True)
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy(order="K")
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)(map(aligned, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    moved = {one.name: aligned(getattr(value, one.name)) for one in fields(value)}
+    if all(array is getattr(value, name) for name, array in moved.items()):
+        return value
+    found = copy.copy(value)
+    for name, array in moved.items():
+        object.__setattr__(found, name, array)  # frozen, and checked when it was made
+    return found
 
 
 def _loaded(source: BlockSource) -> Statistics:

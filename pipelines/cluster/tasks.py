@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -137,11 +138,31 @@ def run_bounded(
         The scheduler is gone.
     """
     results: list[Any] = [None] * len(calls)
-    with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
-        for done, (index, value) in enumerate(finished, start=1):
-            results[index] = _required(value, step)
-            progress.advance(step, done, len(calls))
+    with closing(
+        run_in_turn(cluster, function, calls, in_flight, progress, step, keep)
+    ) as finished:
+        for index, value in finished:
+            results[index] = value
     return results
+
+
+def run_in_turn(
+    cluster: Cluster,
+    function: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    in_flight: int,
+    progress: StepProgress,
+    step: str,
+    keep: bool = False,
+) -> Generator[tuple[int, Any], None, None]:
+    """(index, result) of each call, as they finish; otherwise as `run_bounded`."""
+    with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
+        done = count(1)
+        for index, value in finished:
+            result = _required(value, step)
+            progress.advance(step, next(done), len(calls))
+            yield index, result
+            del value, result  # who took it says how long it is kept
 
 
 def completed(
@@ -157,21 +178,23 @@ def completed(
     """
     waiting = iter(enumerate(calls))
     places: dict[Future[Any], int] = {}
-    client, running = cluster.client, FinishedTasks(cluster)
-    try:
-        for index, call in _first(waiting, in_flight):
-            future = client.submit(function, *call, pure=False)
+    running = FinishedTasks(cluster)
+
+    def start(number: int) -> None:
+        for index, call in _first(waiting, number):
+            future = cluster.client.submit(function, *call, pure=False)
             places[future] = index
             running.add(future)
+
+    try:
+        start(in_flight)
         while places:
             future = running.next()
             index = places.pop(future)
             result = outcome_of(cluster, future, keep)
-            for following, call in _first(waiting, 1):
-                started = client.submit(function, *call, pure=False)
-                places[started] = following
-                running.add(started)
+            start(1)
             yield index, result
+            del future, result  # who took it says how long it is kept
     finally:
         cancel(cluster, places)
 

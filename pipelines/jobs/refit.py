@@ -139,7 +139,7 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     held = blocks_held(lengths.whole)
     copies = model.row_copies(options)
     plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
-    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks, plan.whole_core)
     fitted = model.fit(rows, options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 

@@ -12,7 +12,7 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions, Evidence, evidence_bytes
+from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
@@ -22,10 +22,17 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.sweeps import TopicRows, slice_evidence, solve, topic_rows
+from streaming_moments.models.sweeps import (
+    Evidence,
+    TopicRows,
+    core_by_rows,
+    slice_evidence,
+    solve,
+    topic_rows,
+)
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import RefitPlan, plan_refit
-from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Fitted, Selection
 from streaming_moments.pipelines.jobs.refit import (
@@ -36,8 +43,11 @@ from streaming_moments.pipelines.jobs.refit import (
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
+    AnyCoreMoments,
     CoreMoments,
     Whitening,
     core_rows,
@@ -112,21 +122,18 @@ def select(
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole))
     possible = [k for k in numbers if k not in too_large]
-    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks)
+    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks, plan.whole_core)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
-    for form, (whitened, whitening, positive) in zip(
-        forms, _whitened(rows, possible, forms), strict=True
-    ):
+    for form, (whitened, positive) in zip(forms, _whitened(rows, possible, forms), strict=True):
         for k in possible:
             try:
                 require_eigenvalues(k, positive, form)
             except NotIdentifiable as error:
                 found[form, k] = error
-        if whitening is not None:
-            fitting = [k for k in possible if k <= positive]
-            fitted = _models(rows, plan, fitting, whitened, whitening, method, seed)
+        if fitting := [k for k in possible if k <= positive]:
+            fitted = _models(rows, plan, fitting, whitened, method, seed)
             found |= {(form, k): one for k, one in fitted}
     ordered = {(form, k): found[form, k] for form in forms for k in numbers}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
@@ -146,7 +153,13 @@ def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
     """Whitening for the most of some rising numbers of topics, and the positive eigenvalues."""
-    core = CoreMoments.joined(parts, lengths)
+    return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
+
+
+def whiten_most_of(
+    core: AnyCoreMoments, basis: Basis, topics: Sequence[int], form: Form
+) -> tuple[Whitening | None, int]:
+    """As `whiten_most`, from any core moments."""
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
@@ -184,6 +197,28 @@ def leading_rows(
     return found
 
 
+def finish_leading(
+    parts: Sequence[list[tuple[TopicRows, float]]],
+    whitening: Whitening,
+    solved: Sequence[tuple[Directions, float]],
+    lengths: RowLengths[Lengths],
+    basis: Basis,
+    method: str,
+) -> list[Fitted | NotIdentifiable]:
+    """Each model from its rows of all blocks, as far as a candidate needs it, or its refusal."""
+    models: list[Fitted | NotIdentifiable] = []
+    for (directions, seconds), own in zip(solved, zip(*parts, strict=True), strict=True):
+        leading = whitening.leading(directions.vectors.shape[0])
+        rows, spent = [one for one, _ in own], sum(one for _, one in own)
+        try:
+            model = TopicModel.finished(leading, directions, rows, lengths, basis, method)
+        except NotIdentifiable as error:
+            models.append(error)
+        else:
+            models.append(Fitted.of(model, basis.core, seconds + spent))
+    return models
+
+
 def _planned(
     store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
@@ -205,17 +240,23 @@ def _planned(
 
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
-) -> list[tuple[Future[Any], Whitening | None, int]]:
-    """For each form the whitening, on the workers and here, and the positive eigenvalues."""
+) -> list[tuple[Future[Any], int]]:
+    """For each form the whitening, on the workers, and the positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
-    spaces = []
+    spaces: list[tuple[Future[Any], int]] = []
+    if not rows.whole_core:
+        core = core_by_rows(rows, cores)
+        for form in forms:
+            whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
+            spaces.append((rows.shared(whitening), positive))
+        return spaces
     # one after another: each holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
         )
-        whitened = rows.once("whitening", itemgetter(0), most)
-        spaces.append((whitened, *rows.value(most)))
+        whitened, found = (rows.once("whitening", itemgetter(place), most) for place in (0, 1))
+        spaces.append((whitened, rows.value(found)))
     return spaces
 
 
@@ -224,7 +265,6 @@ def _models(
     plan: RefitPlan,
     numbers: Sequence[int],
     whitened: Future[Any],
-    whitening: Whitening,
     method: str,
     seed: int,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
@@ -233,7 +273,8 @@ def _models(
     # the slice of the widest gap is another one for each number of topics
     gathered = {
         k: rows.summed(
-            "whitened slices", leading_evidence, whitened, k, method, nbytes=evidence_bytes(k)
+            *("whitened slices", leading_evidence, whitened, k, method),
+            nbytes=tensor_sums_bytes(rows.basis.columns, k),
         )
         for k in (numbers if decomposition_called(method).needs_slices else [most])
     }
@@ -241,8 +282,8 @@ def _models(
     falling = numbers[::-1]
     solved: list[Solved] = rows.calls(
         "rotations",
-        solve_leading,
-        [(gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
+        on_aligned,
+        [(solve_leading, gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
         in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered
@@ -256,23 +297,11 @@ def _models(
     }
     for group in _groups(rows, plan, sorted(ready)):
         directions = [ready[k][0] for k in group]
-        parts = rows.gathered("topic rows", leading_rows, whitened, directions)
-        for k, own in zip(group, zip(*parts, strict=True), strict=True):
-            found, seconds = ready[k]
-            try:
-                model = TopicModel.finished(
-                    whitening.leading(k),
-                    found,
-                    [topics for topics, _ in own],
-                    rows.lengths,
-                    rows.basis,
-                    method,
-                )
-            except NotIdentifiable as error:
-                yield k, error
-            else:
-                spent = seconds + sum(one for _, one in own)
-                yield k, Fitted.of(model, rows.basis.core, spent)
+        parts = rows.each("topic rows", leading_rows, whitened, directions)
+        known = rows.lengths, rows.basis, method
+        own = [ready[k] for k in group]
+        made = rows.once("finishing", finish_leading, parts, whitened, own, *known)
+        yield from zip(group, rows.value(made), strict=True)
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.models.rows import number_of_strips
+from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
     UpdatePlan,
@@ -19,6 +18,7 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.storage.log.layout import SegmentLayout
 
 # What a worker of a cluster may receive from the others in a second: half of 10 Gbit/s.
@@ -376,10 +376,12 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> flo
     slots = workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     loads = segments * ((1 if plan.keep_blocks else 3) + (1 if job.foundation.codocuments else 0))
-    evidence = evidence_bytes(job.n_topics)
-    strips = number_of_strips(job.row_blocks, evidence)
+    sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
+    strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    gathered = 8 * job.basis.core**2 + strips * evidence
+    # the sums of a worker's own strips and, of the tree above them, one a level
+    moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
+    gathered = 8 * job.basis.core**2 + moved * sums
     return (
         rounds * (loads * blocks.load + blocks.core_rows + blocks.topic_rows)
         + strip_rounds * blocks.evidence

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from streaming_moments.models.rows import added, strips
+from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
@@ -42,24 +42,36 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
+    whole_core: bool = True
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Of the blocks there are, or what is known of all."""
+        """What is known of all; or rows of the first block, cut to length, for those not there."""
         found = self._on_all(step, function, shared)
-        return self.known.get(step, found)
-
-    def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Rows of the first block, cut to length, for every block that is not there."""
-        found = self._on_all(step, function, shared)
+        if step in self.known:
+            return self.known[step]
         blocks = self.blocks[0].block.step
         sizes = [RowBlock(index, blocks).size(self.basis.n_words) for index in range(blocks)]
         missing = sizes[len(found) :]
         return [*found, *(tuple(array[:size] for array in found[0]) for size in missing)]
 
+    gathered = each
+
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Of the blocks there are."""
         found = self._on_all(step, function, shared)
-        return added(added(strip) for strip in strips(found, nbytes))
+        cut = strips(found, nbytes)
+        return tree_sum(enumerate(map(added, cut)), len(cut))
+
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        """On the clock."""
+        self.seconds[step], found = timed(lambda: [function(part, *shared) for part in parts])
+        return found
+
+    def shared(self, value: Any) -> Any:
+        """The value."""
+        return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """On the clock."""

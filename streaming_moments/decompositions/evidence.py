@@ -13,40 +13,6 @@ from streaming_moments.numerics.packing import unpack
 
 
 @dataclass(frozen=True, eq=False)
-class TensorEvidence:
-    """A sum over slices.
-
-    Parameters
-    ----------
-    method : str
-        Name of the decomposition that it was gathered for.
-    tensor : (k, k, k) float64
-        The whitened tensor; of "joint" with its first index turned to the eigenvectors of M2.
-    """
-
-    method: str
-    tensor: NDArray[np.float64]
-
-    def __add__(self, other: TensorEvidence) -> TensorEvidence:
-        if other.method != self.method:
-            raise InvalidInput(
-                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
-                "one method"
-            )
-        return TensorEvidence(self.method, self.tensor + other.tensor)
-
-    @property
-    def n_topics(self) -> int:
-        """Number of topics k."""
-        return int(self.tensor.shape[0])
-
-    def leading(self, n_topics: int) -> TensorEvidence:
-        """Evidence for fewer topics, by the leading columns of the same whitening."""
-        k = n_topics
-        return TensorEvidence(self.method, self.tensor[:k, :k, :k])
-
-
-@dataclass(frozen=True, eq=False)
 class GapEvidence:
     """The slice whose singular values lie farthest apart (Ruffini et al. 2018, Remark 7).
 
@@ -109,11 +75,8 @@ class GapEvidence:
         )
 
 
-Evidence = TensorEvidence | GapEvidence
-
-
 def evidence_bytes(n_topics: int) -> int:
-    """Bytes of the evidence for k topics: at most a k x k x k tensor.
+    """Bytes of what a decomposition of k topics sees: at most a k x k x k tensor.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -10,12 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import (
-    Directions,
-    Evidence,
-    GapEvidence,
-    TensorEvidence,
-)
+from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.least_squares import by_alternating_least_squares
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.decompositions.one_direction import by_eigenvectors, by_random_direction
@@ -26,15 +21,13 @@ from streaming_moments.decompositions.whitened import Components, WhitenedMoment
 from streaming_moments.errors import InvalidInput
 
 Spectrum = NDArray[np.float64]
-Tensor = Callable[[], NDArray[np.float64]]
-Slices = Callable[[], Iterator[NDArray[np.float64]]]
 
 
 class Decomposition(Protocol):
     """A way from the moments of a mixture to its columns.
 
-    On statistics the `evidence` of all blocks of rows is added up for `directions`. While it
-    decomposes a tensor it holds so many `copies`; evidence of the slices themselves takes more.
+    On statistics it sees the whitened tensor or, where it `needs_slices`, the `GapEvidence` of all
+    rows. While it decomposes a tensor it holds so many `copies`.
     """
 
     @property
@@ -46,11 +39,8 @@ class Decomposition(Protocol):
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
         """The columns of given moments."""
 
-    def evidence(self, spectrum: Spectrum, tensor: Tensor, slices: Slices) -> Evidence:
-        """What some rows say, given by their whitened third moment, seen in one of two ways."""
-
-    def directions(self, evidence: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
-        """What the evidence of all rows gives."""
+    def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
+        """The topics in whitened coordinates."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +58,12 @@ class Svtd:
         even = moments.symmetrized()
         return svtd(even.M1, even.M2, even.M3, k, self.name)
 
-    def evidence(self, spectrum: Spectrum, tensor: Tensor, slices: Slices) -> Evidence:
+    def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
         if self.needs_slices:
-            return GapEvidence.of(self.name, spectrum.size, slices())
+            return Directions(by_feature_gap(seen), None)
         # W = U L^-1/2: the rows of U are those of W times the roots of the spectrum
-        return TensorEvidence(self.name, np.sqrt(spectrum)[:, None, None] * tensor())
-
-    def directions(self, evidence: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
-        if self.needs_slices:
-            return Directions(by_feature_gap(evidence), None)
-        return Directions(by_joint_diagonalization(evidence.tensor), None)
+        turned = np.sqrt(spectrum)[:, None, None] * seen
+        return Directions(by_joint_diagonalization(turned), None)
 
 
 @dataclass(frozen=True)
@@ -97,14 +83,8 @@ class OfTensor:
         shares = (found.vectors.T @ (W.T @ moments.M1)) ** 2
         return recover(back @ found.vectors * found.values, shares)
 
-    def evidence(self, spectrum: Spectrum, tensor: Tensor, slices: Slices) -> Evidence:
-        return TensorEvidence(self.name, tensor())
-
-    def directions(
-        self, evidence: TensorEvidence, spectrum: Spectrum, rng: np.random.Generator
-    ) -> Directions:
-        whitened = WhitenedMoments(evidence.tensor, np.eye(spectrum.size), spectrum)
-        found = self.solve(whitened, rng)
+    def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
+        found = self.solve(WhitenedMoments(seen, np.eye(spectrum.size), spectrum), rng)
         return Directions(found.vectors, found.values)
 
 

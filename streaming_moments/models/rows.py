@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -14,7 +15,8 @@ from streaming_moments.statistics.counts.weighted import Statistics
 
 _Item = TypeVar("_Item")
 
-_MOST_STRIP_SUMS = 128 << 20  # bytes
+FEWEST_STRIPS = 64
+_MOST_STRIP_SUMS = 128 << 20  # bytes, where there are more strips than that
 
 
 class Rows(Protocol):
@@ -32,6 +34,10 @@ class Rows(Protocol):
     def lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row."""
 
+    @property
+    def whole_core(self) -> bool:
+        """Whether a step of `once` can hold the pair counts of all core words."""
+
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
         """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
 
@@ -39,13 +45,21 @@ class Rows(Protocol):
         """As `each`, but the results themselves, brought here."""
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """The sum of what `each` gives, of so many bytes for each block, in the order of `strips`.
+        """The sum of what `each` gives, of so many bytes for each block: `strips`, then `tree_sum`.
 
         So it has the same bits whoever adds it up.
         """
 
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> Any:
+        """`function(part, *shared)` of every part, a handle or some of them; left as of `each`."""
+
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """`function(*values)`, with nothing beside it."""
+
+    def shared(self, value: Any) -> Any:
+        """A handle of a value made here, sent once however many steps take it."""
 
     def value(self, handle: Any) -> Any:
         """The result itself."""
@@ -60,6 +74,9 @@ class InMemory:
     blocks : sequence of MomentStatistics or WeightedStatistics
         All row blocks in their order; one for all rows.
 
+    whole_core : bool
+        False makes it whiten by rows of the core, as workers that cannot hold all of it.
+
     Raises
     ------
     InvalidInput
@@ -67,6 +84,7 @@ class InMemory:
     """
 
     blocks: Sequence[Statistics]
+    whole_core: bool = True
 
     def __post_init__(self) -> None:
         held = [(one.block.index, one.block.step) for one in self.blocks]
@@ -92,10 +110,22 @@ class InMemory:
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Strip by strip."""
-        return added(
-            added(function(block, *shared) for block in strip)
-            for strip in strips(self.blocks, nbytes)
+        cut = strips(self.blocks, nbytes)
+        sums = (
+            (index, added(function(block, *shared) for block in strip))
+            for index, strip in enumerate(cut)
         )
+        return tree_sum(sums, len(cut))
+
+    def over(
+        self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> list[Any]:
+        """One after another."""
+        return [function(part, *shared) for part in parts]
+
+    def shared(self, value: Any) -> Any:
+        """The value."""
+        return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
         """At once."""
@@ -115,16 +145,45 @@ def added(parts: Iterable[Any]) -> Any:
     return total
 
 
-def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
-    """Blocks shared out so that the sums of all strips, of so many bytes each, stay bounded.
+def tree_sum(
+    parts: Iterable[tuple[int, _Item]],
+    number: int,
+    add: Callable[[Any, Any], Any] = operator.add,
+) -> Any:
+    """The sum of so many parts, each with its index, in a binary tree by index.
 
-    The number depends on nothing but these bytes and the blocks, so neither does the order in
-    which sums are added up.
+    So their order does not matter, and in the order of their indices at most one part of each
+    level is held, `strip_sums_held` of them.
 
     Examples
     --------
-    >>> strips(range(5), nbytes=48 << 20)
-    [[0, 2, 4], [1, 3]]
+    >>> tree_sum([(2, "c"), (0, "a"), (1, "b")], 3, lambda left, right: f"({left} + {right})")
+    '((a + b) + c)'
+    """
+    waiting: dict[tuple[int, int], Any] = {}
+    for index, part in parts:
+        place, width, total = index, number, part
+        del part  # what was added up is not held until the next one comes
+        while width > 1:
+            if place ^ 1 < width:
+                if (width, place ^ 1) not in waiting:
+                    break
+                pair = (waiting.pop((width, place ^ 1)), total)
+                total = add(*(pair if place & 1 else pair[::-1]))
+                del pair
+            place, width = place // 2, -(-width // 2)
+        waiting[width, place] = total
+        del total
+    return waiting.pop((1, 0))
+
+
+def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
+    """Blocks shared out, a strip for one task, of each of which the sum has so many bytes.
+
+    Examples
+    --------
+    >>> strips(range(80), nbytes=1 << 30)[0]
+    [0, 64]
     """
     number = number_of_strips(len(blocks), nbytes)
     return [list(blocks[start::number]) for start in range(number)]
@@ -133,11 +192,26 @@ def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
 def number_of_strips(blocks: int, nbytes: int) -> int:
     """Strips that so many row blocks make up, of each of which the sum has so many bytes.
 
-    Two at least, and otherwise as many as keep all sums, which one worker adds up, bounded.
+    64 at least, so that as many workers share them however large the sums are, and more where all
+    sums together stay small. It depends on nothing else, so neither does the order in which sums
+    are added up.
 
     Examples
     --------
-    >>> number_of_strips(31, 64_000), number_of_strips(31, 8 * 400**3)
-    (31, 2)
+    >>> number_of_strips(31, 64_000), number_of_strips(4000, 64_000)
+    (31, 2097)
+    >>> number_of_strips(4000, 8 * 400**3)
+    64
     """
-    return min(blocks, max(2, _MOST_STRIP_SUMS // nbytes))
+    return min(blocks, max(FEWEST_STRIPS, _MOST_STRIP_SUMS // nbytes))
+
+
+def strip_sums_held(blocks: int, nbytes: int) -> int:
+    """Sums, done and waiting, of those strips that are added up in their order.
+
+    Examples
+    --------
+    >>> strip_sums_held(4000, 8 * 400**3)
+    6
+    """
+    return (number_of_strips(blocks, nbytes) - 1).bit_length()

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions, Evidence, evidence_bytes
+from streaming_moments.decompositions.evidence import Directions, GapEvidence
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.decompositions.methods import decomposition_called
-from streaming_moments.models.rows import Rows
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.rows import Rows, strips
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths, quotients
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
-from streaming_moments.statistics.counts.tensor import unwhitened_rows, whitened_tensor
+from streaming_moments.statistics.counts.tensor import (
+    TensorSums,
+    tensor_sums,
+    tensor_sums_bytes,
+    unwhitened_rows,
+)
 from streaming_moments.statistics.counts.weighted import Statistics
-from streaming_moments.statistics.counts.whitening import CoreMoments, Whitening, core_rows, whiten
-from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.counts.whitening import (
+    CoreMoments,
+    CoreMomentsByRows,
+    PairsByRows,
+    Whitening,
+    core_product,
+    core_rows,
+    whiten,
+)
+from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 TopicRows = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -32,20 +46,25 @@ def sweep(
     method: str,
     seed: int,
     last: Callable[..., TopicRows] | None = None,
-) -> tuple[Whitening, Directions, list[TopicRows]]:
-    """What the three sweeps of a fit give: the last the `topic_rows`, or `last`, of each block."""
+) -> tuple[Any, Any, Any]:
+    """Handles of what the three sweeps of a fit give: whitening, directions, rows of each block.
+
+    The rows are the `topic_rows`, or what `last` gives; they stay where they were made.
+    """
     decomposition_called(method, seed)
     cores = rows.each("reading row blocks", core_rows)
-    whitened = rows.once(
-        "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
-    )
+    if rows.whole_core:
+        whitened = rows.once(
+            "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
+        )
+    else:
+        whitened = rows.shared(whiten(core_by_rows(rows, cores), rows.basis, n_topics, form))
     del cores
-    nbytes = evidence_bytes(n_topics)
+    nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     solved = rows.once("rotation", solve, evidence, whitened, seed)
     del evidence
-    parts = rows.gathered("topic rows", last or topic_rows, whitened, solved)
-    return rows.value(whitened), rows.value(solved), parts
+    return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
 
 
 def whiten_rows(
@@ -55,13 +74,72 @@ def whiten_rows(
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form)
 
 
+def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
+    """Core moments of which products alone come here, made where strips of the `core_rows` lie."""
+    core, number = rows.basis.core, len(cores)
+    cut = strips(range(number), 8 * core**2)
+    given = [[cores[index] for index in strip] for strip in cut]
+    joined = rows.over("joining core rows", np.vstack, given)
+    words = [np.arange(core)[RowBlock(index, number).rows] for strip in cut for index in strip]
+    places = np.concatenate(words)
+
+    def gathered(function: Callable[..., Any], *shared: Any) -> NDArray[Any]:
+        parts = [rows.value(one) for one in rows.over("whitening", function, joined, *shared)]
+        found = np.empty((core, *parts[0].shape[1:]), dtype=parts[0].dtype)
+        found[places] = np.concatenate(parts)
+        return found
+
+    def product(block: NDArray[np.float64], divisor: float) -> NDArray[np.float64]:
+        return gathered(core_product, rows.shared(block), divisor)
+
+    counts = gathered(_last_column)
+    return CoreMomentsByRows(PairsByRows(product), counts, rows.lengths.whole)
+
+
+def _last_column(core: NDArray[Any]) -> NDArray[Any]:
+    return core[:, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class TensorEvidence:
+    """Sums gathered for the decomposition of that name, which sees the tensor they make.
+
+    Raises
+    ------
+    InvalidInput
+        Sums for two decompositions are added up.
+    """
+
+    method: str
+    sums: TensorSums
+
+    def __add__(self, other: TensorEvidence) -> TensorEvidence:
+        if other.method != self.method:
+            raise InvalidInput(
+                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
+                "one method"
+            )
+        return TensorEvidence(self.method, self.sums + other.sums)
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return self.sums.n_topics
+
+    def leading(self, n_topics: int) -> TensorEvidence:
+        """The same for fewer topics, by the leading columns of the same whitening."""
+        return TensorEvidence(self.method, self.sums.leading(n_topics))
+
+
+Evidence = TensorEvidence | GapEvidence
+
+
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """What the slices of a block say about the topics."""
-    return decomposition_called(method).evidence(
-        whitening.spectrum,
-        partial(whitened_tensor, statistics, whitening),
-        partial(whitened_slices, statistics, whitening),
-    )
+    """What the slices of a block say about the topics; adds up over blocks."""
+    if decomposition_called(method).needs_slices:
+        slices = whitened_slices(statistics, whitening)
+        return GapEvidence.of(method, whitening.n_topics, slices)
+    return TensorEvidence(method, tensor_sums(statistics, whitening))
 
 
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
@@ -73,7 +151,9 @@ def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
         The method cannot tell the topics apart.
     """
     rng = np.random.default_rng(seed)
-    return decomposition_called(evidence.method).directions(evidence, whitening.spectrum, rng)
+    chosen = decomposition_called(evidence.method)
+    seen = evidence if isinstance(evidence, GapEvidence) else evidence.sums.tensor(whitening)
+    return chosen.directions(seen, whitening.spectrum, rng)
 
 
 def topic_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:

@@ -158,7 +158,10 @@ class TopicModel:
     ) -> Self:
         """The model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last)
-        return cls.finished(*swept, rows.lengths, rows.basis, options.method)
+        known = rows.lengths, rows.basis, options.method
+        # of all rows only the model itself comes here, once; made anew, its arrays are read-only
+        made: Self = rows.value(rows.once("finishing", cls.finished, *swept, *known))
+        return replace(made)
 
     @classmethod
     def finished(

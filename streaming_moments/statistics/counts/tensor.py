@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,18 +14,107 @@ from streaming_moments.statistics.counts.whitening import Whitening
 
 # Rows of pair counts made float64 at a time: 4,096 core words are 8 MB.
 _ROWS = 256
+# Directions whose sketches are unpacked at a time: of 64 columns they are half a megabyte.
+_DIRECTIONS = 16
 
 
-def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
-    """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
+@dataclass(frozen=True, eq=False)
+class TensorSums:
+    """What the whitened third moment of some rows is made of; adds up over blocks.
 
-    W has no rows outside the core, so the core words' slices hold all of T, and none of them is
+    Parameters
+    ----------
+    totals : (float, float, float)
+        C1, C2, C3 of the form: the same of all blocks.
+    first : (k,) float64
+        `sum word_counts_i w_i`.
+    second : (k, k) float64
+        `W' P W`.
+    sketched : (k, s (s + 1) / 2) float64
+        `sum w_i (x) T_i`, packed.
+    crossed : (k, k (k + 1) / 2) float64
+        `sum (v_i - 2/3 word_counts_i w_i) (x) w_i w_i'`, packed.
+    """
+
+    totals: tuple[float, float, float]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    sketched: NDArray[np.float64]
+    crossed: NDArray[np.float64]
+
+    def __add__(self, other: TensorSums) -> TensorSums:
+        return TensorSums(
+            self.totals,
+            self.first + other.first,
+            self.second + other.second,
+            self.sketched + other.sketched,
+            self.crossed + other.crossed,
+        )
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics k."""
+        return int(self.first.size)
+
+    def leading(self, n_topics: int) -> TensorSums:
+        """The sums for fewer topics, by the leading columns of the same whitening."""
+        k = n_topics
+        _, columns = np.triu_indices(self.n_topics)
+        crossed = self.crossed[:k, columns < k][:, : packed_size(k)]
+        return TensorSums(
+            self.totals, self.first[:k], self.second[:k, :k], self.sketched[:k], crossed
+        )
+
+    def tensor(self, whitening: Whitening) -> NDArray[np.float64]:
+        """(k, k, k) float64: `T = M3(W, W, W)`, of all rows symmetric up to rounding.
+
+        Parameters
+        ----------
+        whitening : Whitening
+            The same of which the sums are.
+        """
+        k, B, form, u = self.n_topics, whitening.coefficients, whitening.form, whitening.first
+        C1, C2, C3 = self.totals
+        tensor = -_three_orders(unpack(self.crossed, k))
+        for start in range(0, k, _DIRECTIONS):
+            part = slice(start, start + _DIRECTIONS)
+            tensor[part] += np.matmul(B.T, unpack(self.sketched[part], B.shape[0]) @ B)
+        tensor /= C3
+
+        def mixed() -> NDArray[np.float64]:
+            total = np.multiply.outer(self.first / C1, whitening.second)
+            total += np.multiply.outer(self.second / C2, u)
+            total += (self.second / C2)[:, None, :] * u[:, None]
+            return total
+
+        return form.third(
+            tensor, mixed, lambda times: times * np.multiply.outer(self.first / C1, np.outer(u, u))
+        )
+
+
+def tensor_sums_bytes(columns: int, n_topics: int) -> int:
+    """Bytes of the `TensorSums` for k topics on s columns, but for the smallest.
+
+    Examples
+    --------
+    >>> tensor_sums_bytes(columns=6, n_topics=4)
+    992
+    """
+    return 8 * n_topics * (packed_size(columns) + packed_size(n_topics))
+
+
+def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
+    """Sums of the core rows of a block, of which the whitened third moment is made.
+
+    W has no rows outside the core, so the core words' slices hold all of it, and none of them is
     computed: with `v = G W` and the sums over the rows i of
 
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
                + 2 sum word_counts_i w_i (x) w_i w_i'
 
-    the sketch is read once, where the slices would take k times the work.
+    the sketch is read once, where the slices would take k times the work. The last sum is the same
+    in all orders: a third of it in each of the three. B is applied to the sums of all rows, once:
+    for a block of a few rows it would be most of the work.
 
     Parameters
     ----------
@@ -31,44 +122,44 @@ def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.
         One block of rows.
     whitening : Whitening
         From the core moments of the same statistics.
+    """
+    W, core = whitening.vectors, statistics.basis.core
+    words = np.arange(core)[statistics.block.rows]
+    totals = whitening.form.totals(statistics.length_histogram)
+
+    def sums_of(rows: slice) -> TensorSums:
+        w = W[words[rows]]
+        weighted = statistics.word_counts[rows, None] * w
+        products = statistics.pair_counts[rows].astype(np.float64) @ W
+        return TensorSums(
+            totals,
+            weighted.sum(axis=0),
+            w.T @ products,
+            w.T @ statistics.triple_sketch[rows].astype(np.float64),
+            # v holds all of the weighted, of which two thirds are taken back
+            (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
+        )
+
+    total = sums_of(slice(0, min(_ROWS, words.size)))
+    for start in range(_ROWS, words.size, _ROWS):
+        total = total + sums_of(slice(start, min(start + _ROWS, words.size)))
+    return total
+
+
+def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
+    """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
+
+    Parameters
+    ----------
+    statistics, whitening
+        As of `tensor_sums`.
 
     Returns
     -------
     (k, k, k) float64
         Summed over all blocks it is symmetric up to rounding.
     """
-    k, s = whitening.n_topics, statistics.basis.columns
-    W, B, core = whitening.vectors, whitening.coefficients, statistics.basis.core
-    words = np.arange(core)[statistics.block.rows]
-    first, second = np.zeros(k), np.zeros((k, k))
-    sketched = np.zeros((k, packed_size(s)))
-    crossed, cubes = np.zeros((2, k, packed_size(k)))
-    for start in range(0, words.size, _ROWS):
-        rows = slice(start, min(start + _ROWS, words.size))
-        w = W[words[rows]]
-        weighted = statistics.word_counts[rows, None] * w
-        products = statistics.pair_counts[rows].astype(np.float64) @ W
-        squares = pack(w[:, :, None] * w[:, None, :])
-        sketched += w.T @ statistics.triple_sketch[rows].astype(np.float64)
-        crossed += (products + weighted).T @ squares
-        cubes += weighted.T @ squares
-        first += weighted.sum(axis=0)
-        second += w.T @ products
-    form, u = whitening.form, whitening.first
-    C1, C2, C3 = form.totals(statistics.length_histogram)
-    raw: NDArray[np.float64] = np.matmul(B.T, unpack(sketched, s) @ B)
-    tensor = raw - _three_orders(unpack(crossed, k))
-    tensor = (tensor + 2 * unpack(cubes, k)) / C3
-
-    def mixed() -> NDArray[np.float64]:
-        total = np.multiply.outer(first / C1, whitening.second)
-        total += np.multiply.outer(second / C2, u)
-        total += (second / C2)[:, None, :] * u[:, None]
-        return total
-
-    return form.third(
-        tensor, mixed, lambda times: times * np.multiply.outer(first / C1, np.outer(u, u))
-    )
+    return tensor_sums(statistics, whitening).tensor(whitening)
 
 
 def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:

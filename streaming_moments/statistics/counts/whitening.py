@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from streaming_moments.statistics.row_block import interleaved
 
 _TOLERANCE = 1e-7  # relative growth of the eigenvalues by another block
 _MOST_BLOCKS = 24
+_ROWS = 256  # of 32,768 core words 64 MB as float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +49,64 @@ class CoreMoments:
         return cls(joined[:, :-1], joined[:, -1], lengths)
 
 
+@dataclass(frozen=True, eq=False)
+class CoreMomentsByRows:
+    """The same where no worker holds the pair counts: whoever does multiplies by its rows.
+
+    Parameters
+    ----------
+    pair_counts : PairsByRows
+        P inside the core, as far as products with it need it.
+    word_counts : (core,) int64
+        As of `CoreMoments`; so the lengths.
+    """
+
+    pair_counts: PairsByRows
+    word_counts: NDArray[Any]
+    length_histogram: Lengths
+
+
+@dataclass(frozen=True, eq=False)
+class PairsByRows:
+    """`P / divisor` by its products alone.
+
+    Parameters
+    ----------
+    product : callable
+        (core, m) float64 and divisor to the (core, m) `P / divisor` times it.
+    divisor : float
+        C2.
+    """
+
+    product: Callable[[NDArray[np.float64], float], NDArray[np.float64]]
+    divisor: float = 1.0
+
+    def __truediv__(self, divisor: float) -> PairsByRows:
+        return PairsByRows(self.product, self.divisor * divisor)
+
+    def __matmul__(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.product(block, self.divisor)
+
+
+def core_product(
+    parts: NDArray[Any], block: NDArray[np.float64], divisor: float
+) -> NDArray[np.float64]:
+    """(rows, m) `P / divisor` times (core, m), from some `core_rows`; few at a time as floats."""
+    product = np.empty((len(parts), block.shape[1]))
+    for start in range(0, len(parts), _ROWS):
+        part = slice(start, start + _ROWS)
+        product[part] = parts[part, :-1] / divisor @ block
+    return product
+
+
 def core_rows(statistics: Statistics) -> NDArray[Any]:
     """(core rows, core + 1) of a row block: pair counts and word counts, copied."""
     rows = statistics.block.size(statistics.basis.core)
     counts = statistics.word_counts[:rows, None]
     return np.hstack([statistics.pair_counts[:rows], counts])
+
+
+AnyCoreMoments = CoreMoments | CoreMomentsByRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +163,7 @@ class Whitening:
         )
 
 
-def whiten(core: CoreMoments, basis: Basis, n_topics: int, form: Form = Mixture()) -> Whitening:
+def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixture()) -> Whitening:
     """Whiten the second moment `A = M2 - a M1 M1'` of the form on the basis.
 
     With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
@@ -117,7 +171,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, form: Form = Mixture(
 
     Parameters
     ----------
-    core : CoreMoments
+    core : CoreMoments or CoreMomentsByRows
         Moments inside the core.
     basis : Basis
         Q, (core, s).
@@ -163,7 +217,7 @@ def whiten(core: CoreMoments, basis: Basis, n_topics: int, form: Form = Mixture(
     )
 
 
-def positive_eigenvalues(core: CoreMoments, basis: Basis, form: Form = Mixture()) -> int:
+def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
     """How many topics `whiten` can find: positive eigenvalues of A seen through the basis.
 
     Examples
@@ -200,7 +254,7 @@ class _SeenMoments:
     """The moments, and A through the basis `Q = orthonormal triangle`: eigenvalues falling."""
 
     M1: NDArray[np.float64]
-    M2: NDArray[np.float64]
+    M2: NDArray[np.float64] | PairsByRows
     orthonormal: NDArray[np.float64]
     triangle: NDArray[np.float64]
     mean: NDArray[np.float64]
@@ -215,7 +269,7 @@ class _SeenMoments:
         return int((self.values > max(rounding, 0.0)).sum())
 
 
-def _seen(core: CoreMoments, basis: Basis, form: Form) -> _SeenMoments:
+def _seen(core: AnyCoreMoments, basis: Basis, form: Form) -> _SeenMoments:
     C1, C2, C3 = form.totals(core.length_histogram)
     if not C2 or not C3:
         raise NotIdentifiable(
@@ -236,7 +290,7 @@ def _seen(core: CoreMoments, basis: Basis, form: Form) -> _SeenMoments:
 
 
 def _leading_eigenvalues(
-    M2: NDArray[np.float64],
+    M2: NDArray[np.float64] | PairsByRows,
     M1: NDArray[np.float64],
     ratio: float,
     number: int,
@@ -245,7 +299,8 @@ def _leading_eigenvalues(
     """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, falling."""
     core = M1.size
     if core <= 256 or number * 4 >= core:
-        A = M2 - ratio * np.outer(M1, M1)
+        whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
+        A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
     # the eigenvectors seen through the basis are a start so good that a few blocks do
     values, _ = leading_eigenpairs(

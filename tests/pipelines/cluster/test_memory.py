@@ -1,7 +1,10 @@
 """The plan of a worker's memory: never more than its budget, nor its budget than its limit."""
 
 import logging
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,12 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
-from streaming_moments.pipelines.cluster.memory import plan_reading, plan_refit, plan_update
+from streaming_moments.pipelines.cluster.memory import (
+    MEBIBYTE,
+    plan_reading,
+    plan_refit,
+    plan_update,
+)
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -69,6 +77,46 @@ def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_by
         assert peak <= memory
         held += 1
     assume(held)
+
+
+def test_a_core_that_no_worker_holds_stays_on_all_of_them():
+    basis = Basis(np.eye(8192, 20, dtype=np.int8), 20_000)
+    layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 128)
+    memory = 1500 * MEBIBYTE
+    assert plan_refit(layout, basis, 10, 1, 1, 4096 * MEBIBYTE).whole_core
+    several = plan_refit(layout, basis, 10, 8, 1, memory)
+    assert not several.whole_core
+    assert several.peak_bytes <= memory
+    with pytest.raises(BoundExceeded, match=r"1\.1 GiB whitening"):
+        plan_refit(layout, basis, 10, 1, 1, memory)
+
+
+REFIT = """
+import re
+from pathlib import Path
+from planted_moments import Planted
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.refit import refit
+
+held, k = Planted(topics=160, row_blocks=80), 160
+with connect() as cluster:
+    shape = cluster.workers, cluster.threads, cluster.memory
+    plan = plan_refit(held.layout, held.basis, k, *shape, "svd")
+    refit(held, k, 0.0, Run(cluster), "svd")
+    held = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
+    print(int(held) << 10, plan.peak_bytes)
+"""
+
+
+def test_a_refit_of_many_topics_holds_no_more_than_its_plan():
+    done = subprocess.run(
+        [sys.executable, "-c", REFIT], cwd=Path(__file__).parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    measured, planned = map(int, done.stdout.split())
+    assert measured <= planned
 
 
 @contextmanager

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from planted_moments import Planted
+from threadpoolctl import threadpool_limits
 
-from streaming_moments import METHODS, Basis, CountBatch, MomentStatistics, RowBlock, fit_by
+from streaming_moments import (
+    METHODS,
+    Basis,
+    CountBatch,
+    MomentStatistics,
+    RowBlock,
+    fit_by,
+)
 from streaming_moments.decompositions import methods
 from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.forms import PerDocument, form_of
@@ -18,6 +27,8 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
+from streaming_moments.models.sweeps import slice_evidence, whiten_rows
+from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
@@ -26,7 +37,9 @@ from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.quality.matching import match_topics
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
+from streaming_moments.statistics.counts.whitening import core_rows
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.synthetic.corpora import lda_corpus
 
@@ -117,12 +130,66 @@ def test_every_runner_gives_the_same_bits(
     nbytes = evidence_bytes(k)
     with monkeypatch.context() as patch:
         if few_strips:
+            patch.setattr(running, "FEWEST_STRIPS", 2)
             patch.setattr(running, "_MOST_STRIP_SUMS", 2 * nbytes)
         assert number_of_strips(number, nbytes) == min(number, 2 if few_strips else number)
         found = [outcome(rows, k, alpha0, method) for rows in runners(blocks, embedded, pool, keep)]
     for other in found[1:]:
         assert found[0].keys() == other.keys()
         assert all(same(found[0][name], other[name]) for name in other)
+
+
+def test_evidence_of_256_topics_has_the_same_bits_on_any_cluster(embedded):
+    held = Planted()
+    blocks = [held.load_block(index) for index in range(4)]
+    nbytes = tensor_sums_bytes(256, 256)
+    assert number_of_strips(4, nbytes) == 4
+    known = held.row_lengths().whole, held.basis, 256, form_of(0.0)
+    whitening = whiten_rows([core_rows(block) for block in blocks], *known)
+
+    def found(rows):
+        # bits of a product depend on the threads of BLAS: tasks that add up have one
+        with threadpool_limits(1):
+            sums = rows.summed("slices", slice_evidence, whitening, "joint", nbytes=nbytes)
+            return rows.value(sums).sums
+
+    def on(cluster):
+        return OnCluster.of(held, held.row_lengths(), Run(cluster), per_worker=1)
+
+    expected, one = found(InMemory(blocks)), found(on(embedded))
+    with connect(workers=2) as processes:
+        two = found(on(processes))
+    for other in (one, two):
+        assert np.array_equal(other.sketched, expected.sketched)
+        assert np.array_equal(other.crossed, expected.crossed)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_whitening_by_rows_is_that_of_the_whole_core_on_any_cluster(
+    embedded, monkeypatch, weighted
+):
+    # strips of several blocks, and a block without core words
+    monkeypatch.setattr(running, "FEWEST_STRIPS", 3)
+    monkeypatch.setattr(running, "_MOST_STRIP_SUMS", 1)
+    held = Held(blocks_of(CORE + 1, weighted))
+
+    def fitted(rows):
+        with threadpool_limits(1):
+            return fit_rows(rows, TOPICS, form_of(0.2))
+
+    def on(cluster, whole_core=False):
+        run = Run(cluster)
+        return OnCluster.of(held, held.row_lengths(), run, per_worker=2, whole_core=whole_core)
+
+    whole = fitted(on(embedded, whole_core=True))
+    expected = fitted(InMemory(held.blocks, whole_core=False))
+    one = fitted(on(embedded))
+    with connect(workers=2) as processes:
+        two = fitted(on(processes))
+    for name, array in expected.arrays().items():
+        np.testing.assert_allclose(array, whole.arrays()[name], rtol=1e-7, atol=1e-10)
+        for other in (one, two):
+            assert np.array_equal(other.arrays()[name], array, equal_nan=True)
 
 
 def test_blocks_that_are_missing_or_in_disorder_are_refused():

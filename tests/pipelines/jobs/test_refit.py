@@ -89,7 +89,7 @@ def test_what_the_slices_of_all_strips_say_is_part_of_the_plan():
     # one worker adds it up; 100 topics on 158 blocks held half a gigabyte that no plan knew of
     basis = Basis(np.eye(200, 100, dtype=np.int8), 50_000)
     layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 158)
-    with pytest.raises(BoundExceeded, match="122 MiB what they say"):
+    with pytest.raises(BoundExceeded, match="59 MiB what they say"):
         plan_refit(layout, basis, 100, workers=1, threads=2, memory=640 * MEBIBYTE)
 
 

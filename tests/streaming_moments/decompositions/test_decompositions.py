@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit, fit_by
-from streaming_moments.decompositions.evidence import GapEvidence, TensorEvidence
+from streaming_moments.decompositions.evidence import GapEvidence
 from streaming_moments.decompositions.forms import Mixture, form_of
 from streaming_moments.decompositions.least_squares import by_alternating_least_squares
 from streaming_moments.decompositions.methods import METHODS, decompose
@@ -372,9 +372,12 @@ def test_the_feature_rule_chooses_its_slice_for_one_number_of_topics():
         GapEvidence.of("feature", 3, []).leading(2)
 
 
-def test_evidence_of_two_methods_does_not_add_up():
+def test_evidence_of_two_methods_does_not_add_up(counted):
+    _, statistics = counted
+    whitening = whiten_all(statistics, 2)
+    joint, power = (slice_evidence(statistics, whitening, name) for name in ("joint", "power"))
     with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
-        TensorEvidence("joint", np.zeros((2, 2, 2))) + TensorEvidence("power", np.zeros((2, 2, 2)))
+        joint + power
 
 
 def test_a_part_of_the_rows_is_refused(counted):
