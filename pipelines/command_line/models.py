@@ -37,6 +37,7 @@ from streaming_moments.pipelines.reports.tables import (
     print_selection,
     print_topics,
     scores_line,
+    together_line,
     topic_lines,
     window_as_json,
 )
@@ -78,7 +79,8 @@ def topics(
     lines, scores, sentences = [], {}, [said.sentence]
     if isinstance(model, TopicModel):
         lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
-        scores, sentences = model_scores(model), [scores_line(model), said.sentence]
+        scores = model_scores(model)
+        sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
     shown = {word for line in lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     if json_output:

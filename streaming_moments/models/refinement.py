@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
 from streaming_moments.statistics.counts.pair_rows import PairRows
-from streaming_moments.statistics.counts.row_lengths import quotients
 from streaming_moments.statistics.row_block import interleaved
 
 ROUNDS = 10
@@ -141,10 +140,10 @@ def next_topics(
     topics = _columns(state.topics * (gathered @ state.pair_weights), state.topics)
     pairs = state.pair_weights * (state.topics[:core].T @ gathered[:core])
     if relaxation != 1:
-        changes = np.divide(topics, state.topics, out=np.zeros_like(topics), where=state.topics > 0)
+        changes = _divided(topics, state.topics)
         topics = _columns(state.topics * changes**relaxation, topics)
     shares = topics[:core].sum(axis=0)
-    pairs = quotients(quotients(pairs + pairs.T, shares).T, shares)
+    pairs = _divided(pairs + pairs.T, np.outer(shares, shares))
     return replace(state, topics=topics, pair_weights=pairs / pairs.sum())
 
 
@@ -195,7 +194,12 @@ def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
+def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotients, 0 where nothing is divided by."""
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
+
+
 def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values with each column of sum 1; a column of nothing is that of `otherwise`."""
     totals = values.sum(axis=0)
-    return np.where(totals > 0, values / np.where(totals > 0, totals, 1), otherwise)
+    return np.where(totals > 0, _divided(values, np.broadcast_to(totals, values.shape)), otherwise)
