@@ -183,7 +183,7 @@ def together_line(model: TopicModel) -> str:
     >>> model = TopicModel.from_topics(np.eye(3), np.full(3, 1 / 3))
     >>> together = np.array([[0.2, 0.1, 0.0], [0.1, 0.2, 0.0], [0.0, 0.0, 0.4]])
     >>> together_line(replace(model, refined=10, pair_weights=together))
-    'often in the same documents: 0 and 1 (correlation 0.05)'
+    'often in the same documents: 0 and 1 (correlation 0.09)'
     """
     if not model.refined:
         return ""

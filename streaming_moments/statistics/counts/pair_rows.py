@@ -121,9 +121,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         >>> batch = CountBatch.from_csr([[3, 2], [1, 4]])
         >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
         >>> left, right = np.array([[0.25], [0.75]]), np.array([[0.5], [0.5]])
-        >>> PairRows.of(statistics).ratios(left, right, np.array([0.4, 0.6]))
-        array([[64.        ],
-               [32.        ]])
+        >>> PairRows.of(statistics).ratios(left, right, np.array([0.4, 0.6])).ravel().round(4)
+        array([64., 32.])
         >>> (statistics.pair_counts / (left @ right.T) @ right).ravel()
         array([64., 32.])
         """
