@@ -89,6 +89,9 @@ class RefitPlan:
     ----------
     keep_blocks : bool
         Whether the row blocks stay in memory between the steps; otherwise they are read again.
+    keep_pairs : bool
+        Whether the pair counts, as refinement reads them, stay in memory between its rounds;
+        otherwise they are made of the row blocks again.
     in_flight : int
         Block tasks of one worker at a time.
     solves_in_flight : int
@@ -100,6 +103,7 @@ class RefitPlan:
     """
 
     keep_blocks: bool
+    keep_pairs: bool
     in_flight: int
     solves_in_flight: int
     peak_bytes: int
@@ -295,7 +299,10 @@ def plan_refit(
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
     blocks = held * layout.block_bytes
-    slicing = int(_SLACK * (blocks + max(adding, turning)))
+    # pair counts in half of their bytes at most; all topics, and both sides of the likelihood
+    pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
+    refining = pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
+    slicing = int(_SLACK * (blocks + max(adding, turning, refining)))
     finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
     gathered = int(_SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
     alone = PROCESS_BYTES + max(whitening, finishing + sums)
@@ -315,7 +322,10 @@ def plan_refit(
     kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
     peak += kept if keep else 0
-    return RefitPlan(keep, int(in_flight), int(solves), peak, whole_core)
+    kept_pairs = int(_SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
+    keep_pairs = peak + kept_pairs <= memory
+    peak += kept_pairs if keep_pairs else 0
+    return RefitPlan(keep, keep_pairs, int(in_flight), int(solves), peak, whole_core)
 
 
 def _reading_bytes(document_bytes: int) -> int:

@@ -6,7 +6,7 @@ import copy
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class OnCluster:
         Tasks of all workers at a time.
     whole_core : bool
         Whether a worker can hold the pair counts of all core words.
+    keep_prepared : bool
+        Whether memory holds what `prepared` makes of all blocks.
+    preparing : callable, optional
+        What it calls instead, each time that a step has read a block.
     """
 
     basis: Basis
@@ -65,6 +69,8 @@ class OnCluster:
     run: Run
     in_flight: int
     whole_core: bool = True
+    keep_prepared: bool = True
+    preparing: Callable[[Statistics], Any] | None = None
 
     @classmethod
     def of(
@@ -75,30 +81,39 @@ class OnCluster:
         per_worker: int,
         keep: bool = False,
         whole_core: bool = True,
+        keep_prepared: bool = True,
     ) -> OnCluster:
         """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
         blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
         if keep:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
         in_flight = run.cluster.workers * per_worker
-        return cls(store.basis, lengths, blocks, run, in_flight, whole_core)
+        return cls(
+            store.basis, lengths, blocks, run, in_flight, whole_core, keep_prepared=keep_prepared
+        )
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Futures."""
         blocks = [([block], *shared) for block in self.blocks]
-        return self.calls(step, OnBlocks(function), blocks, keep=True)
+        return self.calls(step, OnBlocks(function, self.preparing), blocks, keep=True)
+
+    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> OnCluster:
+        """Left on the workers that made it."""
+        if not self.keep_prepared:
+            return replace(self, preparing=function)
+        return replace(self, blocks=self.each(step, function))
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Results, as they finish."""
         blocks = [([block], *shared) for block in self.blocks]
-        return self.calls(step, OnBlocks(function), blocks)
+        return self.calls(step, OnBlocks(function, self.preparing), blocks)
 
     def summed(
         self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
     ) -> Future[Any]:
         """A task adds up the blocks of a strip, others two sums each as soon as there are two."""
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
-        run, call = self.run, OnBlocks(function)
+        run, call = self.run, OnBlocks(function, self.preparing)
         in_turn = run_in_turn(
             run.cluster, call, each, self.in_flight, run.progress, step, keep=True
         )
@@ -150,10 +165,11 @@ class OnCluster:
 class OnBlocks:
     """A function of statistics, summed over blocks, as a task that bears its name.
 
-    A block is read when its turn comes, unless it was kept.
+    A block is read when its turn comes, unless it was kept, and prepared if anything does.
     """
 
     function: Callable[..., Any]
+    preparing: Callable[[Statistics], Any] | None = None
 
     @property
     def __name__(self) -> str:
@@ -161,7 +177,11 @@ class OnBlocks:
 
     def __call__(self, sources: Sequence[BlockSource], *shared: Any) -> Any:
         known = [aligned(one) for one in shared]
-        return added(self.function(_loaded(source), *known) for source in sources)
+        return added(self.function(self._given(source), *known) for source in sources)
+
+    def _given(self, source: BlockSource) -> Any:
+        block = _loaded(source)
+        return block if self.preparing is None else self.preparing(block)
 
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:

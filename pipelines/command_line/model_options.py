@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
+from streaming_moments.models.topic_options import TopicOptions
 
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
@@ -73,6 +74,13 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if one.default is not MISSING:
             command = field_option(one, default=one.default, show_default=True)(command)
     return command
+
+
+def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How many rounds topics are refined."""
+    [one] = (one for one in fields(TopicOptions) if one.name == "refine")
+    shown = field_option(one, TopicOptions, default=one.default, show_default=True)
+    return cast("Callable[..., Any]", shown(command))
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:

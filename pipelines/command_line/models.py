@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.command_line.model_options import method_options
+from streaming_moments.pipelines.command_line.model_options import method_options, refine_option
 from streaming_moments.pipelines.command_line.options import (
     Alphas,
     Session,
@@ -36,6 +37,7 @@ from streaming_moments.pipelines.reports.tables import (
     print_selection,
     print_topics,
     scores_line,
+    together_line,
     topic_lines,
     window_as_json,
 )
@@ -77,7 +79,8 @@ def topics(
     lines, scores, sentences = [], {}, [said.sentence]
     if isinstance(model, TopicModel):
         lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
-        scores, sentences = model_scores(model), [scores_line(model), said.sentence]
+        scores = model_scores(model)
+        sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
     shown = {word for line in lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     if json_output:
@@ -130,6 +133,7 @@ def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]
     help="One or several, as 0,0.1,1; repeatable. 0: one topic a document. [0.1]",
 )
 @method_options
+@refine_option
 @click.option("--version", type=int, help="Version to fit [the latest].")
 @window_options
 @click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
@@ -142,6 +146,7 @@ def select(
     alphas: tuple[tuple[float, ...], ...],
     method: Any,
     seed: int,
+    refine: int,
     version: int | None,
     window: Window,
     plot_file: str | None,
@@ -161,7 +166,7 @@ def select(
     opened = MomentStore.open(store, version, storage_options)
     source = windowed(opened, window)
     with running(session) as run:
-        selection = select_topics(source, numbers, every, run, method, seed)
+        selection = select_topics(source, numbers, every, run, method, seed, refine)
     if plot_file is not None:
         plot(selection, plot_file)
     best = selection.best
@@ -172,6 +177,7 @@ def select(
                 "version": opened.version,
                 "method": method,
                 "seed": seed,
+                "refine": refine,
                 **window_as_json(window),
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
@@ -189,6 +195,7 @@ def select(
         )
     else:
         options = "" if method == "joint" else f" --method {method}"
+        options += "" if refine == ROUNDS else f" --refine {refine}"
         for name, value in window_as_json(window).items():
             options += "" if value is None else f" --{name.replace('_', '-')} {value}"
         say(

@@ -33,7 +33,7 @@ class Candidate:
     smallest_weight : float or None
         Share of the corpus of the smallest topic.
     seconds : float or None
-        Work of the tasks for this candidate alone.
+        Work of the tasks for this candidate alone; of its refinement the time on the clock.
     refusal : str
         Why it cannot be fitted; all numbers are None then.
     """

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import plan_refit
@@ -89,11 +90,13 @@ def refit(
     run: Run,
     method: str = "joint",
     seed: int = 0,
+    refine: int = ROUNDS,
 ) -> TopicModel:
     """Fit a model to a version of a store; the documents are not needed.
 
     The three sweeps of `streaming_moments.fit_by` over the row blocks: the core for whitening, the
-    slices for the rotation or the whitened tensor, and the rows of the topics.
+    slices for the rotation or the whitened tensor, and the rows of the topics; then its rounds of
+    refinement over their pair counts, which are read once where memory holds them.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ def refit(
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
         Of the random directions and starts of some methods.
+    refine : int
+        Rounds, as in `streaming_moments.fit_by`.
 
     Raises
     ------
@@ -118,7 +123,7 @@ def refit(
     BoundExceeded
         The memory budget cannot hold the work.
     """
-    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed, refine=refine)
     return refit_by(store, TopicModel, options, run)
 
 
@@ -139,7 +144,15 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     held = blocks_held(lengths.whole)
     copies = model.row_copies(options)
     plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
-    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks, plan.whole_core)
+    rows = OnCluster.of(
+        store,
+        lengths,
+        run,
+        plan.in_flight,
+        plan.keep_blocks,
+        whole_core=plan.whole_core,
+        keep_prepared=plan.keep_pairs,
+    )
     fitted = model.fit(rows, options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 

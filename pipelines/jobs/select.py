@@ -22,6 +22,8 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
+from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
+from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     Evidence,
     TopicRows,
@@ -30,6 +32,7 @@ from streaming_moments.models.sweeps import (
     solve,
     topic_rows,
 )
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
@@ -77,14 +80,15 @@ def select(
     run: Run,
     method: str = "joint",
     seed: int = 0,
+    refine: int = ROUNDS,
 ) -> Selection:
     """Fit models of many numbers of topics and alpha0 to a version of a store; keep none.
 
     What the numbers of topics share is done once: the core moments; for each alpha0 the whitening
     for the most topics, whose leading columns whiten for fewer, and the evidence of the slices,
     whose leading part is that for fewer topics (not for "feature"); the rows of many models in one
-    sweep over the blocks, as many as memory allows; the co-document counts of all top words. The
-    same models as of `refit`.
+    sweep over the blocks, as many as memory allows; the pair counts as refinement reads them; the
+    co-document counts of all top words. The same models as of `refit`.
 
     Parameters
     ----------
@@ -100,6 +104,8 @@ def select(
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
         Of the random directions and starts of some methods.
+    refine : int
+        Rounds of refinement of each model.
 
     Returns
     -------
@@ -111,18 +117,28 @@ def select(
     NotIdentifiable, BoundExceeded
         None can be fitted.
     InvalidInput
-        No number of topics, or one below 1; no alpha0, or one out of range.
+        No number of topics, or one below 1; no alpha0, or one out of range; rounds below 0.
     """
     started = time.perf_counter()
     decomposition_called(method, seed)
+    require_rounds(refine)
     numbers, forms = sorted(set(topics)), [form_of(alpha0) for alpha0 in dict.fromkeys(alphas)]
     if not numbers or not forms:
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
     require_topics(numbers[0])
     lengths = counted_lengths(store)
-    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole))
+    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
-    rows = OnCluster.of(store, lengths, run, plan.in_flight, plan.keep_blocks, plan.whole_core)
+    rows = OnCluster.of(
+        store,
+        lengths,
+        run,
+        plan.in_flight,
+        plan.keep_blocks,
+        whole_core=plan.whole_core,
+        keep_prepared=plan.keep_pairs,
+    )
+    refining = _Refining(pair_rows(rows) if refine else rows, refine)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -133,7 +149,7 @@ def select(
             except NotIdentifiable as error:
                 found[form, k] = error
         if fitting := [k for k in possible if k <= positive]:
-            fitted = _models(rows, plan, fitting, whitened, method, seed)
+            fitted = _models(rows, plan, fitting, whitened, method, seed, refining)
             found |= {(form, k): one for k, one in fitted}
     ordered = {(form, k): found[form, k] for form in forms for k in numbers}
     models = [one for one in ordered.values() if isinstance(one, Fitted)]
@@ -147,6 +163,20 @@ def select(
         for (form, k), one in ordered.items()
     )
     return Selection(candidates, time.perf_counter() - started)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refining:
+    """Rows of the pair counts, and how many rounds every model is refined on them."""
+
+    pairs: Rows
+    rounds: int
+
+    def __call__(self, model: TopicModel) -> tuple[TopicModel, float]:
+        """The model refined, and the seconds that it took."""
+        started = time.perf_counter()
+        refined = model.likelier(self.pairs, self.rounds) if self.rounds else model
+        return refined, time.perf_counter() - started
 
 
 def whiten_most(
@@ -204,9 +234,9 @@ def finish_leading(
     lengths: RowLengths[Lengths],
     basis: Basis,
     method: str,
-) -> list[Fitted | NotIdentifiable]:
-    """Each model from its rows of all blocks, as far as a candidate needs it, or its refusal."""
-    models: list[Fitted | NotIdentifiable] = []
+) -> list[tuple[TopicModel, float] | NotIdentifiable]:
+    """Each model from its rows of all blocks, with the seconds that it took, or its refusal."""
+    models: list[tuple[TopicModel, float] | NotIdentifiable] = []
     for (directions, seconds), own in zip(solved, zip(*parts, strict=True), strict=True):
         leading = whitening.leading(directions.vectors.shape[0])
         rows, spent = [one for one, _ in own], sum(one for _, one in own)
@@ -215,12 +245,12 @@ def finish_leading(
         except NotIdentifiable as error:
             models.append(error)
         else:
-            models.append(Fitted.of(model, basis.core, seconds + spent))
+            models.append((model, seconds + spent))
     return models
 
 
 def _planned(
-    store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int
+    store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int, refine: int
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
     cluster = run.cluster
@@ -230,7 +260,8 @@ def _planned(
         try:
             require_columns(k, store.basis)
             shape = (k, cluster.workers, cluster.threads, cluster.memory)
-            plans.append(plan_refit(store.layout, store.basis, *shape, method, held))
+            copies = TopicModel.row_copies(TopicOptions(topics=k, refine=refine))
+            plans.append(plan_refit(store.layout, store.basis, *shape, method, held, copies))
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error
     if not plans:
@@ -267,6 +298,7 @@ def _models(
     whitened: Future[Any],
     method: str,
     seed: int,
+    refining: _Refining,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
     """The models of one form, of rising numbers of topics."""
     most = numbers[-1]
@@ -301,7 +333,13 @@ def _models(
         known = rows.lengths, rows.basis, method
         own = [ready[k] for k in group]
         made = rows.once("finishing", finish_leading, parts, whitened, own, *known)
-        yield from zip(group, rows.value(made), strict=True)
+        for k, one in zip(group, rows.value(made), strict=True):
+            if isinstance(one, NotIdentifiable):
+                yield k, one
+            else:
+                model, spent = one
+                model, seconds = refining(model)
+                yield k, Fitted.of(model, rows.basis.core, spent + seconds)
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:

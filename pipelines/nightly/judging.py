@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
@@ -53,7 +54,7 @@ def most_coherent(
                 f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
                 "counts; give one number of topics and one alpha0, or create a store with them"
             )
-        how = (run, section.method, section.seed)
+        how = (run, section.method, section.seed, section.further.get("refine", ROUNDS))
         selection = select(source, section.topics, section.alpha0, *how)
         tried = selection.candidates
         best = selection.best or next(one for one in tried if not one.refusal)

@@ -67,6 +67,9 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         distances=()
         if model is None
         else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
+        correlations=()
+        if model is None or not model.refined
+        else tuple(tuple(row) for row in model.correlations.tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
         tried=report.candidates,
         chosen=None if model is None else (model.n_topics, model.alpha0),
@@ -102,6 +105,8 @@ def _facts(
     if name is not None and model is not None:
         facts |= {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
         facts["captured spectrum"] = round(model.captured, 3)
+        if model.implied_alpha0 is not None:
+            facts["alpha0 that pairs imply"] = round(model.implied_alpha0, 3)
     if report.published is not None:
         facts["published"] = report.published
     return facts

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
+    RefitPlan,
     UpdatePlan,
     plan_reading,
     plan_refit,
@@ -111,6 +115,10 @@ class BlockCosts:
         Steps of a refit.
     whitening, rotation, finish : float
         Steps of a refit that run alone.
+    pairs : float
+        To make pair counts ready for refinement.
+    refinement, renewal : float
+        A round of it, and its step that runs alone.
     """
 
     add: float
@@ -123,6 +131,9 @@ class BlockCosts:
     whitening: float
     rotation: float
     finish: float
+    pairs: float
+    refinement: float
+    renewal: float
 
 
 @dataclass(frozen=True)
@@ -228,7 +239,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
         budget,
         plan_reading(threads, budget).peak_bytes,
         plan_update(job.layout, threads, budget).peak_bytes,
-        plan_refit(job.layout, job.basis, job.n_topics, workers, threads, budget).peak_bytes,
+        _refit_plan(job, workers, threads, budget).peak_bytes,
     )
 
 
@@ -368,9 +379,16 @@ def _mean_busy(fill: float, parts: int, slots: int) -> float:
     return steps / sum(1 / min(slots, max(1, ceil((1 - place) * parts))) for place in places)
 
 
+def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
+    copies = TopicModel.row_copies(TopicOptions(topics=job.n_topics))
+    return plan_refit(
+        job.layout, job.basis, job.n_topics, workers, threads, budget, row_copies=copies
+    )
+
+
 def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
     layout, blocks = job.layout, costs.blocks
-    plan = plan_refit(layout, job.basis, job.n_topics, workers, costs.threads, budget)
+    plan = _refit_plan(job, workers, costs.threads, budget)
     segments = update_groups(job, costs, plan_update(layout, costs.threads, budget))
     segments = 1 if segments >= COMPACT_AFTER else segments
     slots = workers * plan.in_flight
@@ -391,4 +409,20 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> flo
         + gathered * (workers - 1) / workers / NETWORK_BYTES
         + TASK_SECONDS * 5 * job.row_blocks
         + COMMIT_SECONDS
+        + _refinement_seconds(job, costs, plan, rounds, segments)
+    )
+
+
+def _refinement_seconds(
+    job: Job, costs: StepCosts, plan: RefitPlan, rounds: int, segments: int
+) -> float:
+    """Of as many rounds as a refit takes by default, each task with one block on each thread."""
+    blocks = costs.blocks
+    reading = 0.0 if plan.keep_blocks else segments * blocks.load
+    made = 1 if plan.keep_pairs else ROUNDS
+    topics = ROUNDS * 8 * job.basis.n_words * job.n_topics
+    return (
+        rounds * (made * (reading + blocks.pairs) + ROUNDS * blocks.refinement)
+        + ROUNDS * (blocks.renewal + TASK_SECONDS * (job.row_blocks + 1))
+        + topics / NETWORK_BYTES
     )

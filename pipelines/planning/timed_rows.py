@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streaming_moments.models.rows import added, strips, tree_sum
@@ -44,6 +44,10 @@ class Timed:
     seconds: dict[str, float] = field(default_factory=dict)
     whole_core: bool = True
 
+    def prepared(self, step: str, function: Callable[..., Any]) -> Timed:
+        """Of the blocks there are."""
+        return replace(self, blocks=self._on_all(step, function, ()))
+
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """What is known of all; or rows of the first block, cut to length, for those not there."""
         found = self._on_all(step, function, shared)
@@ -52,7 +56,7 @@ class Timed:
         blocks = self.blocks[0].block.step
         sizes = [RowBlock(index, blocks).size(self.basis.n_words) for index in range(blocks)]
         missing = sizes[len(found) :]
-        return [*found, *(tuple(array[:size] for array in found[0]) for size in missing)]
+        return [*found, *(_first_rows(found[0], size) for size in missing)]
 
     gathered = each
 
@@ -89,3 +93,10 @@ class Timed:
             self.pool, lambda block: function(block, *shared), self.blocks
         )
         return found
+
+
+def _first_rows(found: Any, size: int) -> Any:
+    """Of an array, or of each of some."""
+    if isinstance(found, tuple):
+        return tuple(array[:size] for array in found)
+    return found[:size]

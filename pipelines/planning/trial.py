@@ -16,6 +16,14 @@ from threadpoolctl import threadpool_limits
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Dirichlet
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.refinement import (
+    STEP,
+    PairTopics,
+    begun,
+    expected_ratios,
+    next_topics,
+    pair_rows,
+)
 from streaming_moments.models.sweeps import TopicRows, sweep
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
@@ -258,9 +266,11 @@ def _block_costs(
 
     loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
     rows, k, (whitening, directions, parts) = _swept(batches, store, statistics, pool, job.n_topics)
-    finishing, _ = timed(
+    finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
+    # as dense as the pair counts will be
+    renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / gathered,
@@ -273,6 +283,9 @@ def _block_costs(
         whitening=spent["whitening"],
         rotation=spent["rotation"] * fewer,
         finish=finishing,
+        pairs=spent["pair counts"],
+        refinement=spent[STEP] * job.n_topics / k,
+        renewal=renewing * job.n_topics / k,
     )
 
 
@@ -294,6 +307,18 @@ def _swept(
             if n_topics <= 1:
                 raise
             n_topics //= 2
+
+
+def _refined(rows: Timed, model: TopicModel) -> float:
+    """Seconds to renew the topics after a round; those of blocks stay with the rows."""
+    start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
+    held = pair_rows(rows)
+    begin = begun(start)
+    # the first time, to warm up, does not count
+    held.each(STEP, expected_ratios, begin)
+    found = held.each(STEP, expected_ratios, begin)
+    seconds, _ = timed(lambda: next_topics(found, begin))
+    return seconds
 
 
 def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:

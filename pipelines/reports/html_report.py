@@ -27,7 +27,7 @@ def html_report(page: ReportPage) -> str:
     Raises
     ------
     InvalidInput
-        Distances or shares that are not of the topics: names the sizes.
+        Distances, correlations or shares that are not of the topics: names the sizes.
 
     Examples
     --------
@@ -52,9 +52,10 @@ def html_report(page: ReportPage) -> str:
 
 def _require_fitting(page: ReportPage) -> None:
     k = len(page.topics)
-    sizes = {len(page.distances), *map(len, page.distances)} if page.distances else {k}
-    if sizes != {k}:
-        raise InvalidInput(f"{k} topics and distances of {sorted(sizes)}; give (k, k) of them")
+    for name, square in (("distances", page.distances), ("correlations", page.correlations)):
+        sizes = {len(square), *map(len, square)} if square else {k}
+        if sizes != {k}:
+            raise InvalidInput(f"{k} topics and {name} of {sorted(sizes)}; give (k, k) of them")
     dates, shares = page.shares.dates, page.shares.shares
     if len(dates) != len(shares) or any(len(row) != k for row in shares):
         lengths = sorted({len(row) for row in shares})

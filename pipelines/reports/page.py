@@ -121,6 +121,8 @@ class ReportPage:
         What happened to topics, by number: "new", "split from 3".
     distances : tuple of tuple of float
         (k, k) distances between them, see `topic_map.topic_distances`.
+    correlations : tuple of tuple of float
+        (k, k) of their shares over documents, of a model that was refined.
     shares : ShareOverTime
         Of the topics.
     tried : tuple of Candidate
@@ -150,6 +152,7 @@ class ReportPage:
     topics: tuple[TopicReport, ...] = ()
     notes: Mapping[int, str] = field(default_factory=dict)
     distances: tuple[tuple[float, ...], ...] = ()
+    correlations: tuple[tuple[float, ...], ...] = ()
     shares: ShareOverTime = ShareOverTime()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None

@@ -27,6 +27,8 @@ from streaming_moments.storage.store.store import MomentStore
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
+_TOGETHER = 5  # pairs of topics that are named
+_LEAST_CORRELATION = 0.01  # of those
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,33 @@ def scores_line(model: TopicModel) -> str:
     known = npmi is not None and umass is not None
     coherence = f"mean NPMI {npmi:.3f}, mean UMass {umass:.1f}, " if known else ""
     return f"{coherence}diversity of the top words {diversity:.2f}"
+
+
+def together_line(model: TopicModel) -> str:
+    """The topics that go together most, as people read them; nothing where none do.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> model = TopicModel.from_topics(np.eye(3), np.full(3, 1 / 3))
+    >>> together = np.array([[0.2, 0.1, 0.0], [0.1, 0.2, 0.0], [0.0, 0.0, 0.4]])
+    >>> together_line(replace(model, refined=10, pair_weights=together))
+    'often in the same documents: 0 and 1 (correlation 0.09)'
+    """
+    if not model.refined:
+        return ""
+    found = model.correlations
+    pairs = [
+        (float(found[one, other]), one, other)
+        for one, other in zip(*np.triu_indices(model.n_topics, 1), strict=True)
+        if found[one, other] >= _LEAST_CORRELATION
+    ]
+    pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
+    said = ", ".join(
+        f"{one} and {other} ({'' if place else 'correlation '}{value:.2f})"
+        for place, (value, one, other) in enumerate(pairs[:_TOGETHER])
+    )
+    return f"often in the same documents: {said}" if said else ""
 
 
 def print_topics(

@@ -52,6 +52,7 @@ class _Attributes:
     since: str | None = None
     until: str | None = None
     half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
+    refined: Count = 0
 
 
 _ATTRIBUTES = TypeAdapter(_Attributes)

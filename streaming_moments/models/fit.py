@@ -5,6 +5,7 @@ from __future__ import annotations
 from streaming_moments.decompositions.forms import Form, Mixture
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.models.base import FitOptions
+from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
@@ -16,6 +17,7 @@ def fit(
     n_topics: int,
     alpha0: float = 0.0,
     rotation: Rotation = "joint",
+    refine: int = ROUNDS,
 ) -> TopicModel:
     """Topics from the statistics alone, by singular value based tensor decomposition.
 
@@ -25,6 +27,8 @@ def fit(
         As in `fit_by`, whose errors are raised.
     rotation : {"joint", "feature"}
         Joint diagonalisation of k sums of slices, or the paper's Remark 7.
+    refine : int
+        As in `fit_by`.
 
     Examples
     --------
@@ -35,7 +39,7 @@ def fit(
     array([0.5, 0.5])
     """
     require_rotation(rotation)
-    return fit_by(statistics, n_topics, alpha0, rotation)
+    return fit_by(statistics, n_topics, alpha0, rotation, refine=refine)
 
 
 def fit_by(
@@ -44,8 +48,9 @@ def fit_by(
     alpha0: float = 0.0,
     method: str = "joint",
     seed: int = 0,
+    refine: int = ROUNDS,
 ) -> TopicModel:
-    """Topics from the statistics alone, by the decomposition of that name.
+    """Topics from the statistics alone, by the decomposition of that name, then refined.
 
     Parameters
     ----------
@@ -60,6 +65,9 @@ def fit_by(
         k x k x k tensor of the stored sketch, and go back to all words by the pair counts.
     seed : int
         As in `decompose`.
+    refine : int
+        Rounds that make the topics likelier by the pair counts: about 10 for coherent topics, 40
+        and more to predict; 0 leaves them as decomposed.
 
     Returns
     -------
@@ -76,7 +84,7 @@ def fit_by(
     Examples
     --------
     >>> from streaming_moments import Basis, CountBatch, MomentStatistics
-    >>> batch = CountBatch.from_csr([[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9)
+    >>> batch = CountBatch.from_csr([[3, 3, 0, 0], [3, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9)
     >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
     >>> fit_by(statistics, n_topics=2, method="power").topics.round(2)
     array([[0.5, 0. ],
@@ -84,14 +92,14 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
-    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed, refine=refine)
     return TopicModel.fit(InMemory((statistics,)), options)
 
 
 def fit_rows(
     rows: Rows, n_topics: int, form: Form = Mixture(), method: str = "joint", seed: int = 0
 ) -> TopicModel:
-    """Topics of any form, whoever runs the steps: the same bits from the same blocks.
+    """Topics of any form, not refined, whoever runs the steps: the same bits from the same blocks.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from streaming_moments.errors import InvalidInput
@@ -41,6 +41,12 @@ class Rows(Protocol):
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
         """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
 
+    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> Rows:
+        """Rows of which the steps are given `function(statistics)` in place of the statistics.
+
+        It is called once for each block where memory allows, otherwise anew by every step.
+        """
+
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """As `each`, but the results themselves, brought here."""
 
@@ -73,9 +79,10 @@ class InMemory:
     ----------
     blocks : sequence of MomentStatistics or WeightedStatistics
         All row blocks in their order; one for all rows.
-
     whole_core : bool
         False makes it whiten by rows of the core, as workers that cannot hold all of it.
+    ready : sequence
+        What `prepared` made of the blocks.
 
     Raises
     ------
@@ -85,6 +92,7 @@ class InMemory:
 
     blocks: Sequence[Statistics]
     whole_core: bool = True
+    ready: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         held = [(one.block.index, one.block.step) for one in self.blocks]
@@ -104,13 +112,17 @@ class InMemory:
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """One after another."""
-        return [function(block, *shared) for block in self.blocks]
+        return [function(block, *shared) for block in self.ready or self.blocks]
 
     gathered = each
 
+    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> InMemory:
+        """Made at once."""
+        return replace(self, ready=self.each(step, function))
+
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Strip by strip."""
-        cut = strips(self.blocks, nbytes)
+        cut = strips(self.ready or self.blocks, nbytes)
         sums = (
             (index, added(function(block, *shared) for block in strip))
             for index, strip in enumerate(cut)

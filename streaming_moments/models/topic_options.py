@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions, option
+from streaming_moments.models.refinement import ROUNDS, require_rounds
 
 ROWS = ("third", "mean")
 
@@ -27,15 +28,22 @@ class TopicOptions(FitOptions):
         _require_rows,
         choices=ROWS,
     )
+    refine: int = option(
+        "Rounds that make topics likelier by the stored pairs of words; 0: none.",
+        ROUNDS,
+        require_rounds,
+    )
 
     @property
     def said(self) -> str:
         """What a log says of the fit."""
         how = "" if self.rows == "third" else f", {self.rows} rows"
-        return f"{super().said}, alpha0 {self.alpha0:g}{how}"
+        rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
+        return f"{super().said}, alpha0 {self.alpha0:g}{how}{rounds}"
 
     @property
     def label(self) -> str:
         """What a model is called after."""
         how = "" if self.rows == "third" else f"-{self.rows}"
-        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}"
+        rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
+        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}{rounds}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,9 +13,18 @@ from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
-from streaming_moments.models import topic_reading
+from streaming_moments.models import topic_parts, topic_reading
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.gibbs import sampled_proportions
+from streaming_moments.models.refinement import (
+    TELLING_ROUNDS,
+    PairTopics,
+    correlations,
+    dirichlet_pair_weights,
+    implied_alpha0,
+    pair_rows,
+    refined,
+)
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     TopicRows,
@@ -33,8 +42,6 @@ from streaming_moments.statistics.counts.lengths import Lengths
 from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
-
-_STORED_METHOD = "rotation"  # what stores have called it from the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,11 @@ class TopicModel:
         First and last day of the documents, ISO 8601, where it was fitted on a window of time.
     half_life : float, optional
         Days after which documents counted half: its statistics were sums of floats, not integers.
+    refined : int
+        Rounds of refinement by the pairs of words.
+    pair_weights : (k, k) float64
+        `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
+        topics; rows add up to the weights. Where it was not refined, that of the Dirichlet.
 
     Examples
     --------
@@ -104,9 +116,14 @@ class TopicModel:
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
+    refined: int = 0
+    pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
-        for name in self.stored:
+        if not self.pair_weights.size:
+            assumed = dirichlet_pair_weights(self.weights, self.alpha0)
+            object.__setattr__(self, "pair_weights", assumed)
+        for name in (*self.stored, "pair_weights"):
             getattr(self, name).setflags(write=False)
 
     @classmethod
@@ -141,12 +158,13 @@ class TopicModel:
             The same as the arguments of `fit_by`, whose errors are raised.
         """
         last = both_rows if options.rows == "mean" else topic_rows
-        return cls.of_form(rows, form_of(options.alpha0), options, last)
+        model = cls.of_form(rows, form_of(options.alpha0), options, last)
+        return model.likelier(pair_rows(rows), options.refine) if options.refine else model
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
-        return 9 if options.rows == "mean" else 6
+        return 9 if options.rows == "mean" else 6 if not options.refine else 8
 
     @classmethod
     def of_form(
@@ -186,6 +204,30 @@ class TopicModel:
             **fitted_on(whitening, parts, lengths, basis, method),
         )
 
+    def likelier(self, pairs: Rows, rounds: int) -> Self:
+        """The model after so many rounds of refinement, topics by falling weight.
+
+        Parameters
+        ----------
+        pairs : Rows
+            The `pair_rows` of the statistics it was fitted on.
+        rounds : int
+            1 or more.
+        """
+        start = PairTopics(
+            self.topics, self.pair_weights, self.word_probabilities, pairs.basis.core
+        )
+        found = refined(pairs, start, rounds)
+        weights = found.pair_weights.sum(axis=1)
+        model = replace(
+            self,
+            topics=found.topics,
+            weights=weights,
+            refined=self.refined + rounds,
+            pair_weights=found.pair_weights,
+        )
+        return model.reordered(np.argsort(-weights, kind="stable"))
+
     @property
     def n_words(self) -> int:
         """Number of words n."""
@@ -202,23 +244,27 @@ class TopicModel:
         return self.alpha0 * self.weights
 
     @property
+    def correlations(self) -> NDArray[np.float64]:
+        """(k, k) how the shares of two topics go together over documents, -1 to 1."""
+        return correlations(self.pair_weights)
+
+    @property
+    def implied_alpha0(self) -> float | None:
+        """The alpha0 that the pairs imply; None where they do not tell, as in the first rounds."""
+        return implied_alpha0(self.pair_weights) if self.refined >= TELLING_ROUNDS else None
+
+    @property
     def captured(self) -> float:
         """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The arrays by name, as a store keeps them."""
-        return {name: getattr(self, name) for name in self.stored}
+        return topic_parts.arrays_of(self)
 
     def attributes(self) -> dict[str, object]:
         """The scalars by name, as a store keeps them."""
-        names = ("alpha0", "method", "documents", "vocabulary", "basis")
-        window = ("since", "until", "half_life")
-        given = [name for name in window if getattr(self, name) is not None]
-        return {
-            _STORED_METHOD if name == "method" else name: getattr(self, name)
-            for name in (*names, *given)
-        }
+        return topic_parts.attributes_of(self)
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """`arrays()` and `attributes()`."""
@@ -233,34 +279,20 @@ class TopicModel:
         InvalidInput
             A part is missing: names it.
         """
-        missing = [name for name in cls.stored if name not in arrays]
-        missing += [
-            name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes
-        ]
-        if missing:
-            raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
-        given: dict[str, Any] = {
-            name: np.asarray(arrays[name], dtype=np.float64) for name in cls.stored
-        }
-        for name in ("since", "until"):
-            day = attributes.get(name)
-            given[name] = None if day is None else str(day)
-        half_life = attributes.get("half_life")
-        return cls(
-            **given,
-            half_life=None if half_life is None else float(str(half_life)),
-            alpha0=float(str(attributes["alpha0"])),
-            method=str(attributes[_STORED_METHOD]),
-            documents=int(str(attributes["documents"])),
-            vocabulary=str(attributes.get("vocabulary", "")),
-            basis=str(attributes.get("basis", "")),
-        )
+        return cls(**topic_parts.fields_given(cls.stored, arrays, attributes))
 
     def described(self) -> Description:
         """Its size, how it was fitted and what the basis saw of it."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
         facts["alpha"] = self.alpha.tolist()
-        return Description(facts, sentence=f"captured spectrum {self.captured:.2f}")
+        sentence = f"captured spectrum {self.captured:.2f}"
+        if self.refined:
+            facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
+            facts["implied_alpha0"] = self.implied_alpha0
+            sentence += f"; refined {self.refined} rounds by the pairs of words"
+            if self.implied_alpha0 is not None:
+                sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
+        return Description(facts, sentence=sentence)
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
@@ -286,6 +318,7 @@ class TopicModel:
             raw_topics=np.ascontiguousarray(self.raw_topics[:, order]),
             umass=self.umass[order],
             npmi=self.npmi[order],
+            pair_weights=self.pair_weights[np.ix_(order, order)],
         )
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:

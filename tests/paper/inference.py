@@ -73,7 +73,7 @@ class Counted:
         clock = Clock()
         try:
             with clock.running():
-                model = fit(self.statistics, k, alpha0)
+                model = fit(self.statistics, k, alpha0, refine=0)
         except NotIdentifiable:
             return None
         return Inferred(model.topics, model.transform(self.documents), clock.seconds)

@@ -47,7 +47,7 @@ def by_statistics(
 ) -> NDArray[np.float64]:
     """(n, k) topics from statistics."""
     if method != PARAFAC:
-        return fit_by(statistics, k, alpha0, method, seed).topics
+        return fit_by(statistics, k, alpha0, method, seed, refine=0).topics
     whitening = whiten(core_moments(statistics), statistics.basis, k, form_of(alpha0))
     values, vectors = _parafac(whitened_tensor(statistics, whitening), seed)
     rows = unwhitened_rows(statistics, whitening) @ vectors * values

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const content = JSON.parse(document.getElementById("content").textContent);
-  const shown = 10;
+  const shown = 10, leastCorrelation = 0.01;
 
   // elements -----------------------------------------------------------------------------------
   const element = (name, text, attributes = {}) => {
@@ -61,6 +61,15 @@
   const named = (topic, number) =>
     ranked(topic, content.relevance_weight).slice(0, number).map((one) => one.word).join(" ");
 
+  // the topics that go with one most
+  const together = (topic) => (content.correlations[topic] ?? [])
+    .map((correlation, other) => ({ correlation, other }))
+    .filter((one) => one.other !== topic && one.correlation >= leastCorrelation)
+    .sort((one, other) => other.correlation - one.correlation || one.other - other.other)
+    .slice(0, 3)
+    .map((one) => `${one.other} (${one.correlation.toFixed(2)})`)
+    .join(", ");
+
   const drawCards = (weight) => {
     const cards = content.topics.map((topic) => {
       const card = element("article", undefined, { class: "card", id: `topic-${topic.topic}` });
@@ -81,6 +90,8 @@
         list.append(item);
       }
       card.append(head, list);
+      const others = together(topic.topic);
+      if (others) card.append(element("p", `often with ${others}`, { class: "quiet" }));
       return card;
     });
     document.getElementById("cards").replaceChildren(...cards);

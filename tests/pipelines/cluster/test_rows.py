@@ -26,6 +26,7 @@ from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
+from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -192,6 +193,32 @@ def test_whitening_by_rows_is_that_of_the_whole_core_on_any_cluster(
             assert np.array_equal(other.arrays()[name], array, equal_nan=True)
 
 
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    number=st.integers(1, 9),
+    alpha0=st.sampled_from([0.0, 0.2]),
+    weighted=st.booleans(),
+    keep=st.booleans(),
+)
+def test_refinement_gives_the_same_bits_whoever_runs_it(
+    embedded, pool, number, alpha0, weighted, keep
+):
+    blocks = blocks_of(number, weighted)
+    held = Held(blocks)
+    start = fit_rows(InMemory(blocks), TOPICS, form_of(alpha0))
+    streamed = OnCluster.of(
+        held, held.row_lengths(), Run(embedded), 2, keep=keep, keep_prepared=False
+    )
+    [whole] = blocks_of(1, weighted)
+    expected = start.likelier(pair_rows(InMemory((whole,))), 4)
+    for rows in (*runners(blocks, embedded, pool, keep), streamed):
+        found = start.likelier(pair_rows(rows), 4)
+        assert np.array_equal(found.topics, expected.topics)
+        assert np.array_equal(found.pair_weights, expected.pair_weights)
+
+
 def test_blocks_that_are_missing_or_in_disorder_are_refused():
     one, two, three = blocks_of(3, weighted=False)
     for held in ([one], [two, one, three], [one, two]):
@@ -204,7 +231,7 @@ def test_blocks_that_are_missing_or_in_disorder_are_refused():
 def test_blocks_in_memory_are_fitted_like_all_rows():
     [whole] = blocks_of(1, weighted=False)
     for method in METHODS:
-        expected = fit_by(whole, TOPICS, 0.2, method)
+        expected = fit_by(whole, TOPICS, 0.2, method, refine=0)
         found = fit_rows(InMemory(blocks_of(4, weighted=False)), TOPICS, form_of(0.2), method)
         np.testing.assert_allclose(found.topics, expected.topics, atol=1e-9)
         assert found.attributes() == expected.attributes()

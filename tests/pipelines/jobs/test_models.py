@@ -102,6 +102,25 @@ def test_the_mean_of_rows_is_planned_with_the_memory_it_takes(run, store):
     assert plans[0] < plans[1]
 
 
+def test_topics_are_refined_as_often_as_told(run, store):
+    fit = ("--topics", "3", "--alpha0", "0.5")
+    for more in (("--refine", "0"), ()):
+        assert run("refit", store, *fit, *more)[0] == 0
+    plain, likelier = MomentStore.open(store).models
+    assert (plain, likelier) == ("k3-a0.5-joint-r0-v1", "k3-a0.5-joint-v2")
+    assert "correlations" not in json.loads(run("topics", store, "--model", plain, "--json")[1])
+    shown = json.loads(run("topics", store, "--json")[1])
+    model = MomentStore.open(store).load_model(likelier)
+    assert (shown["refined"], shown["implied_alpha0"]) == (10, model.implied_alpha0)
+    np.testing.assert_allclose(shown["correlations"], model.correlations)
+    np.testing.assert_allclose(model.pair_weights.sum(axis=1), model.weights)
+    assert "refined 10 rounds by the pairs of words, which imply alpha0" in run("topics", store)[1]
+    code, _, err = run("refit", store, *fit, "--refine", "-1")
+    assert (code, "refine is -1; it must be 0 to 10,000 rounds" in err) == (2, True)
+    chosen = run("select", store, "--topics", "2,3", "--refine", "3")[1]
+    assert "--alpha0 0.1 --refine 3" in chosen
+
+
 def test_topics_are_kept_as_ever_and_other_models_say_what_they_are(run, store):
     for name in MODELS:
         assert run("refit", store, *options_of(name), "--name", name)[0] == 0

@@ -98,6 +98,10 @@ def test_the_page_holds_the_night_and_the_one_before(nights, place):
     ]
     [tried] = [one for one in page["tried"] if [one["n_topics"], one["alpha0"]] == page["chosen"]]
     assert (len(page["tried"]), tried["n_topics"]) == (2, len(report.topics))
+    assert [row[topic] for topic, row in enumerate(page["correlations"])] == pytest.approx(
+        [1.0] * len(report.topics)
+    )
+    assert page["facts"]["alpha0 that pairs imply"] >= 0
     assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-21.txt", "2026-11-20.txt"]
     assert page["spectrum"] == list(report.spectrum)
     assert [step["step"] for step in page["steps"]] == [step.step for step in report.steps]

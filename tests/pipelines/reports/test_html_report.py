@@ -63,6 +63,13 @@ def full_page():
         ),
         notes={4: "split from 3"},
         distances=tuple(map(tuple, topic_distances(topics).tolist())),
+        correlations=tuple(
+            tuple(
+                1.0 if one == other else 0.2 if {one, other} == {1, 4} else -0.1
+                for other in range(TOPICS)
+            )
+            for one in range(TOPICS)
+        ),
         shares=ShareOverTime(
             tuple(nights),
             tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in nights),
@@ -122,6 +129,8 @@ def set_slider(page, value):
 def test_every_chart_has_its_marks(visit):
     page = visit()
     assert page.locator(".card").count() == TOPICS
+    assert page.locator("#topic-1 p").all_text_contents() == ["often with 4 (0.20)"]
+    assert page.locator(".card p").count() == 2
     assert page.locator("#map .mark").count() == TOPICS
     assert page.locator("#shares .panel").count() == TOPICS
     assert page.locator("#shares circle.mark").count() == TOPICS * NIGHTS
@@ -266,6 +275,7 @@ def test_data_that_do_not_belong_together_are_refused():
     base = {"title": "T", "store": "s", "time": "2026-05-01T03:15:00Z", "outcome": "published"}
     for wrong in (
         {"distances": ((0.0, 1.0), (1.0, 0.0))},
+        {"correlations": ((1.0, 0.0), (0.0, 1.0))},
         {"shares": ShareOverTime(("2026-05-01",), ((0.5, 0.5),))},
         {"spectrum": (0.1,), "exact_spectrum": ()},
     ):

@@ -1,0 +1,205 @@
+"""Refinement: topics made likelier by the stored pairs of words, in rounds over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.rows import Rows
+from streaming_moments.statistics.counts.pair_rows import PairRows
+from streaming_moments.statistics.row_block import interleaved
+
+ROUNDS = 10
+_MOST_ROUNDS = 10_000
+# Rounds from which on the proportions tell how far documents mix topics.
+TELLING_ROUNDS = 10
+# Of the start: no word is then ruled out of a topic for good.
+_MEAN_SHARE = 0.01
+# Steps longer than those of expectation maximisation need about half as many rounds.
+_RELAXATION = 1.8
+_PLAIN_ROUNDS = 2  # the last
+STEP = "refinement"
+
+
+def require_rounds(rounds: int) -> None:
+    """Refuse a number of rounds that is none.
+
+    Raises
+    ------
+    InvalidInput
+        Below 0 or above 10,000.
+    """
+    if not 0 <= rounds <= _MOST_ROUNDS:
+        raise InvalidInput(f"refine is {rounds}; it must be 0 to {_MOST_ROUNDS:,} rounds")
+
+
+@dataclass(frozen=True, eq=False)
+class PairTopics:
+    """Topics, and how they stand together in documents: a model of the pairs of their words.
+
+    The composite likelihood of the pairs is `sum P_ih log (M Omega M_core')_ih`. It needs no more
+    of a model of mixed topics than its Omega; of documents of one topic Omega is diagonal, and a
+    round leaves it so.
+
+    Parameters
+    ----------
+    topics : (n, k) float64
+        M, columns on the simplex.
+    pair_weights : (k, k) float64
+        `Omega = E[theta theta']`, symmetric, sums to 1.
+    expected : (n,) float64
+        M1.
+    core : int
+        Words of whose pairs all are counted.
+    """
+
+    topics: NDArray[np.float64]
+    pair_weights: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    core: int
+
+
+def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
+    """Topics after so many rounds of expectation maximisation, from the pair counts alone.
+
+    All but the last two rounds are over-relaxed.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the `pair_rows` of some statistics.
+    start : PairTopics
+        Mixed with 1% of M1.
+    rounds : int
+        0 gives the start back.
+
+    Returns
+    -------
+    PairTopics
+        The same bits however the rows are divided: blocks give rows, each worked out alone, and
+        all sums are taken over all rows at once.
+
+    Examples
+    --------
+    See `streaming_moments.fit_by`.
+    """
+    if not rounds:
+        return start
+    state = rows.once(STEP, begun, start)
+    for left in range(rounds, 0, -1):
+        relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
+        parts = rows.each(STEP, expected_ratios, state)
+        state = rows.once(STEP, next_topics, parts, state, relaxation)
+    result: PairTopics = rows.value(state)
+    return result
+
+
+def pair_rows(rows: Rows) -> Rows:
+    """The pair counts of all rows, as rounds read them: kept where memory allows."""
+    return rows.prepared("pair counts", PairRows.of)
+
+
+def begun(start: PairTopics) -> PairTopics:
+    """The topics mixed with a little of the mean."""
+    topics = (1 - _MEAN_SHARE) * start.topics + _MEAN_SHARE * start.expected[:, None]
+    return replace(start, topics=topics / topics.sum(axis=0))
+
+
+def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
+    """(r, k) `G = R M_core` of a block, `R = P / (M Omega M_core')`."""
+    left = state.topics[pairs.block.rows] @ state.pair_weights
+    return pairs.ratios(left, state.topics[: state.core], state.expected)
+
+
+def next_topics(
+    parts: Sequence[NDArray[np.float64]], state: PairTopics, relaxation: float = 1.0
+) -> PairTopics:
+    """The topics after a round, from the `expected_ratios` of all blocks.
+
+    `M <- M * (G Omega)` and `Omega <- Omega * (M_core' G_core)` are expected counts, of tokens by
+    topic and of pairs of core words by both topics. Inside the core this is expectation
+    maximisation for the pairs of core words, whose likelihood so never falls in a plain round;
+    other words follow, each by its own pairs. Of the pairs of two topics the core sees a share
+    that is the product of theirs, by which Omega is divided: else topics of which much lies
+    outside the core would lose weight, and exact moments would not be a fixed point.
+
+    Parameters
+    ----------
+    parts : sequence of (r, k) float64
+        Of all blocks, in their order.
+    state : PairTopics
+        What they were made of.
+    relaxation : float
+        Power to which each change of a topic is raised; 1 is a plain round.
+    """
+    gathered, core = interleaved(parts), state.core
+    topics = _columns(state.topics * (gathered @ state.pair_weights), state.topics)
+    pairs = state.pair_weights * (state.topics[:core].T @ gathered[:core])
+    if relaxation != 1:
+        changes = _divided(topics, state.topics)
+        topics = _columns(state.topics * changes**relaxation, topics)
+    shares = topics[:core].sum(axis=0)
+    pairs = _divided(pairs + pairs.T, np.outer(shares, shares))
+    return replace(state, topics=topics, pair_weights=pairs / pairs.sum())
+
+
+def dirichlet_pair_weights(weights: NDArray[np.float64], alpha0: float) -> NDArray[np.float64]:
+    """(k, k) Omega of Dirichlet proportions; diagonal for documents of one topic, `alpha0 = 0`.
+
+    Examples
+    --------
+    >>> dirichlet_pair_weights(np.array([0.5, 0.5]), alpha0=1.0)
+    array([[0.375, 0.125],
+           [0.125, 0.375]])
+    """
+    mixed: NDArray[np.float64] = np.diag(weights) + alpha0 * np.outer(weights, weights)
+    return mixed / (alpha0 + 1)
+
+
+def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
+    """The alpha0 whose Dirichlet has nearly this Omega; None where none has.
+
+    `Omega - w w' ~ (diag(w) - w w') / (alpha0 + 1)` by least squares.
+
+    Examples
+    --------
+    >>> implied_alpha0(dirichlet_pair_weights(np.array([0.7, 0.2, 0.1]), alpha0=3.0))
+    3.0
+    """
+    weights = pair_weights.sum(axis=1)
+    mean = np.outer(weights, weights)
+    spread = np.diag(weights) - mean
+    shared, whole = float(((pair_weights - mean) * spread).sum()), float((spread**2).sum())
+    return round(whole / shared - 1, 12) if shared > 0 else None
+
+
+def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, k) correlations of the proportions, 1 on the diagonal; NaN of one that never varies.
+
+    Examples
+    --------
+    >>> correlations(np.array([[0.5, 0.0], [0.0, 0.5]]))
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    weights = pair_weights.sum(axis=1)
+    covariance = pair_weights - np.outer(weights, weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        deviations = np.sqrt(np.diag(covariance))
+        found: NDArray[np.float64] = covariance / np.outer(deviations, deviations)
+    return found
+
+
+def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotients, 0 where nothing is divided by."""
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
+
+
+def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values with each column of sum 1; a column of nothing is that of `otherwise`."""
+    totals = values.sum(axis=0)
+    return np.where(totals > 0, _divided(values, np.broadcast_to(totals, values.shape)), otherwise)

@@ -1,0 +1,61 @@
+"""Arrays and attributes of a topic model, as a store keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Arrays, Attributes
+
+_STORED_METHOD = "rotation"  # what stores have called it from the first
+_PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
+
+
+def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:
+    """The arrays by name."""
+    names = (*model.stored, *((_PAIR_WEIGHTS,) if model.refined else ()))
+    return {name: getattr(model, name) for name in names}
+
+
+def attributes_of(model: Any) -> dict[str, object]:
+    """The scalars by name."""
+    names = ("alpha0", "method", "documents", "vocabulary", "basis")
+    window = ("since", "until", "half_life")
+    given = [name for name in window if getattr(model, name) is not None]
+    given += ["refined"] if model.refined else []
+    return {
+        _STORED_METHOD if name == "method" else name: getattr(model, name)
+        for name in (*names, *given)
+    }
+
+
+def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
+    """The fields of a model whose `stored` arrays and attributes these are.
+
+    Raises
+    ------
+    InvalidInput
+        A part is missing: names it.
+    """
+    refined = int(str(attributes.get("refined", 0)))
+    wanted = (*stored, *((_PAIR_WEIGHTS,) if refined else ()))
+    missing = [name for name in wanted if name not in arrays]
+    missing += [name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes]
+    if missing:
+        raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
+    half_life = attributes.get("half_life")
+    days = {name: attributes.get(name) for name in ("since", "until")}
+    return {
+        **{name: np.asarray(arrays[name], dtype=np.float64) for name in wanted},
+        **{name: None if day is None else str(day) for name, day in days.items()},
+        "half_life": None if half_life is None else float(str(half_life)),
+        "refined": refined,
+        "alpha0": float(str(attributes["alpha0"])),
+        "method": str(attributes[_STORED_METHOD]),
+        "documents": int(str(attributes["documents"])),
+        "vocabulary": str(attributes.get("vocabulary", "")),
+        "basis": str(attributes.get("basis", "")),
+    }

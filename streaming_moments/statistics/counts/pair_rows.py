@@ -1,0 +1,143 @@
+"""PairRows: the pair counts of a block of rows, as the likelihood of word pairs reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import Mixture
+from streaming_moments.statistics.counts.kernels import likelihood_kernels
+from streaming_moments.statistics.counts.row_lengths import quotients
+from streaming_moments.statistics.counts.weighted import Statistics, row_constants
+from streaming_moments.statistics.row_block import RowBlock
+
+# Share of a row above which all of it is held: an entry alone takes three times as long.
+_DENSE = 1 / 3
+# Numbers that a register of the widest kind holds.
+_LANES = 16
+# Rows of which the entries are counted at a time.
+_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Pair counts P of a block, rounded, in a quarter to a half of the bytes of the statistics.
+
+    Parameters
+    ----------
+    block : RowBlock
+        Which words' rows; r of them.
+    scales : (r,) float64
+        Pairs of all documents for one of those that count the word:
+        above 1 for a word that came later, 0 where no document counts it.
+    dense : (rows, core) float32 or float64
+        Rows of which a third or more is above 0.
+    dense_places, sparse_places : (rows,) int64
+        Places of those rows in the block, and of the others.
+    starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64
+        The others: core words with counts above 0.
+    """
+
+    block: RowBlock
+    scales: NDArray[np.float64]
+    dense: NDArray[Any]
+    dense_places: NDArray[np.int64]
+    sparse_places: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    words: NDArray[np.int32]
+    counts: NDArray[Any]
+
+    @classmethod
+    def of(cls, statistics: Statistics, dtype: type[np.floating[Any]] = np.float32) -> PairRows:
+        """Of the statistics of a block.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics or WeightedStatistics
+            One block of rows.
+        dtype : type
+            float32 is what fits take; float64 serves as reference.
+
+        Examples
+        --------
+        >>> from streaming_moments import Basis, CountBatch, MomentStatistics
+        >>> batch = CountBatch.from_csr([[2, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 1]])
+        >>> basis = Basis(np.eye(4, 1, dtype=np.int8), 4)
+        >>> rows = PairRows.of(MomentStatistics.of(batch, basis))
+        >>> rows.dense_places, rows.dense[0], rows.words, rows.counts
+        (array([0, 1, 3]), array([2., 2., 0., 0.], dtype=float32), \
+array([3], dtype=int32), array([1.], dtype=float32))
+        """
+        pairs = statistics.pair_counts
+        rows, core = pairs.shape
+        entries = np.empty(rows, dtype=np.int64)
+        for start in range(0, rows, _ROWS):
+            part = slice(start, start + _ROWS)
+            entries[part] = np.count_nonzero(pairs[part], axis=1)
+        full = entries >= max(_DENSE * core, 1)
+        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
+        dense = np.empty((dense_places.size, core), dtype=dtype)
+        for row, place in enumerate(dense_places):
+            dense[row] = pairs[place]
+        starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
+        words, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=dtype)
+        likelihood_kernels.copy_rows(pairs, sparse_places, starts, words, counts)
+        _, C2, _ = row_constants(statistics, Mixture())
+        scales = quotients(np.full(rows, statistics.row_lengths.whole.C2, dtype=np.float64), C2)
+        return cls(
+            statistics.block, scales, dense, dense_places, sparse_places, starts, words, counts
+        )
+
+    def ratios(
+        self,
+        left: NDArray[np.float64],
+        right: NDArray[np.float64],
+        expected: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """`R right` with `R = P / (left right')`, 0 where P is; R is never held.
+
+        Both sides are divided by the frequencies expected of the words before they are rounded, so
+        that likelihoods are near 1 whatever the words.
+
+        Parameters
+        ----------
+        left : (r, k) float64
+            Rows of the words of the block.
+        right : (core, k) float64
+            Rows of the core words.
+        expected : (n,) float64
+            Frequency of each word, 0 where it never occurs.
+
+        Returns
+        -------
+        (r, k) float64
+
+        Examples
+        --------
+        >>> from streaming_moments import Basis, CountBatch, MomentStatistics
+        >>> batch = CountBatch.from_csr([[3, 2], [1, 4]])
+        >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
+        >>> left, right = np.array([[0.25], [0.75]]), np.array([[0.5], [0.5]])
+        >>> PairRows.of(statistics).ratios(left, right, np.array([0.4, 0.6])).ravel().round(4)
+        array([64., 32.])
+        >>> (statistics.pair_counts / (left @ right.T) @ right).ravel()
+        array([64., 32.])
+        """
+        k, core = right.shape[1], right.shape[0]
+        dtype = self.counts.dtype
+        own = expected[self.block.rows]
+        wide = -(-k // _LANES) * _LANES
+        lefts = np.zeros((len(left), wide), dtype=dtype)
+        lefts[:, :k] = quotients(left, own)
+        rights = np.zeros((core, wide), dtype=dtype)
+        rights[:, :k] = quotients(right, expected[:core])
+        columns = np.ascontiguousarray(rights[:, :k].T)
+        sums = np.zeros((len(left), k))
+        likelihood_kernels.add_dense_ratios(self.dense, lefts, columns, self.dense_places, sums)
+        likelihood_kernels.add_sparse_ratios(
+            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, sums
+        )
+        return quotients(sums * self.scales[:, None], own)
