@@ -104,7 +104,7 @@ def rebase(
     store = store.latest()
     resumed = store.commit.staged is not None
     for _ in range(_ROUNDS):
-        present, left_out = _present(store, run, allow_missing)
+        present, left_out = present_shards(store, run, allow_missing)
         if store.commit.staged is None:
             chosen = options or pilot_of(store)
             pilot = draw_pilot(present, store.form, store.policy, chosen, run)
@@ -169,10 +169,18 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
     return run.looked_at("looking for counted shards", counted_shard, records)
 
 
-def _present(
+def present_shards(
     store: MomentStore, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Shards of the ledger that are as they were counted, and why the others are not."""
+    """Shards of the ledger that are as they were counted, and why the others are not.
+
+    Raises
+    ------
+    ShardsMissing
+        Some are not, and may not be missing.
+    InvalidInput
+        None is.
+    """
     records = list(store.ledger())
     found = looked_for(records, run)
     missing = {
@@ -191,7 +199,7 @@ def _present(
     if not present:
         raise InvalidInput(
             f"version {store.version} of the store counts no shard that is still there, so there "
-            "is nothing to choose new words from; run `streaming-moments update` first"
+            "are no documents to read; run `streaming-moments update` first"
         )
     return present, missing
 

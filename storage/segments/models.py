@@ -13,6 +13,7 @@ from pydantic import Field, StrictFloat, TypeAdapter
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.files.arrays import (
@@ -52,6 +53,7 @@ class _Attributes:
     since: str | None = None
     until: str | None = None
     half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
+    polishing: Polishing | None = None
 
 
 _ATTRIBUTES = TypeAdapter(_Attributes)

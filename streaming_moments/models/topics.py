@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models import topic_reading
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.gibbs import sampled_proportions
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     TopicRows,
@@ -71,6 +72,8 @@ class TopicModel:
         First and last day of the documents, ISO 8601, where it was fitted on a window of time.
     half_life : float, optional
         Days after which documents counted half: its statistics were sums of floats, not integers.
+    polishing : Polishing, optional
+        The passes over documents since the fit.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class TopicModel:
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
+    polishing: Polishing | None = None
 
     def __post_init__(self) -> None:
         for name in self.stored:
@@ -215,7 +219,8 @@ class TopicModel:
         names = ("alpha0", "method", "documents", "vocabulary", "basis")
         window = ("since", "until", "half_life")
         given = [name for name in window if getattr(self, name) is not None]
-        return {
+        passes = {} if self.polishing is None else {"polishing": asdict(self.polishing)}
+        return passes | {
             _STORED_METHOD if name == "method" else name: getattr(self, name)
             for name in (*names, *given)
         }
@@ -245,10 +250,11 @@ class TopicModel:
         for name in ("since", "until"):
             day = attributes.get(name)
             given[name] = None if day is None else str(day)
-        half_life = attributes.get("half_life")
+        half_life, passes = attributes.get("half_life"), attributes.get("polishing")
         return cls(
             **given,
             half_life=None if half_life is None else float(str(half_life)),
+            polishing=None if passes is None else Polishing(**passes),
             alpha0=float(str(attributes["alpha0"])),
             method=str(attributes[_STORED_METHOD]),
             documents=int(str(attributes["documents"])),
@@ -260,7 +266,11 @@ class TopicModel:
         """Its size, how it was fitted and what the basis saw of it."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
         facts["alpha"] = self.alpha.tolist()
-        return Description(facts, sentence=f"captured spectrum {self.captured:.2f}")
+        said = f"captured spectrum {self.captured:.2f}"
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            said += f"; {self.polishing.sentence}"
+        return Description(facts, sentence=said)
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
@@ -355,8 +365,8 @@ class TopicModel:
             log_posterior = self._log_posterior(batch, smoothing)
             posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
             return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-        self._require_words(batch)
-        topics = self._smoothed(smoothing)
+        self.require_words(batch)
+        topics = self.smoothed(smoothing)
         if method == "fixed-point":
             proportions = np.empty((batch.documents, self.n_topics))
             topic_reading.proportions(
@@ -378,7 +388,8 @@ class TopicModel:
             batch, topics, self.alpha, np.random.default_rng(seed), iterations
         )
 
-    def _require_words(self, batch: CountBatch) -> None:
+    def require_words(self, batch: CountBatch) -> None:
+        """Refuse documents that count another vocabulary."""
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
             raise ForeignStatistics(
                 f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
@@ -386,7 +397,8 @@ class TopicModel:
                 "count them with the model's vocabulary"
             )
 
-    def _smoothed(self, smoothing: float) -> NDArray[np.float64]:
+    def smoothed(self, smoothing: float) -> NDArray[np.float64]:
+        """(n, k) topics with a share of M1 mixed in, all above 0."""
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
         # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
@@ -394,8 +406,8 @@ class TopicModel:
         return (1 - smoothing) * self.topics + smoothing * mean[:, None]
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        self._require_words(batch)
+        self.require_words(batch)
         with np.errstate(divide="ignore"):
             prior = np.log(self.weights)
-        likelihood = batch.to_csr() @ np.log(self._smoothed(smoothing))
+        likelihood = batch.to_csr() @ np.log(self.smoothed(smoothing))
         return np.asarray(prior + likelihood, dtype=np.float64)
