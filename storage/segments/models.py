@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -170,5 +170,5 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
         ) from error
     if issubclass(model, TopicModel):
         scalars = checked(_ATTRIBUTES, attributes, f"{where} describes no model")
-        attributes |= vars(scalars)
+        attributes |= asdict(scalars)
     return model.from_parts(arrays, attributes)
