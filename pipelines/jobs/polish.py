@@ -27,6 +27,7 @@ from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
 from streaming_moments.storage.operations.polishing import PassSums, PolishingFolder
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
@@ -46,6 +47,8 @@ class PolishResult:
     ----------
     model : TopicModel
         Polished, with the numbers of topics as they were; coherence is not known of it yet.
+    note : Polishing
+        How, as it says of itself.
     bad : tuple of ShardError
         Shards left out because they are gone or cannot be read.
     work : PolishingFolder
@@ -53,6 +56,7 @@ class PolishResult:
     """
 
     model: TopicModel
+    note: Polishing
     bad: tuple[ShardError, ...]
     work: PolishingFolder
 
@@ -95,7 +99,7 @@ class PassContext:
 
 
 def polish(
-    store: MomentStore,
+    source: StatisticsSource,
     model: T,
     run: Run,
     shards: Sequence[Shard] | None = None,
@@ -114,8 +118,9 @@ def polish(
 
     Parameters
     ----------
-    store : MomentStore
-        With the words of the model: see `storage.operations.lineages.store_for`.
+    source : MomentStore or WindowedStore
+        With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
+        shards are taken by default.
     model : TopicModel
         Of topics or of a mixture of Poissons.
     run : Run
@@ -147,8 +152,17 @@ def polish(
     require_alpha(model, alpha)
     if passes < 1:
         raise InvalidInput(f"{passes} passes; polish with at least 1")
-    plan = plan_polish(*model.topics.shape, run.cluster.threads, run.cluster.memory, run.limits)
-    marked, bad = _marked(store, shards, run, skip_bad_shards, allow_missing)
+    store, window = source, Window()
+    if isinstance(source, WindowedStore):
+        store, window = source.store, source.window
+    if shards is None and window.half_life is not None:
+        raise InvalidInput(
+            "a pass counts all documents alike, and the model's count half after some days; give "
+            "the shards to read, or fit it without a half-life"
+        )
+    place = run.cluster.threads, run.cluster.memory
+    plan = plan_polish(model.n_words, model.n_topics, *place, run.limits)
+    marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     digest = _digest(store, model, marked, alpha, skip_bad_shards, run.limits.document_bytes)
     work = PolishingFolder(store.folder, digest)
@@ -171,7 +185,7 @@ def polish(
     expected = total.expected
     made = Polishing(parent, passes, alpha, total.shards, expected.documents, expected.tokens)
     unread = [ShardError(url, reason) for url, reason in total.bad]
-    return PolishResult(replace(model, polishing=made), (*bad, *unread), work)
+    return PolishResult(replace(model, polishing=made), made, (*bad, *unread), work)
 
 
 def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:
@@ -197,9 +211,7 @@ def sum_groups(work: PolishingFolder, number: int, parts: Sequence[str]) -> None
         work.write(number, _SUM, work.summed(number, parts))
 
 
-def mark_of(
-    shard: Shard, storage_options: Mapping[str, object] | None = None
-) -> str | ShardError:
+def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | ShardError:
     """Fingerprint of a shard, or why it cannot be read."""
     try:
         return fingerprint(shard, storage_options)
@@ -220,7 +232,7 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
 
 
 def _marked(
-    store: MomentStore,
+    source: StatisticsSource,
     shards: Sequence[Shard] | None,
     run: Run,
     keep_going: bool,
@@ -228,8 +240,8 @@ def _marked(
 ) -> tuple[list[_Marked], list[ShardError]]:
     """Shards with the fingerprints of what is to be read of them, and those that are left out."""
     if shards is None:
-        present, missing = present_shards(store, run, allow_missing)
-        ledger = store.ledger()
+        present, missing = present_shards(source, run, allow_missing)
+        ledger = source.ledger()
         counted = [(shard, record) for shard in present if (record := ledger.find(shard.url))]
         left_out = [ShardError(url, reason) for url, reason in missing.items()]
         return [(shard, record.fingerprint) for shard, record in counted], left_out

@@ -23,6 +23,7 @@ from streaming_moments.storage.operations.lineages import (
     stage_segment,
     staged_store,
 )
+from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
@@ -170,9 +171,9 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 
 
 def present_shards(
-    store: MomentStore, run: Run, allow_missing: bool
+    source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Shards of the ledger that are as they were counted, and why the others are not.
+    """Counted shards that are as they were counted, and why the others are not.
 
     Raises
     ------
@@ -181,7 +182,7 @@ def present_shards(
     InvalidInput
         None is.
     """
-    records = list(store.ledger())
+    records = list(source.ledger())
     found = looked_for(records, run)
     missing = {
         record.url: reason
@@ -198,8 +199,8 @@ def present_shards(
         )
     if not present:
         raise InvalidInput(
-            f"version {store.version} of the store counts no shard that is still there, so there "
-            "are no documents to read; run `streaming-moments update` first"
+            f"version {source.version} of the store counts no shard that is still there, so there "
+            "is nothing to choose new words from, or to read; run `streaming-moments update` first"
         )
     return present, missing
 

@@ -31,6 +31,7 @@ from streaming_moments.storage.log.manifests import (
     read_files,
 )
 
+
 @dataclass(frozen=True, eq=False)
 class PassSums:
     """What a pass expects of some shards.
@@ -94,10 +95,12 @@ class PolishingFolder:
             group = decode(read_files(self.folder, name, files, files), where)
         except StoreError:
             return None
-        arrays = [np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior")]
+        counts, prior = (
+            np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior")
+        )
         told: Any = dict(group.attrs)
         bad = tuple((str(url), str(reason)) for url, reason in told["bad"])
-        expected = ExpectedCounts(*arrays, told["documents"], told["tokens"])
+        expected = ExpectedCounts(counts, prior, told["documents"], told["tokens"])
         return PassSums(expected, told["shards"], bad)
 
     def write(self, number: int, part: str, sums: PassSums) -> None:

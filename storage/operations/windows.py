@@ -168,7 +168,6 @@ class WindowedStore:
         """The version."""
         return self.store.version
 
-    @property
     def ledger(self) -> Ledger:
         """The shards counted in the window."""
         parts = [part for _, own in self.groups for part in own]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -230,14 +231,12 @@ def require_alpha(model: TopicModel, alpha: bool) -> None:
         )
 
 
-def _expected(
-    reader: Reader, batches: Iterable[CountBatch], threads: int
-) -> ExpectedCounts:
+def _expected(reader: Reader, batches: Iterable[CountBatch], threads: int) -> ExpectedCounts:
     totals = [ExpectedCounts.zero(reader.model) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:
             shares = [batch.documents * part // threads for part in range(threads + 1)]
-            parts = [batch.select(*ends) for ends in zip(shares, shares[1:], strict=False)]
+            parts = [batch.select(*ends) for ends in pairwise(shares)]
             totals = list(pool.map(reader.add, parts, totals))
     whole = totals[0]
     for other in totals[1:]:

@@ -33,9 +33,7 @@ def proportions(
         theta[:] = weights
         if first == last:
             continue
-        base, total = _read(
-            words, counts, first, last, padded, prior, 0.0, iterations, 1e-7, room
-        )
+        base, total = _read(words, counts, first, last, padded, prior, 0.0, iterations, 1e-7, room)
         total += alpha0
         for j in range(theta.size):
             theta[j] = base[j] / total
@@ -81,9 +79,7 @@ def expected_counts(
         first, last = indptr[document], indptr[document + 1]
         if first == last:
             continue
-        base, total = _read(
-            words, counts, first, last, padded, prior, 1.0, sweeps, tolerance, room
-        )
+        base, total = _read(words, counts, first, last, padded, prior, 1.0, sweeps, tolerance, room)
         shares = room[0]
         for entry in range(first, last):
             share, row = shares[entry - first], totals[words[entry]]

@@ -100,7 +100,8 @@ def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_pat
         model, reads = done.load_model("given-polished2"), len(cluster.reads()) - before
         same = (model.topics == wanted.topics).all() and model.polishing == wanted.polishing
         assert model.polishing.documents == SHARDS * DOCUMENTS
-        assert done.folder.sizes("polishing") == {} and done.verify() == []
+        assert done.folder.sizes("polishing") == {}
+        assert done.verify() == []
         kills, trials, repeated = kills + own, trials + 1, repeated + reads - PASSES * SHARDS
         held += own * same
     # two workers, each with a group under way
