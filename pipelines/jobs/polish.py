@@ -152,9 +152,7 @@ def polish(
     require_alpha(model, alpha)
     if passes < 1:
         raise InvalidInput(f"{passes} passes; polish with at least 1")
-    store, window = source, Window()
-    if isinstance(source, WindowedStore):
-        store, window = source.store, source.window
+    store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
             "a pass counts all documents alike, and the model's count half after some days; give "
@@ -229,6 +227,12 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     for read in reading.read(shard, START, content):
         total = reader.add(read.batch, total)
     return PassSums(total, 1)
+
+
+def _store_of(source: StatisticsSource) -> tuple[MomentStore, Window]:
+    return (
+        (source.store, source.window) if isinstance(source, WindowedStore) else (source, Window())
+    )
 
 
 def _marked(
