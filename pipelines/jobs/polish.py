@@ -230,9 +230,9 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
 
 
 def _store_of(source: StatisticsSource) -> tuple[MomentStore, Window]:
-    return (
-        (source.store, source.window) if isinstance(source, WindowedStore) else (source, Window())
-    )
+    if isinstance(source, WindowedStore):
+        return source.store, source.window
+    return source, Window()
 
 
 def _marked(

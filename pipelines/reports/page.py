@@ -66,11 +66,14 @@ class ShareOverTime:
         One row a date, one share a topic, in the order of the topics.
     note : str
         What they are, one sentence.
+    bars : tuple of tuple of float
+        Standard errors of the shares; none where they are not known.
     """
 
     dates: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     note: str = ""
+    bars: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,9 @@ class ReportPage:
     distances : tuple of tuple of float
         (k, k) distances between them, see `topic_map.topic_distances`.
     shares : ShareOverTime
-        Of the topics.
+        Of the topics, night by night.
+    periods : ShareOverTime
+        Of the topics in the documents of each day, week or month.
     tried : tuple of Candidate
         For coherence by k.
     chosen : (int, float), optional
@@ -151,6 +156,7 @@ class ReportPage:
     notes: Mapping[int, str] = field(default_factory=dict)
     distances: tuple[tuple[float, ...], ...] = ()
     shares: ShareOverTime = ShareOverTime()
+    periods: ShareOverTime = ShareOverTime()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import mixture_shares
-from streaming_moments.storage.dates import DateRange, Period
+from streaming_moments.storage.dates import PERIODS, DateRange, Period
 from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows
 from streaming_moments.storage.store.store import MomentStore
+
+_MOST_PERIODS = 60  # as a chart shows them
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,22 @@ class PeriodShares:
     tokens: int
     shares: tuple[float, ...]
     bars: tuple[float, ...]
+
+
+def finest_period(store: MomentStore) -> Period | None:
+    """The shortest period that no segment of a version passes, of which there are not too many.
+
+    None where segments have no dates, or are of several months.
+    """
+    dates = [part.dates for part in store.commit.segments]
+    days = [one for one in dates if one is not None]
+    if not days or len(days) < len(dates):
+        return None
+    for by in PERIODS:
+        within = all(one.period(by) == DateRange(one.first, one.first).period(by) for one in days)
+        if within and len({one.period(by) for one in days}) <= _MOST_PERIODS:
+            return by
+    return None
 
 
 def shares_over_time(

@@ -14,7 +14,7 @@ TOKEN = 1 << 20  # a token in the units of `expected_counts`
 def proportions(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
-    counts: NDArray[np.int32],
+    counts: NDArray[np.int32] | NDArray[np.int64],
     topics: NDArray[np.float64],
     weights: NDArray[np.float64],
     alpha0: float,
