@@ -10,8 +10,8 @@ import click
 from streaming_moments.models.polishing import PASSES
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
     Session,
-    Url,
     cluster_options,
     console,
     json_option,
@@ -44,7 +44,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @click.command()
 @store_argument
-@click.argument("shards", nargs=-1, type=Url())
+@click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--model", "parent", help="Name of the model to begin with [the latest].")
 @click.option("--passes", type=COUNT, default=PASSES, show_default=True, help="Over the documents.")
 @click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
