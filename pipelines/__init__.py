@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.forget import forget
     from streaming_moments.pipelines.jobs.grow import grow
     from streaming_moments.pipelines.jobs.measure_drift import drift_since
+    from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.rebase import pilot_of, rebase
     from streaming_moments.pipelines.jobs.refit import coherence, refit
     from streaming_moments.pipelines.jobs.select import select
@@ -34,6 +35,7 @@ __all__ = [
     "grow",
     "html_report",
     "pilot_of",
+    "polish",
     "rebase",
     "refit",
     "select",
@@ -56,6 +58,7 @@ if not TYPE_CHECKING:
             "jobs.forget": ("forget",),
             "jobs.compact": ("compact",),
             "jobs.grow": ("grow",),
+            "jobs.polish": ("polish",),
             "jobs.rebase": ("pilot_of", "rebase"),
             "jobs.measure_drift": ("drift_since",),
             "reports.html_report": ("html_report",),

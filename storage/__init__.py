@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from streaming_moments.storage.dates import DateRange, DateSource
     from streaming_moments.storage.formats.base import ReadLimits
     from streaming_moments.storage.listing import list_shards
+    from streaming_moments.storage.operations.shares_over_time import shares_over_time
     from streaming_moments.storage.operations.windows import Window, windowed
     from streaming_moments.storage.shards import Shard, ShardFormat
     from streaming_moments.storage.store.store import MomentStore
@@ -23,6 +24,7 @@ __all__ = [
     "TokenPolicy",
     "Window",
     "list_shards",
+    "shares_over_time",
     "windowed",
 ]
 
@@ -36,6 +38,7 @@ if not TYPE_CHECKING:
             "counting.tokens": ("TokenPolicy",),
             "formats.base": ("ReadLimits",),
             "store.store": ("MomentStore",),
+            "operations.shares_over_time": ("shares_over_time",),
             "operations.windows": ("Window", "windowed"),
         },
     )

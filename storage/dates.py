@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from streaming_moments.errors import InvalidInput
 
@@ -15,6 +16,8 @@ _ISO = ("%Y-%m-%d", "%Y/%m/%d")
 _DIGITS = {"%Y": r"(?P<year>\d{4})", "%m": r"(?P<month>\d{2})", "%d": r"(?P<day>\d{2})"}
 
 Bucket = Literal["day", "month", "year", "all"]
+Period = Literal["day", "week", "month"]
+PERIODS: tuple[Period, ...] = get_args(Period)
 
 
 @dataclass(frozen=True, order=True)
@@ -62,6 +65,16 @@ class DateRange:
         """Range that `to_json` described; ValueError or TypeError if it is none."""
         first, last = content
         return cls(date.fromisoformat(first), date.fromisoformat(last))
+
+    def period(self, by: Period) -> DateRange:
+        """The days, weeks or months that it lies in, whole; weeks begin on Monday.
+
+        Examples
+        --------
+        >>> str(DateRange(date(2026, 11, 20), date(2026, 11, 20)).period("week"))
+        '2026-11-16 to 2026-11-22'
+        """
+        return DateRange(_period(self.first, by)[0], _period(self.last, by)[1])
 
     def bucket(self, by: Bucket) -> tuple[date, date]:
         """First day of the days, months or years in which it begins and ends.
@@ -157,3 +170,12 @@ def _rounded(day: date, by: Bucket) -> date:
     if by == "year":
         return day.replace(month=1, day=1)
     return day.replace(day=1) if by == "month" else day
+
+
+def _period(day: date, by: Period) -> tuple[date, date]:
+    if by == "week":
+        first = day - timedelta(days=day.weekday())
+        return first, first + timedelta(days=6)
+    if by == "month":
+        return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+    return day, day

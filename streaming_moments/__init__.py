@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streaming_moments.decompositions.svtd import svtd
     from streaming_moments.errors import StreamingMomentsError
     from streaming_moments.models.fit import fit, fit_by
+    from streaming_moments.models.polishing import polished
     from streaming_moments.models.topics import TopicModel
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
@@ -42,6 +43,7 @@ __all__ = [
     "fit",
     "fit_by",
     "merge_blocks",
+    "polished",
     "svtd",
 ]
 
@@ -60,6 +62,7 @@ if not TYPE_CHECKING:
             "statistics.counts.vocabulary": ("Vocabulary",),
             "models.fit": ("fit", "fit_by"),
             "decompositions.svtd": ("svtd",),
+            "models.polishing": ("polished",),
             "models.topics": ("TopicModel",),
         },
     )

@@ -8,6 +8,7 @@ from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
+from streaming_moments.models.topic_reading import LANES
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -29,6 +30,7 @@ LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 _SLACK = 1.1
 # Sums of a strip while they are added up: so far, of a block, and both.
 _SUMS_COPIES = 3
+_MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; one on its way
 _LEAST_COUNTS = 32 * MEBIBYTE
 _MOST_COUNTS = 1024 * MEBIBYTE
 _LEAST_PART = 32 * MEBIBYTE  # about one batch of text
@@ -166,6 +168,50 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
             "--max-row-group-bytes"
         )
     return ReadingPlan(BATCH_BYTES, in_flight, decoded, PROCESS_BYTES + in_flight * reading)
+
+
+def plan_polish(
+    n_words: int, n_topics: int, threads: int, memory: int, limits: ReadLimits = LIMITS
+) -> ReadingPlan:
+    """Divide a worker's memory for passes over documents, a task each for some shards.
+
+    Parameters
+    ----------
+    n_words, n_topics : int
+        n, k.
+    threads, memory, limits
+        As in `plan_reading`.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task: names the parts.
+
+    Examples
+    --------
+    >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
+    2
+    """
+    array = 8 * n_words * (n_topics + LANES)  # with the columns that fill the lanes
+    longest = 8 * (n_topics + LANES) * min(n_words, limits.document_bytes // 2)
+    model = int(_SLACK * _MODEL_ARRAYS * array)
+    # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
+    # shares of one document
+    adding = int(_SLACK * (5 * array + longest))
+    free = memory - PROCESS_BYTES - model
+    text = _reading_bytes(limits.document_bytes)
+    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - adding)
+    task = text + _DECODE_FACTOR * decoded + adding
+    in_flight = min(threads, free // task)
+    if in_flight < 1:
+        raise BoundExceeded(
+            f"a pass needs {mebibytes(memory - free + task)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(model)} the model, "
+            f"{mebibytes(adding)} the sum of {n_topics} topics, {mebibytes(task - adding)} reading)"
+            f" but the budget is {mebibytes(memory)}; raise --memory, or lower "
+            "--max-document-bytes or --max-row-group-bytes"
+        )
+    return ReadingPlan(BATCH_BYTES, in_flight, decoded, memory - free + in_flight * task)
 
 
 def plan_update(

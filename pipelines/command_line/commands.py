@@ -15,6 +15,7 @@ _MODULES = {
     "planning": ("plan",),
     "night": ("nightly", "rebase"),
     "growth": ("grow",),
+    "polishing": ("polish",),
 }
 _ALIASES = {"show": "topics"}
 _PLACES = {command: module for module, commands in _MODULES.items() for command in commands}

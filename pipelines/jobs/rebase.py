@@ -23,6 +23,7 @@ from streaming_moments.storage.operations.lineages import (
     stage_segment,
     staged_store,
 )
+from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
@@ -104,7 +105,7 @@ def rebase(
     store = store.latest()
     resumed = store.commit.staged is not None
     for _ in range(_ROUNDS):
-        present, left_out = _present(store, run, allow_missing)
+        present, left_out = present_shards(store, run, allow_missing)
         if store.commit.staged is None:
             chosen = options or pilot_of(store)
             pilot = draw_pilot(present, store.form, store.policy, chosen, run)
@@ -169,11 +170,19 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
     return run.looked_at("looking for counted shards", counted_shard, records)
 
 
-def _present(
-    store: MomentStore, run: Run, allow_missing: bool
+def present_shards(
+    source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Shards of the ledger that are as they were counted, and why the others are not."""
-    records = list(store.ledger())
+    """Counted shards that are as they were counted, and why the others are not.
+
+    Raises
+    ------
+    ShardsMissing
+        Some are not, and may not be missing.
+    InvalidInput
+        None is.
+    """
+    records = list(source.ledger())
     found = looked_for(records, run)
     missing = {
         record.url: reason
@@ -190,8 +199,8 @@ def _present(
         )
     if not present:
         raise InvalidInput(
-            f"version {store.version} of the store counts no shard that is still there, so there "
-            "is nothing to choose new words from; run `streaming-moments update` first"
+            f"version {source.version} of the store counts no shard that is still there, so there "
+            "is nothing to choose new words from, or to read; run `streaming-moments update` first"
         )
     return present, missing
 

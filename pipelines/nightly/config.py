@@ -25,6 +25,7 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
+from streaming_moments.models.polishing import require_polishable
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
@@ -140,6 +141,8 @@ def _keys_of(model: Any) -> set[str]:
 class RefitSection:
     """Topics and alpha0: one value, or a list of which the most coherent is taken; and how.
 
+    `polish` passes over the documents follow.
+
     Beside these, any other option of the model is a key: they are in `further`.
     """
 
@@ -151,6 +154,7 @@ class RefitSection:
     window_days: Days | None = None
     half_life_days: HalfLife | None = None
     same_topic_within: Share = MatchingRule().furthest
+    polish: Number = 0
     further: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -181,6 +185,10 @@ class RefitSection:
             raise ValueError(f"model: {self.model!r} has no topics, which a night compares")
         if self.model != DEFAULT_MODEL and len(self.topics) > 1:
             raise ValueError(f"topics: several are compared with model {DEFAULT_MODEL!r} only")
+        if self.polish:
+            require_polishable(self.family)
+            if self.half_life_days is not None:
+                raise ValueError("polish: a pass counts all documents alike; no half_life_days")
         return self
 
     @property

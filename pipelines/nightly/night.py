@@ -15,6 +15,8 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.create import create
 from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig, RefitSection
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
@@ -39,6 +41,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.model_changes import TagMove
@@ -149,6 +152,9 @@ def _night(
         model, tried = most_coherent(source, config.refit, run)
         found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
         found |= {"npmi": mean_npmi(model), "captured": model.captured}
+    work = None
+    if config.refit.polish:
+        model, work = _polished(source, model, config, run, journal)
     matching = None
     if published is not None:
         model, matching = _matched(store, model, published, config, journal)
@@ -162,6 +168,8 @@ def _night(
     with journal.step("publish") as found:
         message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
         store = store.save_model(name, model, message, None if refused else tag)
+        if work is not None:
+            work.delete()
         found |= {"model": name, "published": not refused, "version": store.version}
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
@@ -283,6 +291,30 @@ def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:
             since = datetime.now(UTC).date()
     window = Window(since, None, section.half_life_days)
     return windowed(store, window)
+
+
+def _polished(
+    source: StatisticsSource,
+    model: TopicModel,
+    config: NightlyConfig,
+    run: Run,
+    journal: Journal,
+) -> tuple[TopicModel, PolishingFolder]:
+    """The model after passes over the counted documents that are still there."""
+    with journal.step("polish") as found:
+        going = config.update.skip_bad_shards
+        result = polish(
+            source,
+            model,
+            run,
+            passes=config.refit.polish,
+            skip_bad_shards=going,
+            allow_missing=going,
+        )
+        polished = with_coherence(source, result.model, run)
+        found |= asdict(result.note) | {"npmi": mean_npmi(polished)}
+        found["bad"] = [error.url for error in result.bad]
+    return polished, result.work
 
 
 def _matched(

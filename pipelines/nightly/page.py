@@ -18,7 +18,9 @@ from streaming_moments.pipelines.reports.page import (
 )
 from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.quality.topic_map import topic_distances
-from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _LEDGER_ROWS = 200
@@ -71,6 +73,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         if model is None or not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
+        periods=_periods(store, name, model),
         tried=report.candidates,
         chosen=None if model is None else (model.n_topics, model.alpha0),
         spectrum=() if model is None else tuple(model.spectrum.tolist()),
@@ -158,6 +161,26 @@ def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     return ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), _SHARES)
+
+
+def _periods(
+    store: MomentStore | None, name: str | None, model: TopicModel | None
+) -> ShareOverTime:
+    """Shares in the documents of each period, where the days of all are known."""
+    if store is None or name is None or model is None:
+        return ShareOverTime()
+    counted = store_for(store, model_called(store.commit, name), model)
+    by = finest_period(counted)
+    if by is None:
+        return ShareOverTime()
+    found = shares_over_time(counted, model, by)
+    return ShareOverTime(
+        tuple(str(one.days.first) for one in found),
+        tuple(one.shares for one in found),
+        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; bars are "
+        "their standard errors.",
+        tuple(one.bars for one in found),
+    )
 
 
 def _run(night: Night) -> RunPoint:

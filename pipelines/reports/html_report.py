@@ -56,13 +56,14 @@ def _require_fitting(page: ReportPage) -> None:
         sizes = {len(square), *map(len, square)} if square else {k}
         if sizes != {k}:
             raise InvalidInput(f"{k} topics and {name} of {sorted(sizes)}; give (k, k) of them")
-    dates, shares = page.shares.dates, page.shares.shares
-    if len(dates) != len(shares) or any(len(row) != k for row in shares):
-        lengths = sorted({len(row) for row in shares})
-        raise InvalidInput(
-            f"{len(dates)} dates, {len(shares)} rows of {lengths} shares and {k} topics; give a "
-            "row for each date and a share for each topic"
-        )
+    for one in (page.shares, page.periods):
+        for rows in (one.shares, one.bars or one.shares):
+            if len(one.dates) != len(rows) or any(len(row) != k for row in rows):
+                lengths = sorted({len(row) for row in rows})
+                raise InvalidInput(
+                    f"{len(one.dates)} dates, {len(rows)} rows of {lengths} shares and {k} topics; "
+                    "give a row for each date and a share for each topic"
+                )
     if len(page.spectrum) != len(page.exact_spectrum):
         raise InvalidInput(
             f"{len(page.spectrum)} eigenvalues through the basis and {len(page.exact_spectrum)} "

@@ -66,11 +66,14 @@ class ShareOverTime:
         One row a date, one share a topic, in the order of the topics.
     note : str
         What they are, one sentence.
+    bars : tuple of tuple of float
+        Standard errors of the shares; none where they are not known.
     """
 
     dates: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     note: str = ""
+    bars: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class ReportPage:
     correlations : tuple of tuple of float
         (k, k) of their shares over documents, of a model that was refined.
     shares : ShareOverTime
-        Of the topics.
+        Of the topics, night by night.
+    periods : ShareOverTime
+        Of the topics in the documents of each day, week or month.
     tried : tuple of Candidate
         For coherence by k.
     chosen : (int, float), optional
@@ -154,6 +159,7 @@ class ReportPage:
     distances: tuple[tuple[float, ...], ...] = ()
     correlations: tuple[tuple[float, ...], ...] = ()
     shares: ShareOverTime = ShareOverTime()
+    periods: ShareOverTime = ShareOverTime()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()

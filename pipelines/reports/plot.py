@@ -1,4 +1,4 @@
-"""The plot of `select`: coherence and captured spectrum against the number of topics."""
+"""Plots: of `select`, coherence and captured spectrum by topics; of topics, shares over time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.storage.files.local_files import write_whole
+from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 _PANELS = (
     ("npmi", "mean NPMI, 10 words"),
     ("umass_20", "mean UMass, 20 words"),
     ("captured", "captured spectrum"),
 )
+_ACROSS = 3  # panels of topics
 
 
 def require_plot(file: str) -> None:
@@ -61,6 +63,34 @@ def plot(selection: Selection, file: str) -> None:
         axes[0].plot(best.n_topics, best.npmi, "k*", markersize=12, label="best")
     axes[0].legend()
     axes[-1].set_xlabel("topics")
+    _write(figure, file)
+
+
+def plot_shares(periods: Sequence[PeriodShares], file: str) -> None:
+    """Write the shares of topics over time, a panel for each; errors as `plot`."""
+    k = len(periods[0].shares)
+    rows = -(-k // _ACROSS)
+    figure = _matplotlib("figure").Figure(figsize=(9.6, 1.5 * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, _ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
+    days = [one.days.first for one in periods]
+    for topic, axis in enumerate(axes):
+        if topic >= k:
+            axis.set_visible(False)
+            continue
+        shares, bars = ([part[topic] for part in parts] for parts in _columns(periods))
+        axis.errorbar(days, shares, yerr=bars, marker="o", markersize=2, linewidth=1)
+        axis.set_title(f"topic {topic}", fontsize=8)
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+    figure.autofmt_xdate()
+    _write(figure, file)
+
+
+def _columns(periods: Sequence[PeriodShares]) -> tuple[list[tuple[float, ...]], ...]:
+    return [one.shares for one in periods], [one.bars for one in periods]
+
+
+def _write(figure: Any, file: str) -> None:
     content = BytesIO()
     figure.savefig(content, format=Path(file).suffix.removeprefix(".").lower(), dpi=150)
     try:

@@ -22,6 +22,7 @@ from streaming_moments.pipelines.terminal import shown
 from streaming_moments.quality.coherence import topic_diversity
 from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.operations.shares_over_time import PeriodShares
 from streaming_moments.storage.operations.windows import Window
 from streaming_moments.storage.store.store import MomentStore
 
@@ -234,6 +235,37 @@ def print_topics(
         own = numbers[line.topic] if columns else []
         table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
     console.print(table)
+
+
+def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
+    """A table of the shares of topics over time, each with its standard error, in percent."""
+    table = Table(title="share of the tokens, %", title_justify="left", show_edge=False)
+    for name in (
+        "from",
+        "to",
+        "tokens",
+        *map(str, range(len(periods[0].shares) if periods else 0)),
+    ):
+        table.add_column(name, justify="right")
+    for one in periods:
+        pairs = zip(one.shares, one.bars, strict=True)
+        shares = (f"{100 * share:.1f} ± {100 * bar:.1f}" for share, bar in pairs)
+        table.add_row(str(one.days.first), str(one.days.last), f"{one.tokens:,}", *shares)
+    console.print(table)
+
+
+def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
+    """Days, tokens, shares of the topics and their standard errors, period by period."""
+    return [
+        {
+            "first": one.days.first.isoformat(),
+            "last": one.days.last.isoformat(),
+            "tokens": one.tokens,
+            "shares": list(one.shares),
+            "bars": list(one.bars),
+        }
+        for one in periods
+    ]
 
 
 def print_selection(console: Console, selection: Selection) -> None:

@@ -17,6 +17,7 @@ FEWEST_BLOCKS = 8  # so that several workers share a small store too
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
+POLISHING = "polishing"  # sums of passes whose model is not committed yet
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -46,6 +47,11 @@ def segment_folder(segment: str) -> str:
 def model_folder(name: str, identity: str) -> str:
     """Folder of a model; the identity keeps two writers of one name apart until one commits."""
     return f"{MODELS}/{name}/{identity}"
+
+
+def pass_folder(polishing: str, number: int, part: str) -> str:
+    """Folder of what one pass of a polishing expects of some documents."""
+    return f"{POLISHING}/{polishing}/{number}-{part}"
 
 
 def vocabulary_file(fingerprint: str) -> str:

@@ -119,7 +119,7 @@ class WindowedStore:
             Segments without dates, or none in the window; a segment of days inside and outside;
             or shards taken away apart from the segment that holds them: each with the remedy.
         """
-        dated = _dated(store)
+        dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
         for _, days in chosen:
             if not window.holds(days):
@@ -168,7 +168,6 @@ class WindowedStore:
         """The version."""
         return self.store.version
 
-    @property
     def ledger(self) -> Ledger:
         """The shards counted in the window."""
         parts = [part for _, own in self.groups for part in own]
@@ -207,7 +206,14 @@ def windowed(store: MomentStore, window: Window) -> StatisticsSource:
     return store if window.is_everything else WindowedStore.of(store, window)
 
 
-def _dated(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
+def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
+    """Segments of a version with the days of their documents.
+
+    Raises
+    ------
+    InvalidInput
+        One has none.
+    """
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.statistics.base import Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
-from streaming_moments.storage.files.arrays import array_in, decode
+from streaming_moments.storage.files.arrays import array_in, chunk_path, decode
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
@@ -57,6 +57,25 @@ def read_stored_block(
             )
         arrays[array] = _entries(stored, slice(index, index + 1), f"{where}/{array}")
     return _totals(group, tables, layout, where), arrays
+
+
+def read_rows(
+    folder: Folder, reference: SegmentReference, layout: SegmentLayout, name: str
+) -> NDArray[np.int64]:
+    """(n,) entries of a row array of one number a row, of one segment; none but its files are read.
+
+    n is the number of rows that were counted in the segment; errors as `read_stored_block`.
+    """
+    place = segment_folder(reference.id)
+    where = f"{folder.url}/{place}"
+    [manifest] = segment_manifests(folder, [reference])
+    layout = layout.of_first(reference.words)
+    chunks = [chunk_path(name, layout.specs[name], index) for index in range(layout.row_blocks)]
+    paths = [_GROUP, f"{name}/zarr.json", *chunks]
+    group = decode(read_files(folder, place, manifest.files, paths), where)
+    stored = _entries(array_in(group, name, where), slice(None), f"{where}/{name}")
+    rows = layout.foundation.rows if layout.rows is None else layout.rows
+    return stored.T.ravel()[:rows]
 
 
 def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from pydantic import Field, StrictFloat, TypeAdapter
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.files.arrays import (
@@ -53,6 +54,7 @@ class _Attributes:
     until: str | None = None
     half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
     refined: Count = 0
+    polishing: Polishing | None = None
 
 
 _ATTRIBUTES = TypeAdapter(_Attributes)
@@ -169,5 +171,5 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
         ) from error
     if issubclass(model, TopicModel):
         scalars = checked(_ATTRIBUTES, attributes, f"{where} describes no model")
-        attributes |= vars(scalars)
+        attributes |= asdict(scalars)
     return model.from_parts(arrays, attributes)

@@ -14,7 +14,13 @@ from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.format import read_format
-from streaming_moments.storage.log.layout import MODELS, SEGMENTS, model_folder, segment_folder
+from streaming_moments.storage.log.layout import (
+    MODELS,
+    POLISHING,
+    SEGMENTS,
+    model_folder,
+    segment_folder,
+)
 from streaming_moments.storage.log.manifests import MANIFEST
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
@@ -28,7 +34,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Garbage:
-    """A segment, a model or a temporary file that no commit names.
+    """A segment, a model, sums of a polishing or a temporary file that no commit names.
 
     Parameters
     ----------
@@ -200,7 +206,7 @@ def _heap(file: StoredFile) -> str:
     if file.is_partial:
         return file.path
     parts = file.path.split("/")
-    if parts[0] == SEGMENTS and len(parts) > 2:
+    if parts[0] in (SEGMENTS, POLISHING) and len(parts) > 2:
         return "/".join(parts[:2])
     if parts[0] == MODELS and len(parts) > 3:
         return "/".join(parts[:3])

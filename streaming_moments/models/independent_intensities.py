@@ -203,14 +203,14 @@ class IndependentIntensities(TopicModel):
         """
         if method != "fixed-point":
             raise InvalidInput(f'independent intensities have no "{method}"; take "fixed-point"')
-        self._require_words(batch)
+        self.require_words(batch)
         found = np.empty((batch.documents, self.n_topics))
         total = float(self.shapes.sum())
         topic_reading.proportions(
             batch.indptr,
             batch.words,
             batch.counts,
-            self._smoothed(smoothing) / (self.rates + 1),
+            self.smoothed(smoothing) / (self.rates + 1),
             self.shapes / total,
             total,
             iterations,

@@ -1,14 +1,16 @@
-"""Arrays and attributes of a topic model, as a store keeps them."""
+"""Parts of a topic model, as a store keeps them, and its description."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Arrays, Attributes
+from streaming_moments.models.base import Arrays, Attributes, Description
+from streaming_moments.models.provenance import Polishing
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
 _PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
@@ -26,7 +28,8 @@ def attributes_of(model: Any) -> dict[str, object]:
     window = ("since", "until", "half_life")
     given = [name for name in window if getattr(model, name) is not None]
     given += ["refined"] if model.refined else []
-    return {
+    passes = {} if model.polishing is None else {"polishing": asdict(model.polishing)}
+    return passes | {
         _STORED_METHOD if name == "method" else name: getattr(model, name)
         for name in (*names, *given)
     }
@@ -46,16 +49,34 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
     missing += [name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes]
     if missing:
         raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
-    half_life = attributes.get("half_life")
+    half_life, passes = attributes.get("half_life"), attributes.get("polishing")
     days = {name: attributes.get(name) for name in ("since", "until")}
     return {
         **{name: np.asarray(arrays[name], dtype=np.float64) for name in wanted},
         **{name: None if day is None else str(day) for name, day in days.items()},
         "half_life": None if half_life is None else float(str(half_life)),
         "refined": refined,
+        "polishing": None if passes is None else Polishing(**passes),
         "alpha0": float(str(attributes["alpha0"])),
         "method": str(attributes[_STORED_METHOD]),
         "documents": int(str(attributes["documents"])),
         "vocabulary": str(attributes.get("vocabulary", "")),
         "basis": str(attributes.get("basis", "")),
     }
+
+
+def description_of(model: Any) -> Description:
+    """What a topic model says of itself."""
+    facts = {name: getattr(model, name) for name in ("n_topics", "alpha0", "method", "captured")}
+    facts["alpha"] = model.alpha.tolist()
+    sentence = f"captured spectrum {model.captured:.2f}"
+    if model.refined:
+        facts |= {"refined": model.refined, "correlations": model.correlations.tolist()}
+        facts["implied_alpha0"] = model.implied_alpha0
+        sentence += f"; refined {model.refined} rounds by the pairs of words"
+        if model.implied_alpha0 is not None:
+            sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
+    if model.polishing is not None:
+        facts["polishing"] = asdict(model.polishing)
+        sentence += f"; {model.polishing.sentence}"
+    return Description(facts, sentence=sentence)

@@ -13,9 +13,10 @@ from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
-from streaming_moments.models import topic_parts, topic_reading
+from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.gibbs import sampled_proportions
+from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
     PairTopics,
@@ -83,6 +84,8 @@ class TopicModel:
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
         topics; rows add up to the weights. Where it was not refined, that of the Dirichlet.
+    polishing : Polishing, optional
+        The passes over documents since the fit.
 
     Examples
     --------
@@ -118,6 +121,7 @@ class TopicModel:
     half_life: float | None = None
     refined: int = 0
     pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    polishing: Polishing | None = None
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
@@ -131,20 +135,9 @@ class TopicModel:
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
         """A model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
-        nothing = np.full(weights.size, np.nan)
-        return cls(
-            topics.copy(),
-            weights.copy(),
-            alpha0,
-            topics.copy(),
-            topics @ weights,
-            nothing,
-            nothing,
-            nothing,
-            nothing,
-            "given",
-            0,
-        )
+        unknown = (np.full(weights.size, np.nan),) * 4
+        given = topics.copy(), weights.copy(), alpha0, topics.copy(), topics @ weights
+        return cls(*given, *unknown, method="given", documents=0)
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -283,16 +276,7 @@ class TopicModel:
 
     def described(self) -> Description:
         """Its size, how it was fitted and what the basis saw of it."""
-        facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
-        facts["alpha"] = self.alpha.tolist()
-        sentence = f"captured spectrum {self.captured:.2f}"
-        if self.refined:
-            facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
-            facts["implied_alpha0"] = self.implied_alpha0
-            sentence += f"; refined {self.refined} rounds by the pairs of words"
-            if self.implied_alpha0 is not None:
-                sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
-        return Description(facts, sentence=sentence)
+        return topic_parts.description_of(self)
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
@@ -385,33 +369,13 @@ class TopicModel:
             An unknown method, "gibbs" without a seed or with fewer than 2 iterations.
         """
         if not self.alpha0:
-            log_posterior = self._log_posterior(batch, smoothing)
-            posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
-            return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-        self._require_words(batch)
-        topics = self._smoothed(smoothing)
-        if method == "fixed-point":
-            proportions = np.empty((batch.documents, self.n_topics))
-            topic_reading.proportions(
-                batch.indptr,
-                batch.words,
-                batch.counts,
-                topics,
-                self.weights,
-                self.alpha0,
-                iterations,
-                proportions,
-            )
-            return proportions
-        if method != "gibbs":
-            raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
-        if seed is None or seed < 0 or iterations < 2:
-            raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
-        return sampled_proportions(
-            batch, topics, self.alpha, np.random.default_rng(seed), iterations
-        )
+            return posteriors(self._log_posterior(batch, smoothing))
+        self.require_words(batch)
+        known = self.smoothed(smoothing), self.weights, self.alpha0
+        return inferred_proportions(batch, *known, method, seed, iterations)
 
-    def _require_words(self, batch: CountBatch) -> None:
+    def require_words(self, batch: CountBatch) -> None:
+        """Refuse documents that count another vocabulary."""
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
             raise ForeignStatistics(
                 f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
@@ -419,7 +383,8 @@ class TopicModel:
                 "count them with the model's vocabulary"
             )
 
-    def _smoothed(self, smoothing: float) -> NDArray[np.float64]:
+    def smoothed(self, smoothing: float) -> NDArray[np.float64]:
+        """(n, k) topics with a share of M1 mixed in, all above 0."""
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
         # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
@@ -427,8 +392,5 @@ class TopicModel:
         return (1 - smoothing) * self.topics + smoothing * mean[:, None]
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        self._require_words(batch)
-        with np.errstate(divide="ignore"):
-            prior = np.log(self.weights)
-        likelihood = batch.to_csr() @ np.log(self._smoothed(smoothing))
-        return np.asarray(prior + likelihood, dtype=np.float64)
+        self.require_words(batch)
+        return log_posteriors(batch, self.smoothed(smoothing), self.weights)

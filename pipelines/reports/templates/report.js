@@ -170,6 +170,7 @@
     if (known.length > 1) shape(svg, "path", { class: "trend mark", d: path });
     const dotted = known.length <= 40;
     for (const point of known) {
+      if (point.bar) shape(svg, "line", { class: "axis", x1: x(point.x), x2: x(point.x), y1: y(Math.max(point.y - point.bar, 0)), y2: y(point.y + point.bar) });
       if (!dotted && !point.chosen) continue;
       titled(shape(svg, "circle", { class: "dot mark", cx: x(point.x), cy: y(point.y), r: 3.5 }), point.title);
       if (point.chosen) shape(svg, "circle", { class: "ring", cx: x(point.x), cy: y(point.y), r: 8 });
@@ -251,13 +252,16 @@
     items.forEach((item, index) => drawn(item, index, charts[index]));
   };
 
-  const drawShares = (parent) => {
-    const { dates, shares } = content.shares;
-    const most = Math.max(...shares.flat(), 0.01);
+  const drawShares = ({ dates, shares, bars }) => (parent) => {
+    const error = (place, index) => bars.length ? bars[place][index] : 0;
+    const most = Math.min(1, Math.max(...shares.flatMap((row, place) => row.map((share, index) => share + error(place, index))), 0.01));
     const last = shares[shares.length - 1];
     const headed = (topic, index) => [`${topic.topic} ${named(topic, 3)}`, `${percent(last[index])} at the end`];
     drawPanels(parent, content.topics, headed, (topic, index, chart) => {
-      const points = dates.map((date, place) => ({ x: place, y: shares[place][index], title: `${date}: ${percent(shares[place][index])}` }));
+      const points = dates.map((date, place) => ({
+        x: place, y: shares[place][index], bar: error(place, index),
+        title: `${date}: ${percent(shares[place][index], bars.length ? 1 : 0)}${bars.length ? ` ± ${percent(error(place, index), 1)}` : ""}`,
+      }));
       drawLine(chart, points, {
         height: 96, label: `Share of topic ${topic.topic} over time`, low: 0, high: most, area: true, left: 34,
         yTicks: 2, format: (value) => percent(value, most < 0.05 ? 1 : 0),
@@ -286,7 +290,7 @@
   };
 
   const charts = { map: drawMap, coherence: drawCoherence, spectrum: drawSpectrum, steps: drawSteps };
-  const panels = { panels: drawShares, runs: drawRuns };
+  const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns };
   const draw = () => {
     for (const place of document.querySelectorAll("[data-chart]")) charts[place.dataset.chart](place);
     for (const [name, make] of Object.entries(panels)) {

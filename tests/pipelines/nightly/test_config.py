@@ -138,6 +138,7 @@ BEYOND = 10**400  # no float
                 ("seed", -1),
                 ("seed", BEYOND),
                 ("same_topic_within", nan),
+                ("polish", -1),
             )
         ],
         *[
@@ -182,6 +183,11 @@ BEYOND = 10**400  # no float
                 ("seed", -1),
             )
         ],
+        (
+            with_section("refit", polish=1, half_life_days=3),
+            ".*polish: a pass counts all documents",
+        ),
+        (with_section("refit", polish=1, model="independent"), ".*no passes over documents"),
         (with_section("create", max_topics=9, core=8), "create: .* max_topics is 9"),
         (with_section("create", counts_column="n"), "create: .* counts column 'n' needs an ids"),
         (with_section("create", ids_column="n", format="text"), "create: .* needs parquet"),

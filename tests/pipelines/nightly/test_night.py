@@ -259,3 +259,23 @@ def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     late = due.replace("0s", "1d") + "allow_missing = true\n"
     assert night(capsys, place, late)[0] == 0
     assert latest(place)["rebase_reasons"] == []
+
+
+def test_a_night_polishes_by_the_documents_of_its_window(place, planted, capsys):
+    (place / "2026-11-21.txt").write_text("\n".join(planted[200:400]))
+    keys = f"window_days = 1\npolish = 2\n{CREATE}"
+    assert night(capsys, place, create=keys)[0] == 0
+    steps = {step["step"]: step["values"] for step in latest(place)["steps"]}
+    assert list(steps)[-4:] == ["refit", "polish", "judge", "publish"]
+    assert (steps["polish"]["shards"], steps["polish"]["passes"]) == (1, 2)
+    store = MomentStore.open(str(place / "store"))
+    model = store.load_model("published")
+    assert (model.polishing.documents, model.since) == (200, "2026-11-21")
+    assert np.isfinite(model.npmi).all()
+    assert store.folder.sizes("polishing") == {}
+    # a shard that is gone is left out, as one that cannot be read
+    (place / "2026-11-20.txt").unlink()
+    (place / "2026-11-22.txt").write_text("\n".join(planted[400:600]))
+    assert night(capsys, place, create=f"polish = 1\n{CREATE}")[0] == 0
+    model = MomentStore.open(str(place / "store")).load_model("published")
+    assert (model.documents, model.polishing.documents, model.polishing.shards) == (600, 400, 2)

@@ -14,6 +14,7 @@ from streaming_moments.pipelines.nightly.history import Night, NightHistory
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
+from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -105,6 +106,18 @@ def test_the_page_holds_the_night_and_the_one_before(nights, place):
     assert [row["shard"][-14:] for row in page["ledger"]] == ["2026-11-21.txt", "2026-11-20.txt"]
     assert page["spectrum"] == list(report.spectrum)
     assert [step["step"] for step in page["steps"]] == [step.step for step in report.steps]
+
+
+def test_shares_of_each_day_are_of_its_documents(nights, place):
+    first, second, _ = nights
+    periods = second.page["periods"]
+    assert first.page["periods"]["dates"] == ["2026-11-20"]
+    assert periods["dates"] == ["2026-11-20", "2026-11-21"]
+    store = MomentStore.open(str(place / "store"), second.report.version)
+    model = store.load_model(second.report.model)
+    found = shares_over_time(store, model, "day")
+    assert periods["shares"] == [list(one.shares) for one in found]
+    assert periods["bars"] == [list(one.bars) for one in found]
 
 
 def test_shares_are_those_of_the_nights_before(nights):

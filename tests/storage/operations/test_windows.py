@@ -113,7 +113,7 @@ def test_a_window_is_what_counting_its_shards_gives_bit_for_bit(seed):
     window = WindowedStore.of(store, wanted)
     assert loaded(window) == total(inside.values())
     assert window.length_histogram() == total(inside.values()).length_histogram
-    assert {shard.url for shard in window.ledger} == inside.keys()
+    assert {shard.url for shard in window.ledger()} == inside.keys()
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 30))

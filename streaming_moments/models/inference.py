@@ -1,11 +1,51 @@
-"""Gibbs sampling of topic proportions under known topics."""
+"""Topic proportions of documents under known topics: the fixed point, and Gibbs sampling."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models import topic_reading
 from streaming_moments.statistics.counts.batch import CountBatch
+
+
+def log_posteriors(
+    batch: CountBatch, topics: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(documents, k) logarithms of `omega_j prod_i m_ij^x_i`."""
+    with np.errstate(divide="ignore"):
+        prior = np.log(weights)
+    return np.asarray(prior + batch.to_csr() @ np.log(topics), dtype=np.float64)
+
+
+def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(documents, k) probabilities from their logarithms up to a constant of each document."""
+    posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def inferred_proportions(
+    batch: CountBatch,
+    topics: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
+    method: str,
+    seed: int | None,
+    iterations: int,
+) -> NDArray[np.float64]:
+    """(documents, k) proportions under the Dirichlet of `alpha0 * weights`, by either method."""
+    if method == "fixed-point":
+        found = np.empty((batch.documents, weights.size))
+        documents = batch.indptr, batch.words, batch.counts
+        topic_reading.proportions(*documents, topics, weights, alpha0, iterations, found)
+        return found
+    if method != "gibbs":
+        raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
+    if seed is None or seed < 0 or iterations < 2:
+        raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
+    rng = np.random.default_rng(seed)
+    return sampled_proportions(batch, topics, alpha0 * weights, rng, iterations)
 
 
 def sampled_proportions(

@@ -1,0 +1,301 @@
+"""Polish: passes over documents, as tasks over shards, that make a model predict better."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.models.polishing import (
+    PASSES,
+    RULES,
+    ExpectedCounts,
+    Reader,
+    improved,
+    require_alpha,
+)
+from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.memory import plan_polish
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import result_of
+from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.jobs.rebase import present_shards
+from streaming_moments.storage.contents import changed, content_of
+from streaming_moments.storage.formats import START
+from streaming_moments.storage.operations.polishing import PassSums, PolishingFolder
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store.store import MomentStore
+
+_SUM = "sum"
+_FEWEST_GROUPS = 16  # where there are so many shards, so that workers share them
+_BYTES_A_SUM = 4  # stored bytes of documents for each byte of the sum that is written of them
+
+T = TypeVar("T", bound=TopicModel)
+_Marked = tuple[Shard, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PolishResult:
+    """What a polishing gave.
+
+    Parameters
+    ----------
+    model : TopicModel
+        Polished, with the numbers of topics as they were; coherence is not known of it yet.
+    note : Polishing
+        How, as it says of itself.
+    bad : tuple of ShardError
+        Shards left out because they are gone or cannot be read.
+    work : PolishingFolder
+        Where the sums are kept, which nobody needs once the model is committed.
+    """
+
+    model: TopicModel
+    note: Polishing
+    bad: tuple[ShardError, ...]
+    work: PolishingFolder
+
+
+@dataclass(frozen=True, eq=False)
+class PassContext:
+    """All a task of a pass needs beside its shards.
+
+    Parameters
+    ----------
+    reading : ReadingContext
+        How shards are read.
+    reader : Reader
+        The model as it is before the pass.
+    work : PolishingFolder
+        Where sums are kept.
+    number : int
+        Of the pass, from 1.
+    keep_going : bool
+        Whether shards that cannot be read are left out.
+    """
+
+    reading: ReadingContext
+    reader: Reader
+    work: PolishingFolder
+    number: int
+    keep_going: bool
+
+    @classmethod
+    def of(
+        cls,
+        reading: ReadingContext,
+        model: TopicModel,
+        work: PolishingFolder,
+        number: int,
+        keep_going: bool,
+    ) -> PassContext:
+        """The context, made by a task so that it outlives any worker."""
+        return cls(reading, Reader(model), work, number, keep_going)
+
+
+def polish(
+    source: StatisticsSource,
+    model: T,
+    run: Run,
+    shards: Sequence[Shard] | None = None,
+    passes: int = PASSES,
+    alpha: bool = False,
+    parent: str = "",
+    skip_bad_shards: bool = False,
+    allow_missing: bool = False,
+) -> PolishResult:
+    """The model after some passes over documents; the same bits on any cluster.
+
+    As `streaming_moments.polished`. A pass reads each shard once. What it expects of a group of
+    shards is kept in the store until the model is committed, so that the same job, run again after
+    whatever death, goes on after the last group; a group is counted once, whoever read it how
+    often. Nothing is committed.
+
+    Parameters
+    ----------
+    source : MomentStore or WindowedStore
+        With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
+        shards are taken by default.
+    model : TopicModel
+        Of topics or of a mixture of Poissons.
+    run : Run
+        Where to run, and what its steps are told.
+    shards : sequence of Shard, optional
+        They need not be counted; by default those of the ledger, as they were counted.
+    passes : int
+        At least 1.
+    alpha : bool
+        Whether alpha is learned as well.
+    parent : str
+        What the model is called in the store.
+    skip_bad_shards : bool
+        Leave out shards that cannot be read; else they stop the job.
+    allow_missing : bool
+        Leave out shards of the ledger that are gone or have new content.
+
+    Raises
+    ------
+    InvalidInput
+        A model that cannot be polished, no pass, no shard; or shards of the ledger are missing.
+    ShardError
+        A shard cannot be read, or changed meanwhile.
+    BoundExceeded
+        The memory budget cannot hold a task.
+    StoreError
+        The store cannot be read or written.
+    """
+    require_alpha(model, alpha)
+    if passes < 1:
+        raise InvalidInput(f"{passes} passes; polish with at least 1")
+    store, window = _store_of(source)
+    if shards is None and window.half_life is not None:
+        raise InvalidInput(
+            "a pass counts all documents alike, and the model's count half after some days; give "
+            "the shards to read, or fit it without a half-life"
+        )
+    place = run.cluster.threads, run.cluster.memory
+    plan = plan_polish(model.n_words, model.n_topics, *place, run.limits)
+    marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    digest = _digest(store, model, marked, alpha, skip_bad_shards, run.limits.document_bytes)
+    work = PolishingFolder(store.folder, digest)
+    groups = list(_groups(marked, model.topics.nbytes))
+    client = run.cluster.client
+    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
+    total: PassSums | None = None
+    for number in range(1, passes + 1):
+        context = client.submit(
+            PassContext.of, reading, model, work, number, skip_bad_shards, pure=False
+        )
+        calls = [(place, group, context) for place, group in enumerate(groups)]
+        step = f"polishing, pass {number} of {passes}"
+        parts = run.calls(step, count_group, calls, plan.in_flight)
+        asked = client.submit(sum_groups, work, number, parts, pure=False)
+        result_of(run.cluster, asked, step)
+        total = work.summed(number, [_SUM])
+        model = improved(model, total.expected, alpha)
+    assert total is not None
+    expected = total.expected
+    made = Polishing(parent, passes, alpha, total.shards, expected.documents, expected.tokens)
+    unread = [ShardError(url, reason) for url, reason in total.bad]
+    return PolishResult(replace(model, polishing=made), made, (*bad, *unread), work)
+
+
+def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:
+    """Keep what a pass expects of some shards, unless it is kept already; gives its name."""
+    part = str(place)
+    if context.work.find(context.number, part) is not None:
+        return part
+    sums = PassSums(ExpectedCounts.zero(context.reader.model), 0)
+    for shard, mark in group:
+        try:
+            sums = sums.add(_of_shard(shard, mark, context))
+        except ShardError as error:
+            if not context.keep_going:
+                raise
+            sums = replace(sums, bad=(*sums.bad, (error.url, error.reason)))
+    context.work.write(context.number, part, sums)
+    return part
+
+
+def sum_groups(work: PolishingFolder, number: int, parts: Sequence[str]) -> None:
+    """Keep the sum of all groups of a pass, unless it is kept already."""
+    if work.find(number, _SUM) is None:
+        work.write(number, _SUM, work.summed(number, parts))
+
+
+def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | ShardError:
+    """Fingerprint of a shard, or why it cannot be read."""
+    try:
+        return fingerprint(shard, storage_options)
+    except ShardError as error:
+        return error
+
+
+def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
+    # apart from the others of its group: it counts whole or not at all
+    reading, reader = context.reading, context.reader
+    total = ExpectedCounts.zero(reader.model)
+    content = content_of(shard, reading.storage_options)
+    if content.mark != mark:
+        raise changed(shard.url)
+    for read in reading.read(shard, START, content):
+        total = reader.add(read.batch, total)
+    return PassSums(total, 1)
+
+
+def _store_of(source: StatisticsSource) -> tuple[MomentStore, Window]:
+    if isinstance(source, WindowedStore):
+        return source.store, source.window
+    return source, Window()
+
+
+def _marked(
+    source: StatisticsSource,
+    shards: Sequence[Shard] | None,
+    run: Run,
+    keep_going: bool,
+    allow_missing: bool,
+) -> tuple[list[_Marked], list[ShardError]]:
+    """Shards with the fingerprints of what is to be read of them, and those that are left out."""
+    if shards is None:
+        present, missing = present_shards(source, run, allow_missing)
+        ledger = source.ledger()
+        counted = [(shard, record) for shard in present if (record := ledger.find(shard.url))]
+        left_out = [ShardError(url, reason) for url, reason in missing.items()]
+        return [(shard, record.fingerprint) for shard, record in counted], left_out
+    found: list[_Marked] = []
+    bad: list[ShardError] = []
+    marks = run.looked_at("looking for shards", mark_of, shards)
+    for shard, mark in zip(shards, marks, strict=True):
+        if isinstance(mark, str):
+            found.append((shard, mark))
+        elif keep_going:
+            bad.append(mark)
+        else:
+            raise mark
+    if not found:
+        raise InvalidInput(f"none of {len(shards)} shards can be read; give some that can")
+    return found, bad
+
+
+def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
+    """Shards that one task reads and one sum is kept of: so many that the sums stay few.
+
+    They follow from the shards and the model alone, so that any cluster goes on with them.
+    """
+    whole = sum(shard.size for shard, _ in marked)
+    wanted = min(_BYTES_A_SUM * sum_bytes, whole // _FEWEST_GROUPS)
+    group: list[_Marked] = []
+    for one in marked:
+        group.append(one)
+        if sum(shard.size for shard, _ in group) >= wanted:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _digest(
+    store: MomentStore,
+    model: TopicModel,
+    marked: Sequence[_Marked],
+    alpha: bool,
+    keep_going: bool,
+    document_bytes: int,
+) -> str:
+    """Of all that the sums depend on, but for the number of passes: a job goes on where it can."""
+    arrays = (model.topics, model.weights, model.raw_topics, model.word_probabilities)
+    told = {
+        "model": [hashlib.sha256(one.tobytes()).hexdigest() for one in arrays],
+        "how": [model.name, model.alpha0, alpha, keep_going, document_bytes, *RULES],
+        "words": model.vocabulary,
+        "form": dict(store.commit.lineage.form),
+        "shards": [[shard.url, mark] for shard, mark in marked],
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

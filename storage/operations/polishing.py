@@ -1,0 +1,159 @@
+"""Polishing: what passes over documents expect, kept in the store until their model is committed.
+
+Sums depend on the documents and the model alone: who writes them twice writes the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.polishing import ExpectedCounts
+from streaming_moments.storage.files.arrays import (
+    ArraySpec,
+    array_in,
+    decode,
+    encode_chunks,
+    encode_metadata,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.layout import POLISHING, pass_folder
+from streaming_moments.storage.log.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    files_to_json,
+    read_files,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PassSums:
+    """What a pass expects of some shards.
+
+    Parameters
+    ----------
+    expected : ExpectedCounts
+        Of their documents.
+    shards : int
+        That were read.
+    bad : tuple of (str, str)
+        Shards left out because they cannot be read, each with the reason.
+    """
+
+    expected: ExpectedCounts
+    shards: int
+    bad: tuple[tuple[str, str], ...] = ()
+
+    def add(self, other: PassSums) -> PassSums:
+        """With the shards of another, whose sums are added to these in place."""
+        expected = self.expected.add(other.expected)
+        return PassSums(expected, self.shards + other.shards, (*self.bad, *other.bad))
+
+
+@dataclass(frozen=True)
+class PolishingFolder:
+    """Where one polishing keeps its sums.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    polishing : str
+        What tells it from others: a digest of the model, the documents and how they are read.
+    """
+
+    folder: Folder
+    polishing: str
+
+    def find(self, number: int, part: str) -> PassSums | None:
+        """Sums of a part of a pass; None where they are not there whole and undamaged.
+
+        Raises
+        ------
+        StoreError
+            The storage cannot be read.
+        """
+        name = pass_folder(self.polishing, number, part)
+        where = f"{self.folder.url}/{name}"
+        manifest = self.folder.find(f"{name}/{MANIFEST}")
+        if manifest is None:
+            return None
+        try:
+            files = files_from_json(unseal(manifest, where).get("files"), where)
+        except StoreError:
+            return None  # cut off by a power cut: it is counted again, and written over
+        found = self.folder.find_all([f"{name}/{path}" for path in files])
+        if any(content is None for content in found):
+            return None
+        try:
+            group = decode(read_files(self.folder, name, files, files), where)
+        except StoreError:
+            return None
+        counts, prior = (
+            np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior")
+        )
+        told: Any = dict(group.attrs)
+        bad = tuple((str(url), str(reason)) for url, reason in told["bad"])
+        expected = ExpectedCounts(counts, prior, told["documents"], told["tokens"])
+        return PassSums(expected, told["shards"], bad)
+
+    def write(self, number: int, part: str, sums: PassSums) -> None:
+        """Keep the sums of a part of a pass.
+
+        Raises
+        ------
+        StoreError
+            A file cannot be written.
+        """
+        name, expected = pass_folder(self.polishing, number, part), sums.expected
+        arrays = {"counts": expected.counts, "prior": expected.prior}
+        told = {
+            "documents": expected.documents,
+            "tokens": expected.tokens,
+            "shards": sums.shards,
+            "bad": [list(pair) for pair in sums.bad],
+        }
+        specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
+        files = {**encode_metadata(specs, told), **encode_chunks(specs, arrays)}
+        for path, content in files.items():
+            self.folder.write(f"{name}/{path}", content)
+        records = files_to_json(FileRecord.of(*file) for file in files.items())
+        # last: it says that the others are there
+        self.folder.write(f"{name}/{MANIFEST}", seal({"files": records}))
+
+    def summed(self, number: int, parts: Sequence[str]) -> PassSums:
+        """Sums of several parts, read one after another.
+
+        Raises
+        ------
+        InvalidInput
+            No part at all.
+        StoreError
+            One is gone, or damaged.
+        BoundExceeded
+            As `ExpectedCounts.add`.
+        """
+        if not parts:
+            raise InvalidInput("a pass without shards; give at least one")
+        total: PassSums | None = None
+        for part in parts:
+            found = self.find(number, part)
+            if found is None:
+                raise StoreError(
+                    f"{self.folder.url}/{pass_folder(self.polishing, number, part)} is gone or "
+                    "damaged since it was written; run it again"
+                )
+            total = found if total is None else total.add(found)
+        assert total is not None
+        return total
+
+    def delete(self) -> None:
+        """Delete the sums, of which a committed model was made."""
+        place = f"{POLISHING}/{self.polishing}"
+        self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -1,0 +1,101 @@
+"""Shares of topics over time, from the counts that a store keeps of its days; no documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.mixture_shares import mixture_shares
+from streaming_moments.storage.dates import PERIODS, DateRange, Period
+from streaming_moments.storage.operations.windows import dated_segments
+from streaming_moments.storage.segments.blocks import read_rows
+from streaming_moments.storage.store.store import MomentStore
+
+_MOST_PERIODS = 60  # as a chart shows them
+
+
+@dataclass(frozen=True)
+class PeriodShares:
+    """Topics in the documents of some days.
+
+    Parameters
+    ----------
+    days : DateRange
+        First and last day of the documents there are.
+    tokens : int
+        Of the model's words.
+    shares, bars : (k,) tuple of float
+        Of the tokens, and their standard errors, as `mixture_shares`.
+    """
+
+    days: DateRange
+    tokens: int
+    shares: tuple[float, ...]
+    bars: tuple[float, ...]
+
+
+def finest_period(store: MomentStore) -> Period | None:
+    """The shortest period that no segment of a version passes, of which there are not too many.
+
+    None where segments have no dates, or are of several months.
+    """
+    dates = [part.dates for part in store.commit.segments]
+    days = [one for one in dates if one is not None]
+    if not days or len(days) < len(dates):
+        return None
+    for by in PERIODS:
+        within = all(one.period(by) == DateRange(one.first, one.first).period(by) for one in days)
+        if within and len({one.period(by) for one in days}) <= _MOST_PERIODS:
+            return by
+    return None
+
+
+def shares_over_time(
+    store: MomentStore, model: TopicModel, by: Period = "month"
+) -> tuple[PeriodShares, ...]:
+    """Shares of a model's topics in the days, weeks or months of a version, the earliest first.
+
+    Parameters
+    ----------
+    store : MomentStore
+        With the words of the model: see `storage.operations.lineages.store_for`.
+    model : TopicModel
+        Fitted on any of its versions.
+    by : {"day", "week", "month"}
+        Weeks begin on Monday. Periods without a token are left out.
+
+    Raises
+    ------
+    InvalidInput
+        Segments without dates, or of days of several periods: says what to do.
+    StoreError
+        A file is missing or damaged.
+    """
+    totals: dict[DateRange, NDArray[np.int64]] = {}
+    held: dict[DateRange, DateRange] = {}
+    for part, days in dated_segments(store):
+        period = days.period(by)
+        if DateRange(days.first, days.first).period(by) != period:
+            raise InvalidInput(
+                f"a segment of version {store.version} holds the documents of {days}, which are of "
+                f"more than one {by}; ask for longer periods, or open an earlier version, from "
+                "before its segments were compacted"
+            )
+        counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
+        total = totals.setdefault(period, np.zeros(model.n_words, dtype=np.int64))
+        total[: counts.size] += part.sign * counts
+        held[period] = held[period] | days if period in held else days
+    found = []
+    for period, counts in sorted(totals.items()):
+        if counts.any():
+            shares, bars = mixture_shares(model, counts)
+            found.append(
+                PeriodShares(
+                    held[period], int(counts.sum()), tuple(shares.tolist()), tuple(bars.tolist())
+                )
+            )
+    return tuple(found)

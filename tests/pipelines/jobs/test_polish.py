@@ -1,0 +1,181 @@
+"""Passes over documents as a job: the same bits anywhere, resumed, and said by the model."""
+
+import gzip
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from streaming_moments import polished
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs import polish as job
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.storage.counting.reading import index_of, read_indexed
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+
+
+@pytest.fixture(scope="module")
+def counted(shards, embedded, tmp_path_factory):
+    """A store of the six shards, and a model of it."""
+    run, listed = Run(embedded), list_shards([str(shards)])
+    url = str(tmp_path_factory.mktemp("polish") / "store")
+    pilot = PilotOptions(max_topics=6, pilot_documents=900)
+    store = create(url, listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = update(store, listed, run).store
+    return store.save_model("fitted", refit(store, 4, 1.0, run))
+
+
+@pytest.fixture(scope="module")
+def documents(counted, shards):
+    """All documents, as one batch."""
+    index = index_of(counted.vocabulary, counted.policy)
+    reads = [read_indexed(shard, counted.form, index) for shard in list_shards([str(shards)])]
+    return concatenate([read.batch for one in reads for read in one])
+
+
+def same(one, other):
+    assert (one.topics == other.topics).all()
+    assert (one.weights == other.weights).all()
+    assert one.alpha0 == other.alpha0
+
+
+@pytest.mark.parametrize("alpha0", [0.0, 1.0])
+def test_a_job_gives_the_bits_of_the_same_passes_in_memory(counted, documents, embedded, alpha0):
+    model = replace(counted.load_model("fitted"), alpha0=alpha0)
+    learned = alpha0 > 0
+    there = polish(counted, model, Run(embedded), passes=2, alpha=learned, parent="fitted")
+    here = polished(model, documents, passes=2, alpha=learned, threads=2)
+    same(there.model, here)
+    note = there.model.polishing
+    assert (note.parent, note.passes, note.shards) == ("fitted", 2, 6)
+    assert (note.documents, note.tokens) == (900, documents.tokens)
+    assert np.abs(there.model.topics - model.topics).sum(axis=0).max() > 0.01
+
+
+def test_processes_give_the_same_bits_as_threads(counted, embedded):
+    model = counted.load_model("fitted")
+    with connect(workers=2) as processes:
+        there = polish(counted, model, Run(processes), passes=1)
+    there.work.delete()
+    same(there.model, polish(counted, model, Run(embedded), passes=1).model)
+
+
+def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_path):
+    model = counted.load_model("fitted")
+    read: list[str] = []
+    real = job._of_shard
+
+    def noted(shard, mark, context):
+        read.append(shard.url)
+        if len(read) == 4:
+            raise RuntimeError("cut off")
+        return real(shard, mark, context)
+
+    monkeypatch.setattr(job, "_of_shard", noted)
+    limits = replace(Run(embedded).limits, document_bytes=1 << 19)  # sums of its own
+    run = Run(embedded, limits=limits)
+    with pytest.raises(RuntimeError, match="cut off"):
+        polish(counted, model, run, passes=2)
+    # tasks under way beside it may still have finished
+    again = polish(counted, model, run, passes=2)
+    whole = polish(counted, model, Run(embedded), passes=2)
+    same(again.model, whole.model)
+    assert again.model.polishing == whole.model.polishing
+    first = read.copy()
+    polish(counted, model, run, passes=2)
+    assert read == first
+    again.work.delete()
+    assert not [name for name in counted.folder.sizes("polishing") if again.work.polishing in name]
+
+
+def test_shards_that_cannot_be_read_are_left_out_if_asked_for(counted, shards, embedded, tmp_path):
+    model, run = counted.load_model("fitted"), Run(embedded)
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "law"}\n' * 500)[:40])
+    listed = list_shards([str(shards), str(tmp_path / "cut.jsonl.gz")])
+    with pytest.raises(ShardError, match="cut"):
+        polish(counted, model, run, listed, passes=1)
+    result = polish(counted, model, run, listed, passes=1, skip_bad_shards=True)
+    assert [error.url for error in result.bad] == [str(tmp_path / "cut.jsonl.gz")]
+    assert result.note.shards == 6
+    same(result.model, polish(counted, model, run, passes=1).model)
+
+
+def test_counted_shards_that_are_gone_are_told(shards, embedded, tmp_path):
+    run = Run(embedded)
+    for number in (1, 4):
+        (tmp_path / f"{number}.jsonl").write_bytes((shards / f"{number}.jsonl").read_bytes())
+    listed = list_shards([str(tmp_path)])
+    pilot = PilotOptions(max_topics=3, pilot_documents=200)
+    store = create(str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = update(store, listed, run).store
+    model = refit(store, 2, 1.0, run)
+    (tmp_path / "4.jsonl").unlink()
+    with pytest.raises(InvalidInput, match="4.jsonl is gone.*--allow-missing"):
+        polish(store, model, run, passes=1)
+    result = polish(store, model, run, passes=1, allow_missing=True)
+    assert [error.reason for error in result.bad] == ["is gone"]
+    assert (result.note.shards, result.note.documents) == (1, 150)
+
+
+def test_sums_that_nobody_commits_are_garbage_in_the_end(counted, embedded):
+    result = polish(counted, counted.load_model("fitted"), Run(embedded), passes=1, alpha=True)
+    folder, mine = counted.folder, f"polishing/{result.work.polishing}"
+    assert mine not in {found.path for found in find_garbage(folder, timedelta(days=1))}
+    found = [one for one in find_garbage(folder, timedelta(0)) if one.path == mine]
+    collect(folder, found)
+    assert not folder.files(mine)
+    assert MomentStore.open(counted.url).verify() == []
+
+
+def test_sums_that_are_damaged_are_counted_again(counted, embedded):
+    model, run = counted.load_model("fitted"), Run(embedded)
+    first = polish(counted, model, run, passes=1)
+    place = f"polishing/{first.work.polishing}"
+    for file in counted.folder.files(place):
+        # one loses a byte, one its last half, one all
+        content = counted.folder.read(f"{place}/{file.path}")
+        if "counts" in file.path and "sum" in file.path:
+            counted.folder.write(f"{place}/{file.path}", content[:-1] + b"?")
+        elif file.path.startswith("1-0/"):
+            counted.folder.write(f"{place}/{file.path}", content[: len(content) // 2])
+        elif file.path.startswith("1-1/prior"):
+            counted.folder.delete([f"{place}/{file.path}"])
+    same(polish(counted, model, run, passes=1).model, first.model)
+
+
+def test_a_budget_that_cannot_hold_a_task_is_refused(counted, embedded):
+    model = counted.load_model("fitted")
+    with pytest.raises(BoundExceeded, match="a pass needs"):
+        polish(counted, model, Run(replace(embedded, memory=1 << 20)))
+    with pytest.raises(InvalidInput, match="0 passes"):
+        polish(counted, model, Run(embedded), passes=0)
+
+
+def test_the_command_keeps_the_model_beside_its_parent(counted, run):
+    code, printed, told = run("polish", counted.url, "--model", "fitted", "--alpha", "--json")
+    assert (code, told) == (0, "")
+    content = json.loads(printed)
+    assert content["model"] == "fitted-polished2"
+    assert content["polishing"]["parent"] == "fitted"
+    assert content["polishing"]["shards"] == 6
+    assert content["topics"][0]["npmi"] is not None
+    store = MomentStore.open(counted.url)
+    assert list(store.models) == ["fitted", "fitted-polished2"]
+    assert store.models["fitted-polished2"].version == store.models["fitted"].version
+    code, _, told = run("polish", counted.url, "--model", "fitted")
+    assert code == 2
+    assert "there is a model 'fitted-polished2' already" in told
+    code, printed, _ = run("topics", counted.url)
+    assert "polished from model fitted: 900 documents of 6 shards read 2 times" in printed

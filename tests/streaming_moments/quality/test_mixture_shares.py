@@ -1,0 +1,60 @@
+"""Shares from summed counts: the most probable, with bars that are as wide as the errors."""
+
+import numpy as np
+import pytest
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.mixture_shares import mixture_shares
+
+
+def drawn(seed, n=200, k=4):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n, 0.2), k).T
+    return TopicModel.from_topics(topics, np.full(k, 1 / k)), rng
+
+
+def test_shares_are_the_most_probable():
+    model, rng = drawn(0)
+    counts = rng.multinomial(5000, model.topics @ [0.6, 0.25, 0.1, 0.05])
+    shares, _ = mixture_shares(model, counts)
+
+    def likelihood(theta):
+        return counts @ np.log(model.smoothed(1e-3) @ theta) + np.log(theta).mean()
+
+    best = likelihood(shares)
+    for _ in range(200):
+        step = shares * np.exp(0.02 * rng.standard_normal(4))
+        assert likelihood(step / step.sum()) <= best + 1e-6
+    assert shares.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("burst", [1, 8])
+def test_bars_are_as_wide_as_the_errors(burst):
+    """Also where every draw brings a word so many times."""
+    truth, ratios = np.array([0.5, 0.3, 0.15, 0.05]), []
+    model, rng = drawn(1)
+    for _ in range(60):
+        counts = burst * rng.multinomial(4000, model.topics @ truth)
+        shares, bars = mixture_shares(model, counts)
+        ratios.append((shares - truth) / bars)
+    assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.2
+
+
+def test_counts_beyond_32_bits_are_taken():
+    model, _ = drawn(2)
+    counts = np.rint(1e12 * model.topics @ [0.7, 0.1, 0.1, 0.1]).astype(np.int64)
+    shares, bars = mixture_shares(model, counts)
+    np.testing.assert_allclose(shares, [0.7, 0.1, 0.1, 0.1], atol=0.01)
+    assert (bars < 1e-3).all()
+
+
+def test_counts_of_nothing_have_no_shares():
+    model, _ = drawn(3)
+    shares, bars = mixture_shares(model, np.zeros(200, dtype=np.int64))
+    assert np.isnan(shares).all()
+    assert np.isnan(bars).all()
+    with pytest.raises(ForeignStatistics, match="3 words"):
+        mixture_shares(model, np.ones(3, dtype=np.int64))
+    with pytest.raises(InvalidInput, match="-1"):
+        mixture_shares(model, np.full(200, -1))
