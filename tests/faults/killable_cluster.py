@@ -87,7 +87,9 @@ def killable_cluster(folder, workers=2):
     """Start one, in a process of its own."""
     (folder / "workers").mkdir(parents=True)
     environment = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+        ),
         "OPENBLAS_NUM_THREADS": "1",
         "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
