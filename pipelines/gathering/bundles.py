@@ -71,8 +71,10 @@ class Spoilt:
 
     Parameters
     ----------
+    url : str
+        Of the shard.
     error : ShardError
-        Why.
+        Why; it may name a file of the shard, or where that is read.
     batches : int or None
         Batches of its beginning that were added; None: all there are.
     mark : str
@@ -81,6 +83,7 @@ class Spoilt:
         Records of them, and what was counted in these.
     """
 
+    url: str
     error: ShardError
     batches: int | None
     mark: str

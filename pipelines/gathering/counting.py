@@ -74,7 +74,7 @@ def count_shards(
         except ShardError as error:
             ready = reading.ready
             numbers = (reading.added.n_documents, reading.added.n_tokens)
-            spoilt.append(Spoilt(error, reading.batches, reading.mark, numbers))
+            spoilt.append(Spoilt(shard.url, error, reading.batches, reading.mark, numbers))
             totals = totals + reading.added
         else:
             counted.append(reading.row())

@@ -54,9 +54,9 @@ class Gathered:
 class _WithoutShard(Exception):
     """A shard that was counted cannot be counted, or taken away, once more as it was."""
 
-    def __init__(self, error: ShardError) -> None:
-        super().__init__(error)
-        self.error = error
+    def __init__(self, url: str, error: ShardError) -> None:
+        super().__init__(url, error)
+        self.url, self.error = url, error
 
 
 class _Suspected(Exception):
@@ -111,13 +111,13 @@ class _Group:
         shards = {shard.url: shard for shard in bundle.shards}
         for row in receipt.counted:
             if self.rows.get(row.url, row) != row:
-                raise _WithoutShard(changed(row.url))
+                raise _WithoutShard(row.url, changed(row.url))
             if row.url not in self.rows:
                 self._count(row, shards[row.url])
         for spoilt in receipt.spoilt:
-            if spoilt.error.url in self.rows:
-                raise _WithoutShard(spoilt.error)
-            self._leave_out(spoilt, shards[spoilt.error.url])
+            if spoilt.url in self.rows:
+                raise _WithoutShard(spoilt.url, spoilt.error)
+            self._leave_out(spoilt, shards[spoilt.url])
 
     def _count(self, row: Counted, shard: Shard) -> None:
         if self.contents is not None and tells_content(row.mark):
@@ -125,7 +125,7 @@ class _Group:
             if other != shard.url:
                 error = ShardError(shard.url, copy_of(other))
                 numbers = (row.documents, row.tokens)
-                self._leave_out(Spoilt(error, None, row.mark, numbers), shard)
+                self._leave_out(Spoilt(shard.url, error, None, row.mark, numbers), shard)
                 return
         self.rows[row.url] = row
         self.shards[row.url] = shard
@@ -226,7 +226,7 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
             if not gathering.keep_going:
                 raise _all_of([spoilt.error]) from spoilt.error
             late.append(spoilt.error)
-            _begin_again(waiting, bundles, {spoilt.error.url}, frozenset())
+            _begin_again(waiting, bundles, {spoilt.url}, frozenset())
         except _Suspected as suspected:
             _begin_again(waiting, bundles, set(), suspected.urls)
 
@@ -350,7 +350,7 @@ def _take_in(
         _suspect(group, waiting, bundle, outcome)
     elif isinstance(outcome, ShardError):
         # what is to be taken away is there no longer
-        raise _WithoutShard(outcome)
+        raise _WithoutShard(bundle.shards[0].url, outcome)
     elif isinstance(outcome, BaseException):
         raise outcome
     else:
@@ -365,7 +365,7 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
             "again"
         ) from death
     if bundle.taken is not None:
-        raise _WithoutShard(bundle.taken.error) from death
+        raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
     if not bundle.alone:
         counted = [shard.url for shard in bundle.shards if shard.url in group.rows]
         if counted:
@@ -380,7 +380,7 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
         )
         error = ShardError(bundle.shards[0].url, reason)
         if error.url in group.rows:
-            raise _WithoutShard(error) from death
+            raise _WithoutShard(error.url, error) from death
         group.bad.append(error)
 
 

@@ -246,7 +246,7 @@ def comfortable_budget(job: Job, threads: int) -> int:
     >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), words, row_blocks=8, n_topics=5,
     ...           pilot_documents=20_000)
     >>> comfortable_budget(job, threads=2) // MEBIBYTE
-    1536
+    1024
     """
     for budget in _BUDGETS:
         try:

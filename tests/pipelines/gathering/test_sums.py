@@ -11,7 +11,7 @@ from distributed import LocalCluster
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import counting, groups, reduction
+from streaming_moments.pipelines.gathering import counting, reduction
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.gathering.settling import settle
@@ -228,13 +228,13 @@ def test_many_small_shards_are_one_task(tmp_path, store, embedded, planted, monk
         (tmp_path / f"{number:03}.txt").write_text(planted[number])
     (tmp_path / "200.txt").write_bytes(b"\xff")
     counted = []
-    count_bundle = groups.count_bundle
+    count_shards = counting.count_shards
 
-    def noted(bundle, *arguments):
-        counted.append(len(bundle.shards))
-        return count_bundle(bundle, *arguments)
+    def noted(part, *arguments):
+        counted.append(len(part))
+        return count_shards(part, *arguments)
 
-    monkeypatch.setattr(groups, "count_bundle", noted)
+    monkeypatch.setattr(counting, "count_shards", noted)
     listed = list_shards([str(tmp_path / "*.txt")])
     result = update(store, listed, Run(embedded), skip_bad_shards=True)
     assert (sum(counted), result.counted) == (400, 399)
