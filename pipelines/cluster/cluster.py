@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle, islice
 from typing import Any
 
 import dask
@@ -112,10 +111,9 @@ class Cluster:
     worker_timeout: float = WORKER_TIMEOUT
     address: str = ""
 
-    def turns(self, number: int) -> Iterator[str]:
-        """Addresses of the workers in turn, so many in all; none while there are no workers."""
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        return islice(cycle(workers), number)
+    def addresses(self) -> list[str]:
+        """Of the workers that there are just now."""
+        return list(self.client.scheduler_info(n_workers=-1)["workers"])
 
 
 @contextmanager

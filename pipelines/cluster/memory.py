@@ -31,56 +31,60 @@ _SLACK = 1.1
 # Sums of a strip while they are added up: so far, of a block, and both.
 _SUMS_COPIES = 3
 _MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; one on its way
-_LEAST_COUNTS = 32 * MEBIBYTE
-_MOST_COUNTS = 1024 * MEBIBYTE
-_LEAST_PART = 32 * MEBIBYTE  # about one batch of text
+_LEAST_LUMP = 4 * MEBIBYTE
+_MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
+_BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
 
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """Bounds of an update on one worker, all in bytes.
+    """Bounds of an update on one worker.
 
     Parameters
     ----------
-    counts_bytes : int
-        Projected batches gathered before they are added up.
-    part_bytes : int
-        Projected batches that a read task which begins a shard may return.
+    lump_bytes : int
+        Prepared batches that a thread adds at a time.
     batch_bytes : int
-        Text read at a time.
+        Bytes of text read at a time.
     reads_in_flight : int
-        Read tasks of one worker running or waiting for room.
+        Tasks of one worker running or waiting for a thread.
     peak_bytes : int
         All a worker process holds at most.
     row_group_bytes : int
-        Largest row group, or page of a larger one, that a read task decodes.
+        Largest row group, or page of a larger one, that a task decodes.
+    passes : int
+        How often the shards of a group are read: once where a worker holds the sums of all row
+        blocks, else once for each share of them that it holds.
+    group_shards : int
+        Shards that one commit names at most, or a few more.
     """
 
-    counts_bytes: int
-    part_bytes: int
+    lump_bytes: int
     batch_bytes: int
     reads_in_flight: int
     peak_bytes: int
     row_group_bytes: int = _MOST_ROW_GROUP
+    passes: int = 1
+    group_shards: int = 1_000_000
 
-    def part_allowed(self, wanted: int, room: int) -> int:
-        """Bytes of projected batches that the next read task may return.
-
-        Parameters
-        ----------
-        wanted : int
-            What is asked for; `part_bytes` is the least.
-        room : int
-            What is left of `counts_bytes`.
+    def blocks(self, row_blocks: int) -> list[range]:
+        """Row blocks of each pass.
 
         Examples
         --------
-        >>> plan = UpdatePlan(1000, 100, 10, reads_in_flight=4, peak_bytes=0)
-        >>> [plan.part_allowed(*asked) for asked in [(0, 1000), (400, 1000), (400, 200), (0, 50)]]
-        [100, 250, 200, 100]
+        >>> UpdatePlan(1, 1, 1, peak_bytes=0, passes=3).blocks(8)
+        [range(0, 3), range(3, 6), range(6, 8)]
         """
-        most = self.counts_bytes // self.reads_in_flight
-        return max(self.part_bytes, min(wanted, most, room))
+        each = -(-row_blocks // self.passes)
+        return [range(i, min(i + each, row_blocks)) for i in range(0, row_blocks, each)]
+
+    def in_passes(self, layout: SegmentLayout) -> str:
+        """A line on what it costs that a worker cannot hold the sums of all row blocks."""
+        return (
+            f"a worker does not hold the sums of all row blocks ({mebibytes(layout.state_bytes)}): "
+            f"the shards are read {self.passes} times, once for each share of them; a larger "
+            "--memory, or fewer threads a worker, would spare that"
+        )
 
 
 @dataclass(frozen=True)
@@ -215,7 +219,7 @@ def plan_polish(
 
 
 def plan_update(
-    layout: SegmentLayout, threads: int, memory: int, limits: ReadLimits = LIMITS, workers: int = 1
+    layout: SegmentLayout, threads: int, memory: int, limits: ReadLimits = LIMITS
 ) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
@@ -229,8 +233,6 @@ def plan_update(
         Budget in bytes.
     limits : ReadLimits
         Of documents and row groups; without one of row groups, what half of the memory left allows.
-    workers : int
-        Worker processes: all read for one group, which each of them can hold.
 
     Raises
     ------
@@ -243,36 +245,46 @@ def plan_update(
     >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
     >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
     >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
-    >>> plan_update(layout, threads=2, memory=1024 * MEBIBYTE).peak_bytes <= 1024 * MEBIBYTE
-    True
+    >>> plan_update(layout, threads=2, memory=1024 * MEBIBYTE).passes
+    1
     """
     text = _reading_bytes(limits.document_bytes)
-    # the sums; batches joined, or those of earlier parts; the same again while they are written
+    # a row block added up over the workers; the same again twice while it is written
     adding = int(_SLACK * 3 * layout.block_bytes)
-    free = memory - PROCESS_BYTES - _LEAST_COUNTS
-    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - max(text, adding))
-    task = max(text + _DECODE_FACTOR * decoded, adding)
-    left = memory - PROCESS_BYTES - threads * task
-    if left < _LEAST_COUNTS:
+    whole, block = int(_SLACK * layout.state_bytes), int(_SLACK * layout.block_bytes)
+
+    def task(lump: int, decoded: int) -> int:
+        # what waits for its lump to be full, one batch more, and their entries of a block joined
+        lumps = int(_SLACK * (2 * lump + _BATCH_COUNTS))
+        return max(text + _DECODE_FACTOR * decoded + lumps, adding)
+
+    least = task(_LEAST_LUMP, limits.row_group_bytes or _LEAST_ROW_GROUP)
+    if PROCESS_BYTES + threads * least + block > memory:
         raise BoundExceeded(
-            f"an update needs {mebibytes(memory - left + _LEAST_COUNTS)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(task)}, "
-            f"{mebibytes(_LEAST_COUNTS)} counts) but the budget is {mebibytes(memory)}; raise "
+            f"an update needs {mebibytes(PROCESS_BYTES + threads * least + block)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(least)}, "
+            f"{mebibytes(block)} sums of a row block) but the budget is {mebibytes(memory)}; raise "
             "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
             "--max-row-group-bytes"
         )
-    # a part of one batch may pass its bound, so the sum may be a little more
-    counts = min(int(left / _SLACK), _MOST_COUNTS)
-    # room is kept for the parts under way, what is gathered and what may still come fit together:
-    # so the more readers, the smaller their parts
-    part = max(counts // (2 * threads * workers), min(counts // (2 * threads), _LEAST_PART))
+    free = memory - PROCESS_BYTES - threads * least
+    held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
+    passes = -(-layout.row_blocks // held)
+    sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
+    # what the sums leave goes to the lumps first, then to larger row groups
+    spare = max(0, free - sums) // threads
+    lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / _SLACK / 2))
+    left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))
+    decoded = limits.row_group_bytes or max(
+        _LEAST_ROW_GROUP, min(left // _DECODE_FACTOR, _MOST_ROW_GROUP)
+    )
     return UpdatePlan(
-        counts_bytes=counts,
-        part_bytes=part,
+        lump_bytes=lump,
         batch_bytes=BATCH_BYTES,
         reads_in_flight=2 * threads,
         row_group_bytes=decoded,
-        peak_bytes=PROCESS_BYTES + threads * task + int(_SLACK * counts),
+        passes=int(passes),
+        peak_bytes=PROCESS_BYTES + threads * task(lump, decoded) + sums,
     )
 
 

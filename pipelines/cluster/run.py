@@ -14,6 +14,11 @@ from streaming_moments.storage.formats import ReadLimits
 
 _AT_ONCE = 100  # shards that a task looks at
 _TURNS = 4
+COMMIT_EVERY = 600.0
+
+
+def _untold(line: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,19 @@ class Run:
         Bounds on documents; how much is read at a time follows from the memory.
     storage_options : mapping, optional
         fsspec options of the shards' file systems, and of a store that is made; never stored.
+    commit_every : float
+        Seconds that shards are counted between two commits; never less than a minute, nor than
+        20 times what a commit takes.
+    tell : callable
+        Told, in a line, what a job will do that is not what one would expect.
     """
 
     cluster: Cluster
     progress: StepProgress = field(default_factory=Silent)
     limits: ReadLimits = LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    commit_every: float = COMMIT_EVERY
+    tell: Callable[[str], None] = _untold
 
     def calls(
         self,

@@ -112,7 +112,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
 
 def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:
     """Result of a task that runs alone, or with `keep` its future; errors as `run_bounded`."""
-    return _required(outcome_of(cluster, future, keep), step)
+    return required(outcome_of(cluster, future, keep), step)
 
 
 def run_bounded(
@@ -159,7 +159,7 @@ def run_in_turn(
     with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
         done = count(1)
         for index, value in finished:
-            result = _required(value, step)
+            result = required(value, step)
             progress.advance(step, next(done), len(calls))
             yield index, result
             del value, result  # who took it says how long it is kept
@@ -205,7 +205,8 @@ def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
         cluster.client.cancel(list(futures))
 
 
-def _required(outcome: Any, step: str) -> Any:
+def required(outcome: Any, step: str) -> Any:
+    """What a task gave, as `outcome_of` says it; its exception is raised."""
     if isinstance(outcome, KilledWorker):
         raise WorkersLost(
             f"the workers died time and again while {step}; give them more memory, or a "

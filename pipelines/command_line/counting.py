@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -34,7 +35,12 @@ from streaming_moments.pipelines.jobs.measure_drift import drift_since
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.transform import transform as transform_shards
 from streaming_moments.pipelines.jobs.update import update as update_store
-from streaming_moments.pipelines.option_types import SEED, StoreName, declared_options
+from streaming_moments.pipelines.option_types import (
+    SEED,
+    Duration,
+    StoreName,
+    declared_options,
+)
 from streaming_moments.pipelines.reports.status import print_status, status_of
 from streaming_moments.pipelines.reports.tables import (
     as_json,
@@ -117,6 +123,13 @@ def create(
     show_default=True,
     help="Sum up the segments when there are so many; 0: never.",
 )
+@click.option(
+    "--commit-every",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="Commit so often, at least 1m and 20 times what a commit takes.",
+)
 @limit_options
 @cluster_options
 @storage_option
@@ -129,6 +142,7 @@ def update(
     replace: bool,
     old: tuple[str, ...],
     compact_after: int,
+    commit_every: timedelta,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
@@ -140,7 +154,7 @@ def update(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
-    with running(session, storage_options, limits) as run:
+    with running(session, storage_options, limits, commit_every) as run:
         result = update_store(
             opened, listed, run, skip_bad_shards, old=copies if replace else None, unique=unique
         )

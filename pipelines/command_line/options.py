@@ -19,7 +19,7 @@ from rich.text import Text
 from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
-from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
 from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
 from streaming_moments.pipelines.quantities import alpha0_of
@@ -204,6 +204,7 @@ def running(
     session: Session,
     storage_options: Mapping[str, object] | None = None,
     limits: ReadLimits = LIMITS,
+    commit_every: timedelta = timedelta(seconds=COMMIT_EVERY),
 ) -> Iterator[Run]:
     """What a job runs in: a cluster, and the progress shown while it works."""
     require_report(session.performance_report)
@@ -214,7 +215,8 @@ def running(
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
-            yield Run(cluster, progress, limits, storage_options)
+            seconds = commit_every.total_seconds()
+            yield Run(cluster, progress, limits, storage_options, seconds, tell)
 
 
 def console() -> Console:

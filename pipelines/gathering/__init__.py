@@ -1,7 +1,7 @@
-"""From shards to a segment: parts of shards read on workers, added up group by group."""
+"""From shards to a segment: sums of shards on the workers, added up group by group."""
 
 from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 
 __all__ = [
     "Gathered",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.tasks import completed
 from streaming_moments.pipelines.gathering.gathering import Gathering
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.documents import days_of
 from streaming_moments.storage.operations.growth import store_of_era

@@ -2,33 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
-from distributed import Future
+from distributed import Client, Future
+from distributed.comm.core import CommClosedError
 
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.bundles import Bundle, bundled
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.settling import keep_only_here, release_here
+from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+_LEAST_SECONDS = 60.0
+_CLOSES = 20  # a group takes so many times as long as its close
+
+
+@dataclass
+class Pace:
+    """When a group closes.
+
+    Parameters
+    ----------
+    commit_every : float
+        Seconds that are asked for.
+    close : float
+        Seconds that the last group took to be added up and written, once it was read.
+
+    Examples
+    --------
+    >>> Pace(600.0).seconds, Pace(1.0).seconds, Pace(60.0, close=30.0).seconds
+    (600.0, 60.0, 600.0)
+    """
+
+    commit_every: float
+    close: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the next group may be read."""
+        return max(self.commit_every, _LEAST_SECONDS, _CLOSES * self.close)
 
 
 @dataclass(frozen=True)
 class Gathering:
-    """Where and how shards are gathered. Make one with `begin`.
+    """Where and how shards are gathered. Make one with `gathering_on`.
 
     Parameters
     ----------
     store : MomentStore
-        Whose words and basis are counted with.
+        Whose foundation they are counted on.
     run : Run
         Where to run, and what its steps are told.
     plan : UpdatePlan
         How memory is divided.
     context : Future
-        Of the `ReadingContext` of the read tasks.
+        Of the `ReadingContext` of the tasks.
+    owner : str
+        Of the sums on the workers: the client's name, and one of its own.
+    pace : Pace
+        When a group closes.
+    numbers : iterator of int
+        Of groups and of tasks.
     keep_going : bool
         Whether shards that cannot be read are left out; else they are an error.
     names : mapping
@@ -44,31 +88,63 @@ class Gathering:
     run: Run
     plan: UpdatePlan
     context: Future[Any]
+    owner: str
+    pace: Pace
+    numbers: Iterator[int]
     keep_going: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, DateRange] = field(default_factory=dict)
     unique: Mapping[tuple[str, int], str] | None = None
 
-    @classmethod
-    def begin(cls, store: MomentStore, run: Run, plan: UpdatePlan | None = None) -> Gathering:
-        """Plan the memory and send the cluster what all read tasks need.
+    @property
+    def slots(self) -> int:
+        """Tasks that the cluster runs, or has waiting, at a time."""
+        return self.run.cluster.workers * self.plan.reads_in_flight
 
-        Raises
-        ------
-        BoundExceeded
-            The memory budget cannot hold the work.
-        """
-        plan = plan or plan_of(store, run)
-        bounds = replace(
-            run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes
-        )
-        context = run.cluster.client.submit(
-            ReadingContext.of, store, bounds, run.storage_options, pure=False
-        )
-        return cls(store, run, plan, context)
+    def bundles(self, shards: Sequence[Shard]) -> deque[Bundle]:
+        """Shards by the task, in their order."""
+        threads = self.run.cluster.workers * self.run.cluster.threads
+        most = max(1, self.plan.group_shards // self.slots)
+        return deque(bundled(shards, self.dates, threads, most))
+
+
+@contextmanager
+def gathering_on(
+    store: MomentStore, run: Run, plan: UpdatePlan | None = None
+) -> Iterator[Gathering]:
+    """Plan the memory and send the cluster what all tasks need; at the end all sums are given up.
+
+    Raises
+    ------
+    BoundExceeded
+        The memory budget cannot hold the work.
+    """
+    plan = plan or plan_of(store, run)
+    if plan.passes > 1:
+        run.tell(plan.in_passes(store.layout))
+    client = run.cluster.client
+    client.register_plugin(ProcessSums())
+    _give_up_those_of_the_dead(client)
+    bounds = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    context = client.submit(ReadingContext.of, store, bounds, run.storage_options, pure=False)
+    owner = f"{client.id}/{uuid.uuid4().hex}"
+    try:
+        yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
+    finally:
+        if client.status == "running":
+            # a scheduler that is gone has taken its workers with it
+            with suppress(CommClosedError):
+                client.run(release_here, owner, on_error="ignore")
 
 
 def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
     """Memory plan of gathering shards for this store on this cluster."""
     cluster = run.cluster
-    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits, cluster.workers)
+    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits)
+
+
+def _give_up_those_of_the_dead(client: Client) -> None:
+    """Free the sums of jobs that were killed: nobody told the workers."""
+    # a lambda goes by its value: a scheduler may be without this package
+    clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
+    client.run(keep_only_here, frozenset(clients), on_error="ignore")

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence, Set, Sized
+from collections.abc import Collection, Generator, Sequence, Sized
 from contextlib import closing
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from typing import Any
 
 from distributed import Future, KilledWorker
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.pipelines.cluster.tasks import FinishedTasks, WorkersLost, cancel, outcome_of
-from streaming_moments.pipelines.gathering.gathering import Gathering
-from streaming_moments.pipelines.gathering.parts import (
-    PartAddress,
-    PartSummary,
-    read_part,
-    summary_of,
-    write_block,
+from streaming_moments.pipelines.cluster.tasks import (
+    FinishedTasks,
+    WorkersLost,
+    cancel,
+    outcome_of,
 )
-from streaming_moments.statistics.base import Foundation
+from streaming_moments.pipelines.gathering.bundles import Bundle, Counted, Receipt, Spoilt
+from streaming_moments.pipelines.gathering.counting import count_bundle
+from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.reduction import Reduction
+from streaming_moments.pipelines.gathering.settling import settle
+from streaming_moments.pipelines.gathering.sums import Opening, SumsAstray
+from streaming_moments.storage.contents import changed
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_content
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
@@ -48,96 +51,159 @@ class Gathered:
     bad: tuple[ShardError, ...]
 
 
-class _PartlyRead(Exception):
-    """A shard that turned out bad when parts of it had been added up."""
+class _WithoutShard(Exception):
+    """A shard that was counted cannot be counted, or taken away, once more as it was."""
 
-    def __init__(self, error: ShardError) -> None:
-        super().__init__(error)
-        self.error = error
+    def __init__(self, url: str, error: ShardError) -> None:
+        super().__init__(url, error)
+        self.url, self.error = url, error
 
 
 class _Suspected(Exception):
-    """Shards of which parts that the group needs are lost with the workers that held them."""
+    """Shards that kill their workers, though they were counted once."""
 
     def __init__(self, urls: frozenset[str]) -> None:
         super().__init__(urls)
         self.urls = urls
 
 
-@dataclass
+@dataclass(eq=False)
 class _Group:
-    """Shards on their way to one commit; `parts` are those not yet added up, with their shards."""
+    """Shards on their way to one commit, in one or more passes over the row blocks.
 
-    foundation: Foundation
-    names: Mapping[str, str]
-    parts: dict[Future[Any], str] = field(default_factory=dict)
-    nbytes: int = 0
-    totals: Any = None
-    records: list[ShardRecord] = field(default_factory=list)
-    shards: list[Shard] = field(default_factory=list)
-    bad: list[ShardError] = field(default_factory=list)
-    # shards of which not all parts are read: URL -> (totals, outside) so far
-    unfinished: dict[str, tuple[Any, int]] = field(default_factory=dict)
-    alone: bool = False  # it holds one shard, suspected of killing workers
+    `receipts` are those of this pass, by the number of the task; `again` is what this pass is
+    still to count, or to take away.
+    """
+
+    gathering: Gathering
+    bad: list[ShardError]
+    opening: Opening
+    contents: dict[tuple[str, int], str] | None
+    begun: float = field(default_factory=time.monotonic)
+    closed: bool = False  # to shards that it has not counted yet
+    rows: dict[str, Counted] = field(default_factory=dict)
+    shards: dict[str, Shard] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+    receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
+    again: deque[Bundle] = field(default_factory=deque)
+    taken: int = 0  # shards
+    alone: bool = False  # it holds shards suspected of killing workers, and no others
     dates: DateRange | None = None
-    contents: dict[tuple[str, int], str] | None = None  # those of which no other may be
 
-    def __post_init__(self) -> None:
-        self.totals = self.foundation.totals({})
+    def may_take(self, bundle: Bundle, running: Sized) -> bool:
+        """Whether the group may take this next, while it is read for the first time."""
+        if not self.taken:
+            return not running
+        plan, pace = self.gathering.plan, self.gathering.pace
+        if self.alone or bundle.alone or self.taken >= plan.group_shards:
+            return False
+        if time.monotonic() - self.begun >= pace.seconds / plan.passes:
+            return False
+        return self.gathering.dates.get(bundle.shards[0].url) == self.dates
 
-    def add(self, part: Future[Any], address: PartAddress, summary: PartSummary) -> None:
-        shard = address.shard
-        totals, outside = self.unfinished.pop(shard.url, (self.foundation.totals({}), 0))
-        totals, outside = totals + summary.totals, outside + summary.outside
-        if summary.rest is None:
-            reason = self.foundation.why_not_counted(totals)
-            if reason is not None:
-                raise ShardError(shard.url, reason)
-            self._require_unique(shard, summary.mark)
-        self.parts[part] = shard.url
-        self.nbytes += summary.nbytes
-        self.totals = self.totals + summary.totals
-        if summary.rest is None:
-            name = self.names.get(shard.url, shard.url)
-            numbers = (totals.n_documents, totals.n_tokens, outside)
-            self.records.append(ShardRecord(name, shard.size, summary.mark, *numbers))
-            self.shards.append(shard)
-        else:
-            self.unfinished[shard.url] = (totals, outside)
+    def take(self, bundle: Bundle) -> None:
+        self.alone, self.dates = bundle.alone, self.gathering.dates.get(bundle.shards[0].url)
+        self.taken += len(bundle.shards)
 
-    def _require_unique(self, shard: Shard, mark: str) -> None:
-        if self.contents is not None and tells_content(mark):
-            other = self.contents.setdefault((mark, shard.size), shard.url)
+    def note(self, number: int, bundle: Bundle, receipt: Receipt) -> None:
+        """Rows of a receipt; what was counted before must be the same again."""
+        self.receipts[number] = (bundle, receipt)
+        shards = {shard.url: shard for shard in bundle.shards}
+        for row in receipt.counted:
+            if self.rows.get(row.url, row) != row:
+                raise _WithoutShard(row.url, changed(row.url))
+            if row.url not in self.rows:
+                self._count(row, shards[row.url])
+        for spoilt in receipt.spoilt:
+            if spoilt.url in self.rows:
+                raise _WithoutShard(spoilt.url, spoilt.error)
+            self._leave_out(spoilt, shards[spoilt.url])
+
+    def _count(self, row: Counted, shard: Shard) -> None:
+        if self.contents is not None and tells_content(row.mark):
+            other = self.contents.setdefault((row.mark, shard.size), shard.url)
             if other != shard.url:
-                raise ShardError(shard.url, copy_of(other))
+                error = ShardError(shard.url, copy_of(other))
+                numbers = (row.documents, row.tokens)
+                self._leave_out(Spoilt(shard.url, error, None, row.mark, numbers), shard)
+                return
+        self.rows[row.url] = row
+        self.shards[row.url] = shard
 
-    def drop_parts(self) -> None:
-        self.parts = {}
-        self.nbytes = 0
+    def _leave_out(self, spoilt: Spoilt, shard: Shard) -> None:
+        self.bad.append(spoilt.error)
+        self.left_out.add(shard.url)
+        if spoilt.batches != 0:
+            self.again.append(Bundle((shard,), taken=spoilt))
 
-    @property
-    def begun(self) -> bool:
-        """Whether there is anything in it."""
-        return bool(self.parts or self.shards or self.unfinished)
+    def void(self, numbers: Collection[int]) -> None:
+        """Count again what these tasks have counted, and whatever is left of it alone."""
+        if any(bundle.taken for bundle, _ in self.receipts.values()):
+            # what was taken away may be gone with what it was taken from, or not: all of it anew
+            numbers = list(self.receipts)
+            self._open(self.opening.blocks)
+        for number in numbers:
+            bundle, _ = self.receipts.pop(number)
+            kept = bundle.without(self.left_out)
+            if kept.shards and bundle.taken is None:
+                self.again.append(kept)
+
+    def next_pass(self, blocks: range) -> None:
+        """Begin with other row blocks, with the shards that were counted."""
+        bundles = [bundle for bundle, _ in self.receipts.values() if bundle.taken is None]
+        kept = (bundle.without(self.left_out) for bundle in bundles)
+        self.again.extend(bundle for bundle in kept if bundle.shards)
+        self.receipts = {}
+        self._open(blocks)
+
+    def _open(self, blocks: range) -> None:
+        group = next(self.gathering.numbers)
+        self.opening = replace(self.opening, group=group, epoch=0, blocks=blocks)
+
+    def totals(self) -> Any:
+        """Of all that the sums of this pass hold."""
+        total: Any = self.gathering.store.foundation.totals({})
+        for bundle, receipt in self.receipts.values():
+            if bundle.taken is None:
+                total = total + receipt.totals
+        for bundle, receipt in self.receipts.values():
+            if bundle.taken is not None:
+                total = total - receipt.totals
+        return total
+
+    def records(self) -> list[ShardRecord]:
+        """Of the shards counted."""
+        names = self.gathering.names
+        return [
+            ShardRecord(
+                names.get(url, url),
+                self.shards[url].size,
+                row.mark,
+                row.documents,
+                row.tokens,
+                row.outside,
+            )
+            for url, row in self.rows.items()
+        ]
 
 
-def gather_group(
-    gathering: Gathering, waiting: deque[PartAddress], before: int, total: int
-) -> Gathered:
-    """Read shards until the memory for counts is full, and add them up in a segment.
+def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
+    """Read shards until the group is to close, and add them up in a segment.
 
-    Where it is full in the middle of a shard, what was read is added up in a segment that no
-    commit will name, and the group's own segment takes it over.
+    Each worker process adds what it reads to sums of its own, shared by its threads. At the end
+    they are frozen and held to the receipts of the tasks: what a worker held that died is counted
+    again by the others. Then each row block is added up over the workers, and written. Where a
+    worker cannot hold all row blocks, the shards are read once for every share of them.
 
-    A worker that dies takes blame for all that it was doing. So a shard whose readers died goes
-    to the end of `waiting`, to be read alone in a group of its own; only one that kills its
-    workers there too is a bad one.
+    A worker that dies takes blame for all that it was doing. So shards whose readers died go to
+    the end of `waiting`, to be read alone in a group of their own, and halved until it is one; only
+    one that kills its workers there too is a bad one.
 
     Parameters
     ----------
     gathering : Gathering
         Where and how.
-    waiting : deque of PartAddress
+    waiting : deque of Bundle
         What is still to be read; those of the group are taken from its front.
     before, total : int
         Shards finished before and in all, for the progress.
@@ -146,184 +212,176 @@ def gather_group(
     ------
     ShardError, InvalidInput
         Shards that cannot be read: all of the group.
+    BoundExceeded
+        A sum could pass 2^62.
     StoreError
         The store cannot be written.
     """
     late: list[ShardError] = []
     while True:
-        places = list(waiting)
+        bundles = list(waiting)
         try:
             return _gather_group(gathering, waiting, late, before, total)
-        except _PartlyRead as spoilt:
-            # parts of it are in sums already: the group begins again without the shard
+        except _WithoutShard as spoilt:
+            if not gathering.keep_going:
+                raise _all_of([spoilt.error]) from spoilt.error
             late.append(spoilt.error)
-            _begin_again(waiting, places, leave={spoilt.error.url})
+            _begin_again(waiting, bundles, {spoilt.url}, frozenset())
         except _Suspected as suspected:
-            _begin_again(waiting, places, apart=suspected.urls)
+            _begin_again(waiting, bundles, set(), suspected.urls)
 
 
 def _begin_again(
-    waiting: deque[PartAddress],
-    places: Sequence[PartAddress],
-    leave: Set[str] = frozenset(),
-    apart: Set[str] = frozenset(),
+    waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
     """Put back what a group has taken, but for shards left out; those apart are read alone."""
-    alone = apart | {address.shard.url for address in waiting if address.alone}
-    kept = [address for address in places if address.shard.url not in leave]
+    known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
+    alone: list[Bundle] = []
     waiting.clear()
-    waiting.extend(address for address in kept if address.shard.url not in alone)
-    waiting.extend(PartAddress(a.shard, alone=True) for a in kept if a.shard.url in alone)
+    for bundle in bundles:
+        kept = bundle.without(leave)
+        shards = {shard.url for shard in kept.shards}
+        if not shards:
+            continue
+        if shards & (apart | known) and not kept.alone:
+            alone.append(replace(kept, alone=True))
+        else:
+            waiting.append(kept)
+    waiting.extend(alone)
 
 
 def _gather_group(
     gathering: Gathering,
-    waiting: deque[PartAddress],
+    waiting: deque[Bundle],
     late: Sequence[ShardError],
     before: int,
     total: int,
 ) -> Gathered:
+    store, run = gathering.store, gathering.run
     contents = None if gathering.unique is None else dict(gathering.unique)
-    group = _Group(gathering.store.foundation, gathering.names, bad=list(late), contents=contents)
-    earlier: list[SegmentReference] = []
-    while True:
-        with closing(_read_until_full(group, waiting, gathering, bool(earlier))) as reading:
-            for done in reading:
-                gathering.run.progress.advance("reading shards", before + done, total)
-        if group.bad and not gathering.keep_going:
-            raise _all_of(group.bad)
-        if not group.unfinished:
-            break
-        tokens, documents = group.totals.n_tokens, group.totals.n_documents
-        read = ShardRecord("parts", 0, "sha256:", documents, tokens)
-        earlier = [_write_segment(group, [read], earlier, gathering).reference]
-        group.drop_parts()
-    segment = _write_segment(group, group.records, earlier, gathering) if group.records else None
-    return Gathered(segment, tuple(group.shards), tuple(group.bad))
+    passes = gathering.plan.blocks(store.row_blocks)
+    opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0])
+    group = _Group(gathering, list(late), opening, contents)
+    reduction = Reduction(store.new_segment())
+    for number, blocks in enumerate(passes):
+        if number:
+            group.next_pass(blocks)
+        while True:
+            with closing(_read(group, waiting)) as reading:
+                for _ in reading:
+                    done = before + len(group.rows) + len(group.bad)
+                    run.progress.advance("reading shards", done, total)
+            if group.bad and not gathering.keep_going:
+                raise _all_of(group.bad)
+            closed = time.monotonic()
+            if not group.rows:
+                return Gathered(None, (), tuple(group.bad))
+            receipts = {number: receipt for number, (_, receipt) in group.receipts.items()}
+            settled = settle(run.cluster.client, group.opening, receipts)
+            group.opening = replace(group.opening, epoch=group.opening.epoch + 1)
+            group.closed = True
+            group.void(settled.void)
+            if group.again:
+                continue
+            store.foundation.require_bounded(sum(one.bound for one in receipts.values()))
+            totals = group.totals()
+            if reduction.run(gathering, group.opening, settled.sources, totals):
+                break
+    segment = reduction.writer.seal(totals, group.records(), reduction.files(), group.dates)
+    gathering.pace.close = time.monotonic() - closed
+    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
 
 
-def _read_until_full(
-    group: _Group,
-    waiting: deque[PartAddress],
-    gathering: Gathering,
-    only_rests: bool,
-) -> Generator[int, None, None]:
-    """Fill the group; yields the number of shards finished.
+def _read(group: _Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
+    """Count what the group is to count again, and new shards while it may take some.
 
-    With `only_rests` no new shard is begun: the group closes with those it has.
-
-    After a bad shard it reads on to the end of the group without keeping anything, so that all
-    bad ones are named at once.
+    After a bad shard that is an error it reads on, so that all bad ones are named at once.
     """
-    cluster, plan = gathering.run.cluster, gathering.plan
-    client, context = cluster.client, gathering.context
-    reads = cluster.workers * plan.reads_in_flight
-    running: dict[Future[Any], tuple[PartAddress, Future[Any], int]] = {}
+    gathering = group.gathering
+    cluster, client = gathering.run.cluster, gathering.run.cluster.client
+    running: dict[Future[Any], tuple[Bundle, int]] = {}
     finished = FinishedTasks(cluster)
+    # workers may have joined
+    addresses = cluster.addresses()
+    slots = max(gathering.slots, len(addresses) * gathering.plan.reads_in_flight)
     # Dask sends a task where the context lies already, which is one worker at first
-    turns = cluster.turns(reads)
-    kept = 0
+    turns = islice(cycle(addresses), slots)
+    # once frozen, the group takes no more
+    open_to_new = not group.closed
     try:
         while True:
-            # rests stand before new shards
-            ready = bool(waiting) and _may_join(waiting[0], group, running, only_rests, gathering)
-            room = plan.counts_bytes - group.nbytes - sum(most for _, _, most in running.values())
-            fits = room >= plan.part_bytes or not (running or group.nbytes)
-            if not running and not (ready and fits):
-                return
-            if ready and fits and len(running) < reads:
-                address = waiting.popleft()
-                group.alone, group.dates = address.alone, gathering.dates.get(address.shard.url)
-                most = plan.part_allowed(address.part_bytes, room)
-                place = next(turns, None)
-                part = client.submit(
-                    read_part,
-                    address,
-                    context,
-                    most,
+            bundle = None
+            if len(running) < slots:
+                if group.again:
+                    bundle = group.again.popleft()
+                elif open_to_new and waiting and group.may_take(waiting[0], running):
+                    bundle = waiting.popleft()
+                    group.take(bundle)
+            if bundle is not None:
+                number, place = next(gathering.numbers), next(turns, None)
+                lump = gathering.plan.lump_bytes
+                future = client.submit(
+                    count_bundle,
+                    *(bundle, gathering.context, group.opening, number, lump),
                     pure=False,
                     workers=place,
                     allow_other_workers=place is not None,
                 )
-                summary = client.submit(summary_of, part, pure=False)
-                running[summary] = (address, part, most)
-                finished.add(summary)
+                running[future] = (bundle, number)
+                finished.add(future)
                 continue
+            if not running:
+                return
             future = finished.next()
-            address, part, _ = running.pop(future)
-            read = outcome_of(cluster, future)
-            try:
-                if isinstance(read, KilledWorker):
-                    waiting.append(_suspected(address, read, gathering))
-                    continue
-                if isinstance(read, BaseException):
-                    raise read
-                if read.rest is not None:
-                    # the rest comes next: an unfinished shard holds up the commit
-                    waiting.appendleft(read.rest)
-                group.add(part, address, read)
-            except ShardError as error:
-                if address.begun and gathering.keep_going:
-                    raise _PartlyRead(error) from error
-                group.bad.append(error)
-            if group.bad and not gathering.keep_going:
-                kept += group.nbytes
-                group.drop_parts()
-                if kept >= plan.counts_bytes:
-                    return
-            yield len(group.records) + len(group.bad)
+            bundle, number = running.pop(future)
+            _take_in(group, waiting, bundle, number, outcome_of(cluster, future))
+            yield
     finally:
-        cancel(cluster, [*running, *(part for _, part, _ in running.values())])
+        cancel(cluster, running)
 
 
-def _may_join(
-    address: PartAddress, group: _Group, running: Sized, only_rests: bool, gathering: Gathering
-) -> bool:
-    """Whether the group may take this next."""
-    if address.begun:
-        return True
-    if only_rests or group.alone:
-        return False
-    if not (running or group.begun):
-        return True
-    return not address.alone and gathering.dates.get(address.shard.url) == group.dates
+def _take_in(
+    group: _Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
+) -> None:
+    """What came of a task: a receipt, deaths of its workers, or sums that were closed to it."""
+    if isinstance(outcome, SumsAstray):
+        group.again.append(bundle)
+    elif isinstance(outcome, KilledWorker):
+        _suspect(group, waiting, bundle, outcome)
+    elif isinstance(outcome, ShardError):
+        # what is to be taken away is there no longer
+        raise _WithoutShard(bundle.shards[0].url, outcome)
+    elif isinstance(outcome, BaseException):
+        raise outcome
+    else:
+        group.note(number, bundle, outcome)
 
 
-def _suspected(address: PartAddress, death: KilledWorker, gathering: Gathering) -> PartAddress:
-    """Where a shard whose readers died is read alone; a bad shard if it was alone."""
-    if death.task == gathering.context.key:
+def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
+    """Have shards whose readers died read alone; one that was alone is a bad one."""
+    if death.task == group.gathering.context.key:
         raise WorkersLost(
             "the workers died time and again before they read a shard; see their logs, and run it "
             "again"
         ) from death
-    if address.alone:
-        raise ShardError(
-            address.shard.url,
+    if bundle.taken is not None:
+        raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
+    if not bundle.alone:
+        counted = [shard.url for shard in bundle.shards if shard.url in group.rows]
+        if counted:
+            raise _Suspected(frozenset(counted)) from death
+        waiting.append(replace(bundle, alone=True))
+    elif len(bundle.shards) > 1:
+        waiting.extend(bundle.halves())
+    else:
+        reason = (
             "killed every worker that read it, though nothing else ran there; give workers more "
-            "memory, or cut it into smaller shards",
-        ) from death
-    if address.begun:
-        raise _Suspected(frozenset({address.shard.url})) from death
-    return PartAddress(address.shard, alone=True)
-
-
-def _write_segment(
-    group: _Group,
-    records: Sequence[ShardRecord],
-    earlier: Sequence[SegmentReference],
-    gathering: Gathering,
-) -> Segment:
-    store, run = gathering.store, gathering.run
-    writer = store.new_segment()
-    calls = [(index, writer, list(group.parts), earlier) for index in range(store.row_blocks)]
-    try:
-        written = run.calls("adding up row blocks", write_block, calls, run.cluster.threads)
-    except WorkersLost as error:
-        lost = frozenset(url for part, url in group.parts.items() if part.status == "error")
-        if lost and not group.alone:
-            raise _Suspected(lost) from error
-        raise
-    return writer.seal(group.totals, records, chain.from_iterable(written), group.dates)
+            "memory, or cut it into smaller shards"
+        )
+        error = ShardError(bundle.shards[0].url, reason)
+        if error.url in group.rows:
+            raise _WithoutShard(error.url, error) from death
+        group.bad.append(error)
 
 
 def _all_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,9 +9,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import as_counted, by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
-from streaming_moments.pipelines.gathering.parts import PartAddress
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.forgetting import commit_recount, require_non_negative
 from streaming_moments.storage.segments.segments import Segment
@@ -63,10 +61,11 @@ def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str =
         counted = ledger.find(shard.url)
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
-    gathering = Gathering.begin(store, run)
-    gathering, _ = with_days(gathering, shards)
     text = message or f"forget: {len(shards)} shards"
-    return _checked(gathering, Recount("forget", text, removed=_gather_counted(gathering, shards)))
+    with gathering_on(store, run) as gathering:
+        gathering, _ = with_days(gathering, shards)
+        removed = _gather_counted(gathering, shards)
+    return _checked(gathering, Recount("forget", text, removed=removed))
 
 
 def replace_changed(
@@ -135,10 +134,10 @@ def replace_changed(
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
     """Segments of all shards, those of different days apart; errors as `gather_group`."""
-    waiting = deque(PartAddress(shard) for shard in by_days(shards, gathering.dates))
+    waiting = gathering.bundles(by_days(shards, gathering.dates))
     segments: list[Segment] = []
     while waiting:
-        done = len(shards) - len(waiting)
+        done = len(shards) - sum(len(bundle.shards) for bundle in waiting)
         gathered = gather_group(gathering, waiting, done, len(shards))
         if gathered.segment is not None:
             segments.append(gathered.segment)

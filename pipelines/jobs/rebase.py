@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
-from streaming_moments.pipelines.gathering.parts import PartAddress
 from streaming_moments.pipelines.jobs.create import PilotOptions, draw_pilot
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
 from streaming_moments.storage.operations.lineages import (
@@ -118,8 +116,9 @@ def rebase(
                 f"rebase: begin from {pilot.origin}",
             )
         aside = staged_store(store)
-        gathering = replace(Gathering.begin(aside, run), keep_going=allow_missing)
-        store, known, bad = _gathered(store, gathering, present)
+        with gathering_on(aside, run) as gathering:
+            gathering = replace(gathering, keep_going=allow_missing)
+            store, known, bad = _gathered(store, gathering, present)
         left_out |= bad
         counted = staged_store(store).commit
         message = f"rebase: {counted.shards} shards, {counted.documents} documents"
@@ -215,7 +214,7 @@ def _gathered(
     gathering, undated = with_days(gathering, lacking)
     bad = {error.url: error.reason for error in undated}
     readable = [shard for shard in lacking if shard.url not in bad]
-    waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
+    waiting = gathering.bundles(by_days(readable, gathering.dates))
     counted = len(done)
     while waiting:
         gathered = gather_group(gathering, waiting, counted + len(bad), len(present))
@@ -230,6 +229,6 @@ def _gathered(
         except ShardsAlreadyCounted as conflict:
             # another rebase of the same lineage was quicker with these
             again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
-            waiting.extendleft(PartAddress(shard) for shard in reversed(again))
+            waiting.extendleft(reversed(gathering.bundles(again)))
             store = store.latest()
     return store, known, bad

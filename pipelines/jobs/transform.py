@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.gathering.divisions import by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
-from streaming_moments.pipelines.gathering.parts import PartAddress
 from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.pipelines.jobs.forget import replace_changed
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
@@ -66,9 +66,9 @@ def update(
 ) -> UpdateResult:
     """Count the shards that were not counted before.
 
-    Shards go in groups that fit the memory budget: read tasks, one shard each (a shard too large
-    for one task is read in parts), then one task for each row block adds the group up and writes
-    it, then one commit. A crash loses at most the open group.
+    Shards go in groups, each a commit: tasks of one large shard or many small ones add to sums
+    that stay on the workers, then one task for each row block adds these up and writes it. A crash
+    loses at most the open group.
 
     Parameters
     ----------
@@ -100,8 +100,19 @@ def update(
         The store cannot be written.
     """
     store = store.latest()
-    gathering = Gathering.begin(store, run, plan)
-    gathering = replace(gathering, keep_going=skip_bad_shards)
+    with gathering_on(store, run, plan) as gathering:
+        gathering = replace(gathering, keep_going=skip_bad_shards)
+        return _updated(store, gathering, shards, old, unique)
+
+
+def _updated(
+    store: MomentStore,
+    gathering: Gathering,
+    shards: Sequence[Shard],
+    old: Sequence[Shard] | None,
+    unique: bool,
+) -> UpdateResult:
+    run = gathering.run
     compared = compare(store.ledger(), shards, run)
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
@@ -113,7 +124,7 @@ def update(
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
-    waiting = deque(PartAddress(shard) for shard in by_days(readable, gathering.dates))
+    waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
     while waiting:
@@ -131,7 +142,7 @@ def update(
 
 
 def _commit_group(
-    result: UpdateResult, waiting: deque[PartAddress], gathering: Gathering, total: int
+    result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int
 ) -> UpdateResult:
     """Gather and commit one group; shards another writer has counted meanwhile are left to it."""
     before = result.counted + len(result.bad)
@@ -146,7 +157,7 @@ def _commit_group(
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
         again = [shard for shard in gathered.shards if shard.url not in counted]
-        waiting.extendleft(PartAddress(shard) for shard in reversed(again))
+        waiting.extendleft(reversed(gathering.bundles(again)))
         result = replace(result, store=store, already=result.already + len(counted))
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=()))

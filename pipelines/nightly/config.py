@@ -30,6 +30,7 @@ from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
@@ -98,6 +99,7 @@ class UpdateSection:
     compact_after: Number = COMPACT_AFTER
     compact_by: Bucket = "day"
     max_document_bytes: Size = 8 << 20
+    commit_every: Time = timedelta(seconds=COMMIT_EVERY)
 
     @property
     def limits(self) -> ReadLimits:

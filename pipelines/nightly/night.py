@@ -87,7 +87,8 @@ def nightly(
         try:
             history = read_history(output, config.store)
             beating = Heartbeat(journal, progress or Silent())
-            run = Run(cluster, beating, config.update.limits, config.storage_options)
+            seconds = config.update.commit_every.total_seconds()
+            run = Run(cluster, beating, config.update.limits, config.storage_options, seconds)
             report = _night(begun, config, folder, run, journal)
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_refit,
     plan_update,
 )
+from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.statistics.counts.basis import Basis
@@ -31,8 +32,6 @@ NETWORK_BYTES = 600 * MEBIBYTE
 TASK_SECONDS = 0.004
 # Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
 COMMIT_SECONDS = 0.1
-# Counts kept at a time below which the groups of an update are too many and too small.
-_COMFORTABLE_COUNTS = 256 * MEBIBYTE
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
@@ -244,7 +243,7 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 
 
 def comfortable_budget(job: Job, threads: int) -> int:
-    """Smallest budget of a worker that holds all jobs, with room for 256 MiB of counts.
+    """Smallest budget of a worker that holds all jobs, and the sums of all row blocks.
 
     Raises
     ------
@@ -258,15 +257,15 @@ def comfortable_budget(job: Job, threads: int) -> int:
     >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), words, row_blocks=8, n_topics=5,
     ...           pilot_documents=20_000)
     >>> comfortable_budget(job, threads=2) // MEBIBYTE
-    1536
+    1024
     """
     for budget in _BUDGETS:
         try:
             memory_need(job, 1, threads, budget)
-            counts = plan_update(job.layout, threads, budget).counts_bytes
+            passes = plan_update(job.layout, threads, budget).passes
         except BoundExceeded:
             continue
-        if counts >= _COMFORTABLE_COUNTS:
+        if passes == 1:
             return budget
     raise InvalidInput(
         f"no worker of {_BUDGETS[-1] // (1024 * MEBIBYTE)} GiB holds a row block of this store on "
@@ -274,11 +273,9 @@ def comfortable_budget(job: Job, threads: int) -> int:
     )
 
 
-def update_groups(job: Job, costs: StepCosts, plan: UpdatePlan) -> int:
+def update_groups(job: Job, costs: StepCosts, plan: UpdatePlan, workers: int = 1) -> int:
     """Segments that an update of an empty store commits."""
-    # a group ends where the next part might not fit
-    group = plan.counts_bytes - plan.part_bytes
-    return max(1, ceil(costs.reading.counts * job.corpus.nbytes / group))
+    return max(1, ceil(_counting_seconds(job, costs, plan, workers) / COMMIT_EVERY))
 
 
 def cluster_cost(job: Job, costs: StepCosts, workers: int, budget: int) -> ClusterCost:
@@ -345,38 +342,26 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 
 
 def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
-    corpus, reading, blocks = job.corpus, costs.reading, costs.blocks
-    slots = workers * costs.threads
-    plan = plan_update(job.layout, costs.threads, budget, workers=workers)
-    counts = reading.counts * corpus.nbytes
-    groups = update_groups(job, costs, plan)
-    alone = corpus.nbytes * reading.read + corpus.shards * reading.open_shard
-    fill = counts / groups / plan.counts_bytes
-    busy = _mean_busy(fill, plan.counts_bytes // plan.part_bytes, min(slots, corpus.shards))
-    # the other threads wait for the last shard of a group, half of its time on average
-    waiting = groups * alone / corpus.shards / 2 * (1 - 1 / busy)
-    longest = corpus.largest * reading.read + reading.open_shard
-    reading_seconds = max(alone / busy + waiting, longest)
-    rounds = ceil(job.row_blocks / slots)
-    adding = rounds * (blocks.add * counts + groups * blocks.write)
-    moving = counts * (workers - 1) / workers / NETWORK_BYTES
-    parts = max(corpus.shards, counts / plan.part_bytes)
-    tasks = TASK_SECONDS * (2 * parts + groups * job.row_blocks)
+    layout, blocks = job.layout, costs.blocks
+    plan = plan_update(layout, costs.threads, budget)
+    groups = update_groups(job, costs, plan, workers)
+    rounds = ceil(job.row_blocks / (workers * costs.threads))
+    moving = layout.state_bytes * (workers - 1) / workers / NETWORK_BYTES
+    closing = rounds * blocks.write + moving + TASK_SECONDS * job.row_blocks + COMMIT_SECONDS
     compacting = 0.0
     if groups >= COMPACT_AFTER:
         compacting = rounds * (groups * blocks.load + blocks.write) + COMMIT_SECONDS
-    return reading_seconds + adding + moving + tasks + groups * COMMIT_SECONDS + compacting
+    return _counting_seconds(job, costs, plan, workers) + groups * closing + compacting
 
 
-def _mean_busy(fill: float, parts: int, slots: int) -> float:
-    """Threads busy on average while a group is filled to a share of its bound.
-
-    Room is kept for the parts under way: of `parts` that a group may hold, only those not yet
-    gathered may be under way.
-    """
-    steps = 64
-    places = [fill * (step + 0.5) / steps for step in range(steps)]
-    return steps / sum(1 / min(slots, max(1, ceil((1 - place) * parts))) for place in places)
+def _counting_seconds(job: Job, costs: StepCosts, plan: UpdatePlan, workers: int) -> float:
+    """Seconds to read all shards into the sums of the workers, once a pass."""
+    corpus, reading = job.corpus, costs.reading
+    # a thread reads a byte, and adds what it says to every row block
+    one = reading.read + reading.counts * costs.blocks.add * job.row_blocks
+    alone = corpus.nbytes * one + corpus.shards * reading.open_shard
+    longest = corpus.largest * one + reading.open_shard
+    return plan.passes * max(alone / min(workers * costs.threads, corpus.shards), longest)
 
 
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from streaming_moments.models.sweeps import TopicRows, sweep
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
-from streaming_moments.pipelines.gathering.parts import Part, PartAddress, ReadingContext, read_part
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import Pilot, PilotOptions, choose
 from streaming_moments.pipelines.planning.cost import (
     BlockCosts,
@@ -78,7 +78,7 @@ class Reading:
 class _Piece:
     """A part of a shard that was read, and the seconds one thread took."""
 
-    part: Part
+    batch: Any
     seconds: float
     nbytes: float
 
@@ -190,11 +190,11 @@ def _read(
     def read(shard: Shard, limits: ReadLimits) -> _Piece:
         context = ReadingContext.of(store, limits, options)
         # hashing is timed apart
-        address = PartAddress(shard, content=ShardContent("-"))
-        seconds, part = timed(lambda: read_part(address, context, 1))
-        rest = part.summary.rest
-        share = 1.0 if rest is None else share_before(shard, reading.form, rest.start, options)
-        return _Piece(part, seconds, share * shard.size)
+        batches = context.prepared(shard, ShardContent("-"))
+        seconds, (first, read) = timed(lambda: next(batches))
+        rest = next(batches, None)
+        share = 1.0 if rest is None else share_before(shard, reading.form, read.after, options)
+        return _Piece(first, seconds, share * shard.size)
 
     read(sampled[0], tiny)
     least = min(read(sampled[0], tiny).seconds for _ in range(_REPEATS))
@@ -206,8 +206,7 @@ def _reading_costs(
 ) -> ReadCosts:
     nbytes = sum(piece.nbytes for piece in pieces)
     seconds = sum(max(piece.seconds - open_shard, 0.0) for piece in pieces)
-    summaries = [piece.part.summary for piece in pieces]
-    histogram = sum((one.totals.whole for one in summaries), LengthHistogram.zero())
+    histogram = sum((piece.batch.totals.whole for piece in pieces), LengthHistogram.zero())
     hashing = 0.0
     if sampled[0].etag is None:
         content = bytes(_HASHED_BYTES)
@@ -217,7 +216,7 @@ def _reading_costs(
         sampled_bytes=nbytes,
         read=seconds / nbytes + hashing,
         open_shard=open_shard,
-        counts=sum(one.nbytes for one in summaries) / nbytes,
+        counts=sum(piece.batch.nbytes for piece in pieces) / nbytes,
         passages=histogram.n_documents / nbytes,
         tokens=histogram.C1 / nbytes,
     )
@@ -234,7 +233,7 @@ def _block_costs(
     """Costs of one row block on each thread, where the corpus is `factor` times the pieces."""
     layout = store.layout
     blocks = range(min(threads, store.row_blocks))
-    batches = list(chain.from_iterable(piece.part.batches for piece in pieces))
+    batches = [piece.batch for piece in pieces]
 
     def added(index: int) -> MomentStatistics:
         block = layout.block(index)

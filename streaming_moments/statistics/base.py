@@ -135,6 +135,15 @@ class Foundation(Protocol):
         A shard of nothing else is a bad one.
         """
 
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums of which an entry may be as large as that.
+
+        Raises
+        ------
+        BoundExceeded
+            It is 2^62 or more: says what to do.
+        """
+
     def add(
         self, batches: Sequence[Any], arrays: Arrays, block: RowBlock, most_bytes: int = 0
     ) -> None:

@@ -23,7 +23,7 @@ from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import run_bounded
 from streaming_moments.pipelines.gathering.gathering import plan_of
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update

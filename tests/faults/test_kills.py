@@ -13,16 +13,15 @@ from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
-from streaming_moments.pipelines.gathering.parts import PartAddress, ReadingContext, read_part
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
 SHARDS, DOCUMENTS = 24, 6
+GROUP = 4  # shards to a commit
 POLICY = TokenPolicy()
 VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), core=3, policy=POLICY.fingerprint)
 BASIS = Basis(
@@ -85,15 +84,12 @@ def corpus(tmp_path_factory, cluster):
         (folder / f"{number:02}.txt").write_text("\n".join(lines))
     store = new_store(base / "undisturbed")
     listed = list_shards([str(folder / "*.txt")])
-    context = ReadingContext.of(store, ReadLimits(), None)
-    sizes = [read_part(PartAddress(shard), context, 1 << 20).summary.nbytes for shard in listed]
-    part = max(sizes)
     plan = UpdatePlan(
-        counts_bytes=4 * part,
-        part_bytes=part,
+        lump_bytes=4096,
         batch_bytes=4096,
         reads_in_flight=2,
         peak_bytes=0,
+        group_shards=GROUP,
     )
     # one after the other: the first warms the cluster, the second is timed
     for name in ("warm", "undisturbed"):
@@ -103,8 +99,7 @@ def corpus(tmp_path_factory, cluster):
     done = store.latest()
     assert done.version > 4, "many commits"
     documents = {shard.url: DOCUMENTS for shard in listed}
-    group = -(-plan.counts_bytes // min(sizes)) + 1
-    return Corpus(str(folder / "*.txt"), plan, group, done.load(), documents, seconds)
+    return Corpus(str(folder / "*.txt"), plan, GROUP, done.load(), documents, seconds)
 
 
 def finish(process):

@@ -4,7 +4,6 @@ import gzip
 import os
 import random
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,25 @@ import pytest
 from faulty_disk import interposed
 from small_shards import jsonl, lda_c, parquet, separated
 
-from streaming_moments import MomentStatistics
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.gathering.parts import PartAddress, ReadingContext, read_part
+from streaming_moments.pipelines.gathering.counting import count_shards
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.sums import GroupSums, Opening
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage import contents
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.shards import ShardFormat, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
 TERMS = ("law", "sea", "ship", "tax")
 DOCUMENTS = 40
 LOOKING = frozenset({"read", "list", "look", "block"})
-PARTS = (1, 1 << 30)  # bytes of a part: a batch each, and all in one
+LUMPS = (1, 1 << 30)  # bytes that are added at a time: a batch each, and all in one
 
 
 def texts(word):
@@ -93,13 +95,13 @@ class Case:
 
     path: Path
     contents: list
-    part_bytes: int
+    lump_bytes: int
     context: ReadingContext
     honest: dict
     operations: int
 
     @classmethod
-    def of(cls, folder, name, part_bytes):
+    def of(cls, folder, name, lump_bytes):
         path = folder / name / "document" if name.endswith("/") else folder / name
         path.parent.mkdir(exist_ok=True)
         if name.endswith("/"):
@@ -117,7 +119,7 @@ class Case:
         form = ShardFormat(ids_column="ids" if name == "ids.parquet" else None)
         store = MomentStore.create(str(folder / "store"), words, policy, basis, form)
         context = ReadingContext.of(store, ReadLimits(batch_documents=7), None)
-        case = cls(path, KINDS[name], part_bytes, context, {}, 0)
+        case = cls(path, KINDS[name], lump_bytes, context, {}, 0)
         seen = 0
         for content in case.contents:
             path.write_bytes(content)
@@ -129,7 +131,7 @@ class Case:
         assert len(case.honest) == 2
         first, second = case.honest.values()
         assert first != second
-        return cls(path, KINDS[name], part_bytes, context, case.honest, seen)
+        return cls(path, KINDS[name], lump_bytes, context, case.honest, seen)
 
     def shard(self):
         inside = self.path.name == "document"
@@ -137,15 +139,15 @@ class Case:
         return shard
 
     def counted(self, swapping):
-        """Mark and statistics of the shard, part by part."""
-        address, read = PartAddress(self.shard()), []
+        """Mark and statistics of the shard, lump by lump."""
+        layout = SegmentLayout(self.context.store.foundation, 1)
+        sums = GroupSums(layout, Opening("", 0, 0, range(1)), 0)
         with interposed(swapping):
-            while address is not None:
-                read.append(read_part(address, self.context, self.part_bytes))
-                address = read[-1].summary.rest
-        batches = chain.from_iterable(part.batches for part in read)
-        statistics = MomentStatistics.of_projected(batches, self.context.store.basis)
-        return read[-1].summary.mark, statistics
+            receipt = count_shards([self.shard()], self.context, sums, self.lump_bytes)
+        for spoilt in receipt.spoilt:
+            raise spoilt.error
+        arrays, foundation = sums.arrays[0], layout.foundation
+        return receipt.counted[0].mark, foundation.statistics(RowBlock(), receipt.totals, arrays)
 
     def stands(self, at, in_place):
         self.path.write_bytes(self.contents[0])
@@ -159,12 +161,12 @@ class Case:
         return self.honest[mark] == statistics
 
 
-@pytest.mark.parametrize("part_bytes", PARTS)
+@pytest.mark.parametrize("lump_bytes", LUMPS)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_shard_replaced_at_any_operation(tmp_path, monkeypatch, campaigns, name, part_bytes):
+def test_a_shard_replaced_at_any_operation(tmp_path, monkeypatch, campaigns, name, lump_bytes):
     # small blocks, so that small shards have many
     monkeypatch.setattr(contents, "_BLOCK_BYTES", 256)
-    case = Case.of(tmp_path, name, part_bytes)
+    case = Case.of(tmp_path, name, lump_bytes)
     places = [(at,) for at in range(case.operations)]
     rng = random.Random(f"{campaigns.seed} {name}")
     # and put back again: what is listed is then as it was

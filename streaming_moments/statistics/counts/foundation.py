@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
-from streaming_moments.statistics.counts.adding import add_projected
+from streaming_moments.statistics.counts.adding import add_projected, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
@@ -123,6 +123,10 @@ class CountsFoundation:
             f"none of its {totals.n_documents} documents holds a word of the vocabulary; check its "
             "language and the column, or create a store from such shards"
         )
+
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums that could pass 2^62; errors as `refuse_overflow`."""
+        refuse_overflow(bound)
 
     def add(
         self,

@@ -64,7 +64,7 @@ def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_by
     held = 0
     for planned in (
         lambda: plan_reading(threads, memory, limits),
-        lambda: plan_update(layout, threads, memory, limits, workers),
+        lambda: plan_update(layout, threads, memory, limits),
         *(
             lambda method=method: plan_refit(layout, basis, k, workers, threads, memory, method)
             for method in ("joint", "feature", "als")

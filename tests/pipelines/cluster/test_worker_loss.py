@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +25,7 @@ from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import WorkersLost, result_of, run_bounded
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
@@ -37,15 +39,18 @@ OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_document
 
 
 class Deadly(WorkerPlugin):
-    """Reading a shard named "deadly" kills the worker; one named "late" does in its second part."""
+    """Reading a shard named "deadly" kills the worker; one named "late" does at its 2nd batch."""
 
     def setup(self, worker):
         read = reading.read_indexed
 
         def deadly(shard, *arguments):
-            if "deadly" in shard.url or ("late" in shard.url and arguments[4].passed):
+            if "deadly" in shard.url:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return read(shard, *arguments)
+            for number, batch in enumerate(read(shard, *arguments)):
+                if "late" in shard.url and number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield batch
 
         reading.read_indexed = deadly
 
@@ -115,8 +120,7 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
         more.mkdir()
         for name in ("a.jsonl", "b-late.jsonl", "c.jsonl"):
             shutil.copy(folder / "1.jsonl", more / name)
-        size = 20_000
-        plan = UpdatePlan(2 * size, size, batch_bytes=8_000, reads_in_flight=2, peak_bytes=0)
+        plan = UpdatePlan(10_000, batch_bytes=8_000, reads_in_flight=2, peak_bytes=0)
         others = list_shards([str(more)])
         result = update(left, others, Run(cluster), skip_bad_shards=True, plan=plan)
         assert [error.url for error in result.bad] == [others[1].url]
@@ -136,6 +140,48 @@ def test_only_the_shard_that_kills_its_workers_is_left_out(tmp_path, shards, cap
         assert twin.load() == left.load()
         twin = update(twin, [others[0], others[2]], Run(embedded)).store
         assert twin.load() == result.store.load()
+
+
+class DyingOnce(WorkerPlugin):
+    """The first worker that is asked for rows of its sums dies of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def setup(self, worker):
+        read, take = reading.read_indexed, sums.ProcessSums.take
+
+        def logged(shard, *arguments):
+            with open(self.folder / "reads", "a") as log:
+                log.write(f"{shard.url}\n")
+            return read(shard, *arguments)
+
+        async def dying(held, **asked):
+            with suppress(FileExistsError):
+                (self.folder / "died").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return await take(held, **asked)
+
+        reading.read_indexed, sums.ProcessSums.take = logged, dying
+
+
+def test_a_worker_killed_while_row_blocks_are_added_up_costs_its_own_shards(tmp_path, shards):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    listed = list_shards([str(shards)])
+    with connect(workers=2) as cluster:
+        store = create(
+            str(tmp_path / "store"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster)
+        )
+        shutil.copytree(tmp_path / "store", tmp_path / "twin")
+        cluster.client.register_plugin(DyingOnce(tmp_path))
+        found = update(store, listed, Run(cluster)).store
+    reads = (tmp_path / "reads").read_text().splitlines()
+    assert (tmp_path / "died").exists()
+    assert len(listed) < len(reads) < 2 * len(listed), "only what the dead one had counted"
+    assert found.verify() == []
+    with connect() as embedded:
+        twin = MomentStore.open(str(tmp_path / "twin"))
+        assert update(twin, listed, Run(embedded)).store.load() == found.load()
 
 
 SCHEDULER = """

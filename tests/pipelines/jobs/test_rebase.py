@@ -195,8 +195,8 @@ def test_a_shard_that_cannot_be_read_stops_it_and_what_was_gathered_stays(
     real = module.gather_group
 
     def spoilt(gathering, waiting, *counts):
-        if waiting[0].shard.url.endswith(f"{DAYS[3]}.txt"):
-            raise ShardError(waiting[0].shard.url, "cannot be read")
+        if waiting[0].shards[0].url.endswith(f"{DAYS[3]}.txt"):
+            raise ShardError(waiting[0].shards[0].url, "cannot be read")
         return real(gathering, waiting, *counts)
 
     monkeypatch.setattr(module, "gather_group", spoilt)

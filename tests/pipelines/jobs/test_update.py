@@ -18,6 +18,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import counting
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs import update as update_module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -78,18 +79,18 @@ def test_shards_are_counted_once_in_any_steps(tmp_path, shards, embedded):
     assert last.store.at(1).load() == serial_statistics(store, listed[:2])
 
 
-def test_small_memory_makes_groups_and_parts_but_the_same_bits(tmp_path, shards, embedded):
+@pytest.mark.parametrize("passes", [1, 2, 8])
+def test_groups_lumps_and_passes_give_the_same_bits(tmp_path, shards, embedded, passes):
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "store", shards, embedded)
-    plan = dataclasses.replace(
-        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
-    )
+    # a batch is more than a lump: what is read of a shard is added before its end
+    small = {"lump_bytes": 10_000, "batch_bytes": 4096, "group_shards": 4, "passes": passes}
+    plan = dataclasses.replace(plan_of(store, Run(embedded)), **small)
     result = update(store, listed, Run(embedded), plan=plan)
     assert result.store.load() == serial_statistics(store, listed)
     assert result.store.version > 1, "several groups"
     segments = {segment.id for segment in result.store.commit.segments}
-    written = {path.name for path in (tmp_path / "store" / "segments").iterdir()}
-    assert written > segments, "a shard larger than the group went through an unnamed segment"
+    assert {path.name for path in (tmp_path / "store" / "segments").iterdir()} == segments
     assert len(result.store.ledger()) == 6
     assert result.store.verify() == []
 
@@ -133,18 +134,27 @@ def test_bad_shards_stop_the_update_or_are_left_out(tmp_path, shards, embedded):
     assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
 
 
-def test_a_shard_that_turns_out_bad_late_is_left_out_whole(tmp_path, embedded, shards, planted):
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_shard_that_turns_out_bad_late_is_left_out_whole(
+    tmp_path, embedded, shards, planted, passes, monkeypatch
+):
+    taken: list[int | None] = []
+    take_away = counting._take_away
+    monkeypatch.setattr(
+        counting, "_take_away", lambda *a: taken.append(a[1].batches) or take_away(*a)
+    )
     store = new_store(tmp_path / "store", shards, embedded)
     (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")
     listed = list_shards([str(tmp_path / "late.txt"), str(shards)])
-    plan = dataclasses.replace(
-        plan_of(store, Run(embedded)), counts_bytes=60_000, part_bytes=15_000, batch_bytes=4096
-    )
+    plan = plan_of(store, Run(embedded))
+    plan = dataclasses.replace(plan, lump_bytes=10_000, batch_bytes=4096, passes=passes)
     with pytest.raises(ShardError, match=r"late\.txt: line 301 is not UTF-8"):
         update(store, listed, Run(embedded), plan=plan)
     assert store.latest().ledger().find(str(tmp_path / "late.txt")) is None
     result = update(store, listed, Run(embedded), skip_bad_shards=True, plan=plan)
     assert [os.path.basename(error.url) for error in result.bad] == ["late.txt"]
+    assert taken, "some of it was added before its end"
+    assert all(taken)
     assert result.counted + result.already == 6
     assert result.store.load() == serial_statistics(store, list_shards([str(shards)]))
     skipped = [url for commit in result.store.log() for url, _ in commit.skipped]
@@ -158,7 +168,7 @@ def test_an_update_that_a_bad_shard_stops_says_what_is_committed(tmp_path, embed
     (folder / "z-bad.jsonl").write_text("no JSON")
     listed = list_shards([str(folder)])
     # a group for each shard
-    plan = dataclasses.replace(plan_of(store, Run(embedded)), counts_bytes=1, part_bytes=1 << 30)
+    plan = dataclasses.replace(plan_of(store, Run(embedded)), group_shards=1)
     with pytest.raises(ShardError, match=r"z-bad.jsonl: line 1 is not JSON") as stopped:
         update(store, listed, Run(embedded), plan=plan)
     counted = len(store.latest().ledger())
@@ -240,7 +250,7 @@ def test_a_store_of_ids_counts_ids(tmp_path, embedded):
 
 KILLED_UPDATE = """
 import os, signal, sys
-from streaming_moments.pipelines.gathering import groups
+from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.jobs import update as module
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -255,7 +265,7 @@ def die(*_):
 with connect() as cluster:
     store = module.update(store, listed[:2], Run(cluster)).store
     if moment == "read":
-        groups._write_segment = die
+        Reduction.run = die
     elif moment == "write":
         module._committed = die
     else:

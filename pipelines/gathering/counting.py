@@ -1,0 +1,154 @@
+"""Counting on workers: the task that reads shards and adds them to the sums of its process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from streaming_moments.errors import ShardError
+from streaming_moments.pipelines.gathering.bundles import Bundle, Counted, Receipt, Spoilt
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.sums import GroupSums, Opening, process_sums
+from streaming_moments.statistics.base import Prepared
+from streaming_moments.storage.contents import changed, content_of
+from streaming_moments.storage.shards import Shard
+
+
+def count_bundle(
+    bundle: Bundle, context: ReadingContext, opening: Opening, number: int, lump_bytes: int
+) -> Receipt:
+    """Count the shards of a bundle into the sums of this process.
+
+    Shards that cannot be read are named in the receipt, the others count.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        What to count, or to take away.
+    context : ReadingContext
+        How.
+    opening : Opening
+        Which sums.
+    number : int
+        Of the task; it adds once, however often it runs in this process.
+    lump_bytes : int
+        Batches that are added at a time.
+
+    Raises
+    ------
+    SumsAstray
+        The sums are closed.
+    ShardError
+        What is to be taken away is there no longer.
+    BoundExceeded
+        A sum could pass 2^62.
+    """
+    held = process_sums()
+    with held.counting(opening, context.store.layout, number) as sums:
+        if number in sums.included:
+            return sums.included[number]
+        if bundle.taken is None:
+            receipt = count_shards(bundle.shards, context, sums, lump_bytes)
+        else:
+            receipt = _take_away(bundle.shards[0], bundle.taken, context, sums, lump_bytes)
+        held.finished(sums, opening, number, receipt)
+        return receipt
+
+
+def count_shards(
+    shards: Sequence[Shard], context: ReadingContext, sums: GroupSums, lump_bytes: int
+) -> Receipt:
+    """Add shards to sums; a batch is added once its lump is full, those of several shards joined.
+
+    A shard that fits in a lump is added once it was read to its end.
+    """
+    counted: list[Counted] = []
+    spoilt: list[Spoilt] = []
+    totals: Any = context.store.foundation.totals({})
+    bound, ready = 0.0, list[Prepared]()
+    for shard in shards:
+        reading = _Reading(shard, context, sums, lump_bytes)
+        try:
+            ready = reading.run(ready)
+        except ShardError as error:
+            ready = reading.ready
+            numbers = (reading.added.n_documents, reading.added.n_tokens)
+            spoilt.append(Spoilt(shard.url, error, reading.batches, reading.mark, numbers))
+            totals = totals + reading.added
+        else:
+            counted.append(reading.row())
+            totals = totals + reading.totals
+        bound += reading.bound
+    if ready:
+        sums.add(ready, lump_bytes)
+    return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals, bound)
+
+
+class _Reading:
+    """One shard on its way into the sums."""
+
+    def __init__(
+        self, shard: Shard, context: ReadingContext, sums: GroupSums, lump_bytes: int
+    ) -> None:
+        self._shard, self._context = shard, context
+        self._sums, self._lump_bytes = sums, lump_bytes
+        self.ready: list[Prepared] = []  # of shards before, not yet added
+        self.mark = ""
+        self.totals: Any = context.store.foundation.totals({})
+        self.added: Any = self.totals
+        self.outside, self.batches, self.bound = 0, 0, 0.0
+
+    def run(self, ready: list[Prepared]) -> list[Prepared]:
+        """Read it to its end; what is still to be added, of shards before and of this one."""
+        context, shard, foundation = self._context, self._shard, self._context.store.foundation
+        self.ready, own = ready, list[Prepared]()
+        # hashing may read all of the shard: once is enough, what is read later is held to it
+        content = content_of(shard, context.storage_options)
+        self.mark = content.mark
+        for prepared, read in context.prepared(shard, content):
+            if _nbytes(self.ready) + _nbytes(own) + prepared.nbytes > self._lump_bytes:
+                if self.ready:
+                    self._sums.add(self.ready, self._lump_bytes)
+                    self.ready = []
+                elif own:
+                    self._sums.add(own, self._lump_bytes)
+                    self.batches, self.added, own = self.batches + len(own), self.totals, []
+            own.append(prepared)
+            self.totals = self.totals + prepared.totals
+            self.bound += prepared.bound
+            self.outside += read.outside
+        reason = foundation.why_not_counted(self.totals)
+        if reason is not None:
+            raise ShardError(shard.url, reason)
+        return self.ready + own
+
+    def row(self) -> Counted:
+        numbers = (self.totals.n_documents, self.totals.n_tokens, self.outside)
+        return Counted(self._shard.url, self.mark, *numbers)
+
+
+def _take_away(
+    shard: Shard, taken: Spoilt, context: ReadingContext, sums: GroupSums, lump_bytes: int
+) -> Receipt:
+    """Read once more what was added of a shard, which must be the same, and take it away."""
+    totals: Any = context.store.foundation.totals({})
+    lump: list[Prepared] = []
+    bound = 0.0
+    content = content_of(shard, context.storage_options)
+    for prepared, _ in islice(context.prepared(shard, content), taken.batches):
+        if lump and _nbytes(lump) + prepared.nbytes > lump_bytes:
+            sums.take_away(lump, lump_bytes)
+            lump = []
+        lump.append(prepared)
+        totals, bound = totals + prepared.totals, bound + prepared.bound
+    sums.take_away(lump, lump_bytes)
+    # the beginning alone was read: nobody has looked yet whether it changed meanwhile
+    marks = {content.mark, content_of(shard, context.storage_options).mark}
+    if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
+        raise changed(shard.url)
+    return Receipt(sums.nonce, (), (), totals, bound)
+
+
+def _nbytes(batches: Sequence[Prepared]) -> int:
+    return sum(batch.nbytes for batch in batches)

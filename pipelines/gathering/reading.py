@@ -1,0 +1,59 @@
+"""Reading on workers: what every task needs to read shards and make their records ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from streaming_moments.errors import BoundExceeded, ShardError
+from streaming_moments.statistics.base import Prepared
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.formats import START, Position, ReadLimits
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.readers import ReadRecords, ShardReader, reader_of
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True, eq=False)
+class ReadingContext:
+    """All a read task needs beside its shards, loaded once on the cluster."""
+
+    store: MomentStore
+    reader: ShardReader
+    limits: ReadLimits
+    storage_options: Mapping[str, object] | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        store: MomentStore,
+        limits: ReadLimits,
+        storage_options: Mapping[str, object] | None,
+    ) -> ReadingContext:
+        """The context, made by a task so that it outlives any worker."""
+        return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadRecords]:
+        """Batches of a shard from a position on; errors as `ShardReader.read`."""
+        return self.reader.read(shard, start, content)
+
+    def prepared(
+        self, shard: Shard, content: ShardContent | None = None
+    ) -> Iterator[tuple[Prepared, ReadRecords]]:
+        """All batches of a shard made ready to be added, and as they were read.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read or changed meanwhile, or a record is too large to be added.
+        """
+        seen = 0
+        for read in self.read(shard, START, content):
+            try:
+                prepared = self.store.foundation.prepared(read.batch)
+            except BoundExceeded as error:
+                raise ShardError(shard.url, f"from document {seen} on: {error}") from error
+            seen += prepared.totals.n_documents
+            yield prepared, read

@@ -1,0 +1,81 @@
+"""Settling: which sums on the workers are whole, once nothing is added any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Worker
+
+from streaming_moments.pipelines.gathering.bundles import Receipt
+from streaming_moments.pipelines.gathering.sums import Opening, process_sums
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What there is to be reduced.
+
+    Parameters
+    ----------
+    sources : tuple of (str, str)
+        Address of a worker and nonce of its sums.
+    void : set of int
+        Tasks whose shards no sums hold any longer.
+    """
+
+    sources: tuple[tuple[str, str], ...]
+    void: frozenset[int]
+
+
+def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
+    """Freeze all sums, and hold what they include to the receipts.
+
+    A task without a receipt, as it ran twice, makes its sums worth nothing: they are given up.
+
+    Parameters
+    ----------
+    client : Client
+        Of the cluster.
+    opening : Opening
+        The sums; tasks sent from now on say a later epoch.
+    receipts : mapping
+        By the number of the task.
+    """
+    asked = (opening.owner, opening.group, opening.epoch + 1)
+    answers: Any = client.run(freeze_here, *asked, on_error="return")
+    given: dict[str, set[int]] = {}
+    for number, receipt in receipts.items():
+        given.setdefault(receipt.nonce, set()).add(number)
+    sources: list[tuple[str, str]] = []
+    torn: list[tuple[str, str]] = []
+    for address, answer in sorted(answers.items(), key=lambda item: str(item[0])):
+        if isinstance(answer, tuple):
+            nonce, included = answer
+            whole = set(included) == given.get(nonce, set())
+            (sources if whole else torn).append((address, nonce))
+    for address, nonce in torn:
+        client.run(discard_here, opening.owner, nonce, workers=[address], on_error="ignore")
+    whole_nonces = {nonce for _, nonce in sources}
+    void = (number for number, one in receipts.items() if one.nonce not in whole_nonces)
+    return Settled(tuple(source for source in sources if source[1] in given), frozenset(void))
+
+
+def freeze_here(owner: str, group: int, epoch: int, dask_worker: Worker) -> Any:
+    """`ProcessSums.freeze` in this process."""
+    return process_sums(dask_worker).freeze(owner, group, epoch)
+
+
+def discard_here(owner: str, nonce: str, dask_worker: Worker) -> None:
+    """`ProcessSums.discard` in this process."""
+    process_sums(dask_worker).discard(owner, nonce)
+
+
+def release_here(owner: str, dask_worker: Worker) -> None:
+    """`ProcessSums.release` in this process."""
+    process_sums(dask_worker).release(owner)
+
+
+def keep_only_here(owners: Set[str], dask_worker: Worker) -> None:
+    """`ProcessSums.keep_only` in this process."""
+    process_sums(dask_worker).keep_only(owners)

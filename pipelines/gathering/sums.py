@@ -1,0 +1,256 @@
+"""Sums: what a worker process has added up of the open group, shared by its threads."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from distributed import Worker, WorkerPlugin, get_worker
+from distributed.protocol.serialize import to_serialize
+from numpy.typing import NDArray
+
+from streaming_moments.pipelines.gathering.bundles import Receipt
+from streaming_moments.statistics.base import Prepared
+from streaming_moments.storage.log.layout import SegmentLayout
+
+NAME = "streaming-moments-sums"
+TAKE = "streaming_moments_take"
+_INT32 = np.iinfo(np.int32)
+
+
+class SumsAstray(Exception):
+    """The sums that a task was to add to are gone, or closed: another task counts its shards."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Which sums a task adds to.
+
+    Parameters
+    ----------
+    owner : str
+        The job.
+    group : int
+        Its group, or pass of one; a later one has a larger number.
+    epoch : int
+        How often the sums of the group were frozen before; an earlier task comes too late.
+    blocks : range
+        Row blocks that are added up.
+    """
+
+    owner: str
+    group: int
+    epoch: int
+    blocks: range
+
+
+@dataclass(eq=False)
+class GroupSums:
+    """Sums of one group, or pass of one, in one process.
+
+    The nonce names them: where they are gone, whatever was added is counted again elsewhere.
+    """
+
+    layout: SegmentLayout
+    opening: Opening
+    epoch: int
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+    included: dict[int, Receipt] = field(default_factory=dict)
+    running: set[int] = field(default_factory=set)
+    bound: float = 0.0
+    arrays: dict[int, dict[str, NDArray[np.int64]]] = field(init=False)
+    _locks: dict[int, Lock] = field(init=False)
+    _bound_lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.arrays = {index: self._zero(index) for index in self.opening.blocks}
+        self._locks = {index: Lock() for index in self.opening.blocks}
+
+    def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
+        """Add batches to every block, as one while their bytes stay below `most_bytes`.
+
+        Raises
+        ------
+        BoundExceeded
+            A sum could pass 2^62; nothing of the batches is added.
+        """
+        self._gain(batches)
+        foundation, layout = self.layout.foundation, self.layout
+        self._each_block(
+            lambda index: foundation.add(
+                batches, self.arrays[index], layout.block(index), most_bytes
+            )
+        )
+
+    def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
+        """Take batches away again, exactly; other errors as `add`."""
+
+        def subtract(index: int) -> None:
+            taken = self._zero(index)
+            self.layout.foundation.add(batches, taken, self.layout.block(index), most_bytes)
+            for name, array in self.arrays[index].items():
+                np.subtract(array, taken[name], out=array)
+
+        self._gain(batches)
+        self._each_block(subtract)
+
+    def _gain(self, batches: Sequence[Prepared]) -> None:
+        with self._bound_lock:
+            bound = self.bound + sum(batch.bound for batch in batches)
+            self.layout.foundation.require_bounded(bound)
+            self.bound = bound
+
+    def _each_block(self, work: Callable[[int], None]) -> None:
+        """Work on every block once, those first that no other thread is adding to."""
+        waiting = list(self.opening.blocks)
+        while waiting:
+            index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)
+            if index is None:
+                index = waiting[0]
+                self._locks[index].acquire()
+            try:
+                waiting.remove(index)
+                work(index)
+            finally:
+                self._locks[index].release()
+
+    def _zero(self, index: int) -> dict[str, NDArray[np.int64]]:
+        shapes = self.layout.foundation.shapes(self.layout.block(index))
+        return {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+
+
+class ProcessSums(WorkerPlugin):
+    """The sums that a worker process holds, by the job that owns them."""
+
+    name = NAME
+    idempotent = True  # a second job of the cluster finds it there
+
+    def setup(self, worker: Worker) -> None:
+        """Begin with none, and let the other workers take rows of them."""
+        self._held: dict[str, GroupSums] = {}
+        self._released: set[str] = set()
+        self._lock = Lock()
+        worker.handlers[TAKE] = self.take
+
+    def teardown(self, worker: Worker) -> None:
+        """Give them up."""
+        self._held.clear()
+
+    @contextmanager
+    def counting(self, opening: Opening, layout: SegmentLayout, number: int) -> Iterator[GroupSums]:
+        """The sums that task `number` may add to; they are given up if it fails on the way.
+
+        Raises
+        ------
+        SumsAstray
+            The group is closed, or frozen since the task was sent.
+        """
+        sums = self._entered(opening, layout, number)
+        try:
+            yield sums
+        except BaseException:
+            self.discard(opening.owner, sums.nonce)
+            raise
+
+    def finished(self, sums: GroupSums, opening: Opening, number: int, receipt: Receipt) -> None:
+        """Note what a task has added.
+
+        Raises
+        ------
+        SumsAstray
+            The sums were frozen, or given up, before it was done.
+        """
+        with self._lock:
+            if self._held.get(opening.owner) is not sums or sums.epoch != opening.epoch:
+                raise SumsAstray(number)
+            sums.running.discard(number)
+            sums.included[number] = receipt
+
+    def freeze(self, owner: str, group: int, epoch: int) -> tuple[str, tuple[int, ...]] | None:
+        """Refuse all tasks before `epoch`; the nonce, and the tasks whose shards are added.
+
+        None where there are no sums of the group. Sums to which a task adds just now, which
+        nobody waits for, are given up.
+        """
+        with self._lock:
+            sums = self._held.get(owner)
+            if sums is None or sums.opening.group != group:
+                return None
+            sums.epoch = epoch
+            if sums.running:
+                del self._held[owner]
+                return None
+            return sums.nonce, tuple(sums.included)
+
+    def discard(self, owner: str, nonce: str) -> None:
+        """Give up the sums of that nonce."""
+        with self._lock:
+            if owner in self._held and self._held[owner].nonce == nonce:
+                del self._held[owner]
+
+    def release(self, owner: str) -> None:
+        """Give up what a job holds, for ever."""
+        with self._lock:
+            self._held.pop(owner, None)
+            self._released.add(owner)
+
+    def keep_only(self, owners: Set[str]) -> None:
+        """Give up what jobs hold whose client is gone; an owner begins with its client's name."""
+        with self._lock:
+            for owner in list(self._held):
+                if owner.partition("/")[0] not in owners:
+                    del self._held[owner]
+
+    def rows(
+        self, owner: str, nonce: str, index: int, rows: slice
+    ) -> dict[str, NDArray[np.int64]] | None:
+        """Some rows of a block of frozen sums; None where they are gone."""
+        sums = self._held.get(owner)
+        if sums is None or sums.nonce != nonce:
+            return None
+        return {name: array[rows] for name, array in sums.arrays[index].items()}
+
+    async def take(
+        self, owner: str, nonce: str, index: int, start: int, stop: int
+    ) -> dict[str, Any] | None:
+        """`rows` for another worker, with 4 bytes an entry where they fit."""
+        found = self.rows(owner, nonce, index, slice(start, stop))
+        if found is None:
+            return None
+        return {name: to_serialize(_narrow(array)) for name, array in found.items()}
+
+    def _entered(self, opening: Opening, layout: SegmentLayout, number: int) -> GroupSums:
+        owner = opening.owner
+        with self._lock:
+            sums = self._held.get(owner)
+            place = None if sums is None else (sums.opening.group, sums.epoch)
+            late = place is not None and (opening.group, opening.epoch) < place
+            if owner in self._released or late:
+                raise SumsAstray(number)
+            if sums is not None and number in sums.running:
+                # the same task a second time: the first is not waited for
+                sums = None
+            if sums is None or sums.opening.group != opening.group:
+                self._held.pop(owner, None)
+                sums = self._held[owner] = GroupSums(layout, opening, opening.epoch)
+            sums.epoch = opening.epoch
+            if number not in sums.included:
+                sums.running.add(number)
+            return sums
+
+
+def process_sums(worker: Worker | None = None) -> ProcessSums:
+    """The sums of the process that the task runs in."""
+    plugin: Any = (worker or get_worker()).plugins[NAME]
+    held: ProcessSums = plugin
+    return held
+
+
+def _narrow(array: NDArray[np.int64]) -> NDArray[Any]:
+    fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
+    return array.astype(np.int32) if fits else np.ascontiguousarray(array)

@@ -1,0 +1,249 @@
+"""Sums that stay on the workers: the same bits however many hold them, and whatever is lost."""
+
+import logging
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from distributed import LocalCluster
+
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import counting, reduction
+from streaming_moments.pipelines.gathering.bundles import Receipt
+from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.gathering.settling import settle
+from streaming_moments.pipelines.gathering.sums import (
+    Opening,
+    ProcessSums,
+    SumsAstray,
+    process_sums,
+)
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+
+
+@contextmanager
+def workers_of_sums(number):
+    """Workers that reach one another by TCP, each with sums of its own."""
+    with (
+        LocalCluster(
+            n_workers=number,
+            threads_per_worker=2,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=":0",
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        connect(local.scheduler_address, memory=1 << 30) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def four():
+    with workers_of_sums(4) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, shards, embedded):
+    """An empty store, its shards, and what one process makes of them."""
+    listed = list_shards([str(shards)])
+    place = tmp_path_factory.mktemp("undisturbed") / "store"
+    policy = TokenPolicy(passage_words=25)
+    store = create(str(place), listed, ShardFormat(), policy, OPTIONS, Run(embedded))
+    shutil.copytree(place, place.with_name("empty"))
+    return place.with_name("empty"), listed, update(store, listed, Run(embedded)).store
+
+
+@pytest.fixture
+def store(tmp_path, undisturbed):
+    shutil.copytree(undisturbed[0], tmp_path / "store")
+    return MomentStore.open(str(tmp_path / "store"))
+
+
+def small(store, cluster, **changes):
+    plan = plan_of(store, Run(cluster))
+    return replace(plan, lump_bytes=10_000, batch_bytes=4096, **changes)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("group_shards", [2, 1000])
+def test_four_workers_give_the_bits_of_one(store, undisturbed, four, passes, group_shards):
+    _, listed, expected = undisturbed
+    plan = small(store, four, passes=passes, group_shards=group_shards)
+    found = update(store, listed, Run(four), plan=plan).store
+    assert found.load() == expected.load()
+    assert set(found.ledger()) == set(expected.ledger())
+    assert found.verify() == []
+    held = four.client.run(lambda dask_worker: list(process_sums(dask_worker)._held))
+    assert not any(held.values()), "nothing stays behind"
+
+
+def test_rows_go_by_in_messages_below_their_bound(store, undisturbed, four, monkeypatch):
+    _, listed, expected = undisturbed
+    monkeypatch.setattr(reduction, "MESSAGE_BYTES", 1000)
+    sent = []
+    rows = ProcessSums.rows
+
+    def noted(self, owner, nonce, index, wanted):
+        found = rows(self, owner, nonce, index, wanted)
+        if wanted != slice(None):
+            sent.append(sum(array.nbytes for array in found.values()))
+        return found
+
+    monkeypatch.setattr(ProcessSums, "rows", noted)
+    found = update(store, listed, Run(four), plan=small(store, four)).store
+    assert found.load() == expected.load()
+    row = store.layout.block_bytes // store.layout.block(0).size(store.basis.n_words)
+    assert 0 < max(sent) <= max(1000, row + 8 * store.basis.core)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("moment", ["counting", "settling", "reducing", "skipping"])
+def test_only_what_lost_sums_held_is_counted_again(
+    store, undisturbed, four, monkeypatch, moment, passes, tmp_path, planted
+):
+    _, listed, expected = undisturbed
+    counted, lost, struck = [], [], []
+    count_shards, freeze = counting.count_shards, ProcessSums.freeze
+
+    def noted(part, *arguments):
+        counted.extend(shard.url for shard in part)
+        return count_shards(part, *arguments)
+
+    def lose(held):
+        if not struck and held._held:
+            [(owner, sums)] = held._held.items()
+            struck.append(sums.nonce)
+            lost.extend(shard for one in sums.included.values() for shard in one.counted)
+            held.discard(owner, sums.nonce)
+
+    def frozen(self, *arguments):
+        if moment in ("settling", "skipping"):
+            lose(self)
+        return freeze(self, *arguments)
+
+    def dying(self, sums, *arguments):
+        if moment == "counting":
+            lose(self)
+        return finished(self, sums, *arguments)
+
+    finished = ProcessSums.finished
+    monkeypatch.setattr(counting, "count_shards", noted)
+    monkeypatch.setattr(ProcessSums, "freeze", frozen)
+    monkeypatch.setattr(ProcessSums, "finished", dying)
+    rows = ProcessSums.rows
+
+    def asked(self, owner, nonce, index, wanted):
+        # by another worker, not its own
+        if moment == "reducing" and wanted != slice(None):
+            lose(self)
+        return rows(self, owner, nonce, index, wanted)
+
+    monkeypatch.setattr(ProcessSums, "rows", asked)
+    skip = moment == "skipping"
+    if skip:
+        (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")
+    more = list_shards([str(tmp_path / "late.txt")]) if skip else []
+    plan = small(store, four, passes=passes)
+    result = update(store, [*more, *listed], Run(four), skip_bad_shards=skip, plan=plan)
+    assert result.store.load() == expected.load()
+    assert [error.url for error in result.bad] == [shard.url for shard in more]
+    assert result.store.verify() == []
+    if not skip:
+        again = len(counted) - passes * len(listed)
+        assert struck
+        # the task itself, where it was counting
+        assert again <= len(lost) + (moment == "counting") * len(listed)
+
+
+def test_a_task_that_ran_twice_makes_its_sums_worth_nothing(store, four):
+    held = opened_sums()
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+    with held.counting(opening, store.layout, 7) as sums:
+        held.finished(sums, opening, 7, receipt)
+    with held.counting(opening, store.layout, 8) as same:
+        assert same is sums
+        held.finished(sums, opening, 8, receipt)
+    client = SimpleNamespace(
+        run=lambda function, *asked, **_: {
+            "tcp://here": function(*asked, dask_worker=SimpleNamespace(plugins={held.name: held}))
+        }
+    )
+    mine = {7: replace(receipt, nonce=sums.nonce)}
+    settled = settle(client, opening, mine)
+    assert (settled.sources, settled.void) == ((), {7})
+    assert held.rows("client/job", sums.nonce, 0, slice(None)) is None
+
+
+def test_a_task_of_before_the_freeze_adds_nothing(store):
+    held = opened_sums()
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+    with held.counting(opening, store.layout, 1) as sums:
+        held.finished(sums, opening, 1, receipt)
+    assert held.freeze("client/job", 1, 1) == (sums.nonce, (1,))
+    with pytest.raises(SumsAstray), held.counting(opening, store.layout, 2):
+        raise AssertionError("it was let in")
+    later = replace(opening, epoch=1)
+    # one that adds while they are frozen is waited for by nobody
+    with held.counting(later, store.layout, 3) as same:
+        assert same is sums
+        assert held.freeze("client/job", 1, 2) is None
+        with pytest.raises(SumsAstray):
+            held.finished(same, later, 3, receipt)
+    held.release("client/job")
+    with pytest.raises(SumsAstray), held.counting(later, store.layout, 4):
+        raise AssertionError("the job is over")
+
+
+def test_what_a_killed_job_has_left_is_given_up_by_the_next(store, undisturbed, four):
+    _, listed, _ = undisturbed
+    opening = Opening("Client-that-was-killed/job", 1, 0, range(store.row_blocks))
+
+    def leave(dask_worker):
+        process_sums(dask_worker)._entered(opening, store.layout, 1)
+
+    update(store, listed[:1], Run(four))
+    four.client.run(leave)
+    update(store, listed[:2], Run(four))
+    held = four.client.run(lambda dask_worker: list(process_sums(dask_worker)._held))
+    assert not any(held.values())
+
+
+def test_many_small_shards_are_one_task(tmp_path, store, embedded, planted, monkeypatch):
+    for number in range(400):
+        (tmp_path / f"{number:03}.txt").write_text(planted[number])
+    (tmp_path / "200.txt").write_bytes(b"\xff")
+    counted = []
+    count_shards = counting.count_shards
+
+    def noted(part, *arguments):
+        counted.append(len(part))
+        return count_shards(part, *arguments)
+
+    monkeypatch.setattr(counting, "count_shards", noted)
+    listed = list_shards([str(tmp_path / "*.txt")])
+    result = update(store, listed, Run(embedded), skip_bad_shards=True)
+    assert (sum(counted), result.counted) == (400, 399)
+    assert [error.url for error in result.bad] == [listed[200].url]
+    assert len(counted) <= 8 * embedded.threads
+    assert len(result.store.ledger()) == 399
+
+
+def opened_sums():
+    held = ProcessSums()
+    held.setup(SimpleNamespace(handlers={}))
+    return held
