@@ -41,7 +41,8 @@ def planted(documents, seed=3, words=60):
     D = drawn_rates(words, seed)
     chosen = rng.choice(3, size=documents, p=WEIGHTS)
     batch = CountBatch.from_csr(rng.poisson(D[:, chosen].T))
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=3))
+    basis = Basis.from_pilot(batch, max_topics=3, length_weights="pooled")
+    statistics = MomentStatistics.of(batch, basis)
     return D, chosen, batch, statistics
 
 
