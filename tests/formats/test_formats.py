@@ -174,12 +174,12 @@ def test_format_1_is_written_on(copy):
 @pytest.mark.parametrize("key", ["min_reader", "min_writer"])
 @pytest.mark.parametrize("install", ["9.1.0", "", None, "rm -rf /"])
 def test_a_later_format_is_refused_with_the_version_to_install(copy, key, install):
-    news = {key: 2, "format": 2, "install": install, "sealed otherwise": [1]}
+    news = {key: 3, "format": 3, "install": install, "sealed otherwise": [1]}
     path = copy / "format.json"
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 2, this one knows 1; {remedy}$"
+    said = rf"know store format 3, this one knows 2; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))
