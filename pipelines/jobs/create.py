@@ -130,12 +130,12 @@ def weighing(basis: Basis) -> str:
     >>> weighing(Basis(np.eye(3, dtype=np.int8), 3))
     'documents count once, whatever their length'
     """
-    table = basis.weights.table
     if basis.weights.is_pooled:
         return "documents count once, whatever their length"
+    short, middle, long = basis.weights.at([10, 100, 1000]).tolist()
     return (
-        f"documents of {table.size - 1:,} words or more count once, shorter ones up to "
-        f"{table[0]:,} times"
+        f"documents of 10 words count {short:,} times, of 100 words {middle:,}, "
+        f"of 1,000 words {long:,}"
     )
 
 

@@ -201,7 +201,6 @@ def _reading_costs(
     nbytes = sum(piece.nbytes for piece in pieces)
     seconds = sum(max(piece.seconds - open_shard, 0.0) for piece in pieces)
     summaries = [piece.part.summary for piece in pieces]
-    histogram = sum((one.totals.whole for one in summaries), LengthHistogram.zero())
     hashing = 0.0
     if sampled[0].etag is None:
         content = bytes(_HASHED_BYTES)
@@ -212,8 +211,8 @@ def _reading_costs(
         read=seconds / nbytes + hashing,
         open_shard=open_shard,
         counts=sum(one.nbytes for one in summaries) / nbytes,
-        passages=histogram.n_documents / nbytes,
-        tokens=histogram.n_tokens / nbytes,
+        passages=sum(one.totals.n_documents for one in summaries) / nbytes,
+        tokens=sum(one.totals.n_tokens for one in summaries) / nbytes,
     )
 
 

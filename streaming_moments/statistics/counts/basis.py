@@ -20,7 +20,7 @@ from streaming_moments.statistics.counts.length_weights import (
     LengthWeights,
     Weighting,
 )
-from streaming_moments.statistics.counts.room import even_with_room
+from streaming_moments.statistics.counts.room import even_with_room, finest_even
 
 # Rounding to it costs nothing measurable in topic error (L1 .1163 as with 127; with 3 .1181), and
 # leaves 17 times the room below 2^62. Of real text +-31 sees 97% of the spectrum, +-15 93%.
@@ -139,8 +139,8 @@ class Basis:
             Core words; by default all, at most 4096.
         length_weights : {"even", "pooled"}
             Whether long documents count fewer times than short ones, as `LengthWeights.even` of
-            the pilot's longest, or all once (Theorem 1), which models need in which the length of a
-            document tells of its topics.
+            twice the pilot's longest, or all once (Theorem 1), which models need in which the
+            length of a document tells of its topics.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Basis:
                 f'length weights are "{length_weights}"; choose {" or ".join(WEIGHTINGS)}'
             )
         even = length_weights == "even"
-        weights = LengthWeights.even(int(batch.lengths.max(initial=0))) if even else POOLED
+        weights = finest_even(batch) if even else POOLED
         rng = np.random.default_rng(seed)
         random_columns = max(2, max_topics // 8)
         leading_columns = ceil(1.5 * max_topics)
