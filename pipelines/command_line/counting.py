@@ -96,6 +96,7 @@ def create(
         )
     with running(session, storage_options, limits) as run:
         made = create_store(store, listed, form, policy, pilot, run, counting.codocuments, dates)
+    say(made.commit.message)
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."

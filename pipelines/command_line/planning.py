@@ -20,7 +20,7 @@ from streaming_moments.pipelines.command_line.options import (
     shards_argument,
     storage_option,
 )
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, weighing
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
@@ -166,6 +166,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "core": job.basis.core,
         "basis_columns": job.basis.columns,
         "row_blocks": job.row_blocks,
+        "documents_that_fit": job.room,
         "segments": made.segments,
         "state_bytes": job.layout.state_bytes,
         "store_bytes": made.disk_bytes,
@@ -196,6 +197,10 @@ def print_plan(console: Console, made: Plan) -> None:
             "statistics",
             f"{mebibytes(job.layout.state_bytes)}: {job.basis.n_words:,} words, core "
             f"{job.basis.core:,}, {job.basis.columns} columns, {job.row_blocks} row blocks",
+        ),
+        (
+            "length weights",
+            f"{weighing(job.basis)}; room for about {job.room:.2g} documents like these",
         ),
         (
             "store on disk",

@@ -13,6 +13,8 @@ from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
+from streaming_moments.statistics.counts.length_weights import WEIGHTINGS, Weighting
+from streaming_moments.statistics.counts.room import documents_that_fit
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.storage.counting.samples import (
     TermSample,
@@ -83,6 +85,9 @@ class PilotOptions:
     min_documents: Number = option("A term's passages, least.", 5)
     max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
     pilot_documents: Count = option("Passages to sample.", 20_000)
+    length_weights: Weighting = option(
+        "Whether long documents count fewer times than short ones.", "even", choices=WEIGHTINGS
+    )
     seed: Seed = option("Of the sample and the basis.", 0)
 
 
@@ -98,17 +103,40 @@ class Pilot:
         Q from the same passages.
     documents, shards : int
         Passages sampled, and the shards they are from.
+    room : int
+        Documents like these that the store can hold.
     """
 
     vocabulary: Vocabulary
     basis: Basis
     documents: int
     shards: int = 0
+    room: int = 0
 
     @property
     def origin(self) -> str:
-        """Where it comes from, in words."""
-        return f"a pilot of {self.documents} passages in {self.shards} shards"
+        """Where it comes from, and how documents count, in words."""
+        return (
+            f"a pilot of {self.documents} passages in {self.shards} shards; "
+            f"{weighing(self.basis)}; room for about {self.room:.2g} documents like these"
+        )
+
+
+def weighing(basis: Basis) -> str:
+    """How often documents count in the moments, in words.
+
+    Examples
+    --------
+    >>> weighing(Basis(np.eye(3, dtype=np.int8), 3))
+    'documents count once, whatever their length'
+    """
+    if basis.weights.is_pooled:
+        return "documents count once, whatever their length"
+    short, middle, long = basis.weights.at([10, 100, 1000]).tolist()
+    return (
+        f"documents of 10 words count {short:,} times, of 100 words {middle:,}, "
+        f"of 1,000 words {long:,}"
+    )
 
 
 def create(
@@ -248,8 +276,11 @@ def choose(
         token_ids=None if token_ids is None else tuple(token_ids[i] for i in chosen),
     )
     counted = recount(sample, vocabulary)
-    basis = Basis.from_pilot(counted, options.max_topics, options.seed, vocabulary.core)
-    return Pilot(vocabulary, basis, sample.batch.documents)
+    basis = Basis.from_pilot(
+        counted, options.max_topics, options.seed, vocabulary.core, options.length_weights
+    )
+    room = documents_that_fit(counted, basis.matrix, basis.weights)
+    return Pilot(vocabulary, basis, sample.batch.documents, room=room)
 
 
 def frequencies_of(sample: TermSample) -> TermFrequencies:

@@ -22,7 +22,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import result_of
-from streaming_moments.pipelines.gathering.parts import ReadingContext
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START

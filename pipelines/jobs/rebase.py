@@ -65,7 +65,9 @@ def pilot_of(store: MomentStore) -> PilotOptions:
     ['core', 'max_document_fraction']
     """
     written = store.commit.lineage.pilot or {}
-    known = asdict(PilotOptions())
+    # stores of before there were length weights have none
+    pooled = {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
+    known = {**asdict(PilotOptions()), **pooled}
     return PilotOptions(**{name: written.get(name, value) for name, value in known.items()})
 
 

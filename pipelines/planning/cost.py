@@ -161,6 +161,8 @@ class Job:
         k of the refit.
     pilot_documents : int
         Passages that create samples.
+    room : int
+        Documents like those of the corpus that the store can hold.
     """
 
     corpus: CorpusSize
@@ -168,6 +170,7 @@ class Job:
     row_blocks: int
     n_topics: int
     pilot_documents: int
+    room: int = 0
 
     @property
     def basis(self) -> Basis:

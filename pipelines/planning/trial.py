@@ -41,6 +41,7 @@ from streaming_moments.pipelines.planning.cost import (
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.length_weights import POOLED
 from streaming_moments.statistics.counts.lengths import LengthHistogram
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.row_lengths import RowLengths
@@ -134,7 +135,8 @@ def try_out(
                 codocuments=codocuments,
             )
             pieces, open_shard = _read(sampled, store, reading, pool)
-            job = Job(corpus, store.counts, store.row_blocks, n_topics, options.pilot_documents)
+            counted = store.counts, store.row_blocks
+            job = Job(corpus, *counted, n_topics, options.pilot_documents, pilot.room)
             read = _reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
             blocks = _block_costs(job, store, pieces, factor, pool, threads)
@@ -206,7 +208,6 @@ def _reading_costs(
 ) -> ReadCosts:
     nbytes = sum(piece.nbytes for piece in pieces)
     seconds = sum(max(piece.seconds - open_shard, 0.0) for piece in pieces)
-    histogram = sum((piece.batch.totals.whole for piece in pieces), LengthHistogram.zero())
     hashing = 0.0
     if sampled[0].etag is None:
         content = bytes(_HASHED_BYTES)
@@ -217,8 +218,8 @@ def _reading_costs(
         read=seconds / nbytes + hashing,
         open_shard=open_shard,
         counts=sum(piece.batch.nbytes for piece in pieces) / nbytes,
-        passages=histogram.n_documents / nbytes,
-        tokens=histogram.C1 / nbytes,
+        passages=sum(piece.batch.totals.n_documents for piece in pieces) / nbytes,
+        tokens=sum(piece.batch.totals.n_tokens for piece in pieces) / nbytes,
     )
 
 
@@ -327,23 +328,28 @@ def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
     over cells not seen yet as cells were seen only once (Good and Turing).
     """
     rng = np.random.default_rng(0)
-    together = statistics.codocuments
+    together, lengths = statistics.codocuments, statistics.length_histogram
+    # the mean weight of a pair
+    unit = max(lengths.C2 / max(replace(lengths, weights=POOLED).C2, 1), 1.0)
     return replace(
         statistics,
-        pair_counts=_drawn(statistics.pair_counts, factor, rng),
+        pair_counts=_drawn(statistics.pair_counts, factor, rng, unit),
         triple_sketch=(statistics.triple_sketch * factor).astype(np.int64),
         codocuments=None if together is None else _drawn(together, factor, rng),
     )
 
 
-def _drawn(counts: NDArray[np.int64], factor: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(
+    counts: NDArray[np.int64], factor: float, rng: np.random.Generator, unit: float = 1.0
+) -> NDArray[np.int64]:
     total = counts.sum()
     if factor <= 1 or not total:
         return counts
-    unseen = (counts == 1).sum() / total
+    unseen = counts[counts <= unit].sum() / total
     independent = np.outer(counts.sum(axis=1), counts.sum(axis=0) / total)
     expected = (1 - unseen) * counts + unseen * independent
-    grown: NDArray[np.int64] = counts + rng.poisson((factor - 1) * expected)
+    drawn = rng.poisson((factor - 1) / unit * expected)
+    grown: NDArray[np.int64] = counts + np.rint(unit * drawn).astype(np.int64)
     return grown
 
 
@@ -354,9 +360,9 @@ def _core_moments(
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)
-    rows = np.hstack([pairs, projected.word_counts[: basis.core, None]])
+    rows = np.hstack([pairs, projected.weighted_counts[: basis.core, None]])
     blocks = [rows[RowBlock(index, store.row_blocks).rows] for index in range(store.row_blocks)]
-    return blocks, LengthHistogram.of(projected.lengths)
+    return blocks, LengthHistogram.of(projected.lengths, basis.weights)
 
 
 def _path(writer: SegmentWriter, path: str) -> str:

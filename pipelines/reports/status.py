@@ -167,6 +167,11 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
         remedy = "count more documents, or token ids of passages instead of whole documents"
     elif policy.passage_words is not None:
         remedy = "count more documents (they are cut into passages already)"
+    elif effective < histogram.n_documents / 2 and histogram.is_pooled:
+        return (
+            f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "
+            "moment; let long documents count fewer times by `rebase --length-weights even`"
+        )
     elif effective < histogram.n_documents / 2:
         return (
             f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "

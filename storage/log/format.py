@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pydantic import StrictBool, TypeAdapter
 
 from streaming_moments.errors import StoreError
+from streaming_moments.statistics.base import Foundation
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
-READS = 1
-WRITES = 1
-INSTALL = "0.1.0"  # the first version of the package that does both
+READS = 2
+WRITES = 2
+# Formats, each with the first version of the package that reads and writes it: the second has
+# documents that are weighted by their lengths, and is made only where they are.
+_INSTALLS = {1: "0.1.0", 2: "0.2.0"}
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -44,12 +48,32 @@ class StoreFormat(Extensible):
     always: ClassVar[frozenset[str]] = frozenset(
         {"format", "min_reader", "min_writer", "single_writer"}
     )
-    format: Count = WRITES
-    min_reader: Count = READS
-    min_writer: Count = WRITES
+    format: Count = 1
+    min_reader: Count = 1
+    min_writer: Count = 1
     single_writer: StrictBool = False
-    install: str = INSTALL
+    install: str = _INSTALLS[1]
     unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, foundation: Foundation, single_writer: bool = False) -> StoreFormat:
+        """The lowest format that holds statistics of a foundation."""
+        return cls(single_writer=single_writer).raised(foundation)
+
+    def raised(self, foundation: Foundation) -> StoreFormat:
+        """The format that holds statistics of a foundation, too."""
+        needed = 1
+        if isinstance(foundation, CountsFoundation) and not foundation.basis.weights.is_pooled:
+            needed = 2
+        if min(self.format, self.min_reader, self.min_writer) >= needed:
+            return self
+        return replace(
+            self,
+            format=max(self.format, needed),
+            min_reader=max(self.min_reader, needed),
+            min_writer=max(self.min_writer, needed),
+            install=_INSTALLS[needed] if self.format <= needed else self.install,
+        )
 
     def require_writable(self, url: str) -> None:
         """Refuse to write what only a later version of the package may write.
@@ -79,6 +103,22 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
         "install": form.install,
     }
     folder.write(FORMAT_FILE, seal({**known, **form.unknown}))
+
+
+def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
+    """Let a store hold statistics of a foundation: versions that cannot count them are kept out.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged, or cannot be written.
+    """
+    before = read_format(folder)
+    raised = before.raised(foundation)
+    if raised != before:
+        write_format(folder, raised)
+        folder.sync("")
+    return raised
 
 
 def read_format(folder: Folder) -> StoreFormat:

@@ -13,6 +13,7 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.log.commits import Commit, Staging
+from streaming_moments.storage.log.format import raise_format
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardsAlreadyCounted, read_ledger
 from streaming_moments.storage.segments.foundations import (
@@ -80,6 +81,7 @@ def stage(
     foundation = CountsFoundation(basis, store.codocuments)
     write_foundation(store.folder, foundation)
     store.folder.sync("")
+    store = replace(store.writable(), format=raise_format(store.folder, foundation))
 
     def change(head: Commit) -> Commit:
         if _bases(head) != _bases(store.commit):

@@ -323,7 +323,7 @@ class MomentStore(Snapshot):
         single_writer: bool,
     ) -> MomentStore:
         folder = Folder.at(url, storage_options)
-        store_format = StoreFormat(single_writer=single_writer)
+        store_format = StoreFormat.of(foundation, single_writer)
         commit = Commit.first(lineage, message)
         create_files(folder, store_format, commit, foundation, words)
         return cls(folder, store_format, commit, foundation)

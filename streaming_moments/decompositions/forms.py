@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 
 # Beyond it every document has all topics in the same shares, and nothing tells them apart.
 _LARGEST_ALPHA0 = 1e6
@@ -20,6 +20,8 @@ Seen = NDArray[np.float64]
 class DocumentLengths(Protocol):
     """Documents by length, as far as moments are divided by them."""
 
+    @property
+    def is_pooled(self) -> bool: ...
     @property
     def weight(self) -> float: ...
     @property
@@ -74,7 +76,14 @@ class PerDocument(Form):
     """A mixture of independent Poisson counts: the columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Documents, of any length: `E[x_i x_l | topic] = m_ij m_lj` of distinct positions."""
+        """Documents, of any length: `E[x_i x_l | topic] = m_ij m_lj` of distinct positions.
+
+        Raises
+        ------
+        NotIdentifiable
+            Documents are weighted by their lengths.
+        """
+        require_pooled(lengths)
         return lengths.weight, lengths.weight, lengths.weight
 
 
@@ -119,6 +128,21 @@ class Dirichlet(Form):
         raw += cubes(2 * a0**2 / ((a0 + 1) * (a0 + 2)))
         raw *= (a0 + 2) / 2
         return raw
+
+
+def require_pooled(lengths: DocumentLengths) -> None:
+    """Refuse length weights, for models in which the length of a document tells of its topics.
+
+    Raises
+    ------
+    NotIdentifiable
+        Documents are weighted by their lengths.
+    """
+    if not lengths.is_pooled:
+        raise NotIdentifiable(
+            "documents are weighted by their lengths, and in this model lengths tell of the "
+            "topics; gather the statistics with --length-weights pooled (`create`, `rebase`)"
+        )
 
 
 def form_of(alpha0: float) -> Form:

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions
-from streaming_moments.decompositions.forms import DocumentLengths, PerDocument, Seen
+from streaming_moments.decompositions.forms import (
+    DocumentLengths,
+    PerDocument,
+    Seen,
+    require_pooled,
+)
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import topic_reading
@@ -86,7 +91,8 @@ class IndependentIntensities(TopicModel):
     >>> from streaming_moments.models.rows import InMemory
     >>> rng = np.random.default_rng(0)
     >>> batch = CountBatch.from_csr(rng.poisson(rng.gamma(0.5, 20.0, (4000, 2)) @ np.eye(2, 3)))
-    >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    >>> basis = Basis.from_pilot(batch, max_topics=2, length_weights="pooled")
+    >>> statistics = MomentStatistics.of(batch, basis)
     >>> options = IndependentIntensities.Options(topics=2)
     >>> IndependentIntensities.fit(InMemory((statistics,)), options).shapes.round(1)
     array([0.5, 0.5])
@@ -116,6 +122,7 @@ class IndependentIntensities(TopicModel):
         NotIdentifiable
             The lengths imply an alpha0 below 0 or above the one allowed, or as `fit_by`.
         """
+        require_pooled(rows.lengths.whole)
         implied = implied_alpha0(rows.lengths.whole)
         if not 0 < implied <= options.max_alpha0:
             raise NotIdentifiable(

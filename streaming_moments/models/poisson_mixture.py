@@ -30,7 +30,8 @@ class PoissonMixture(TopicModel):
     >>> from streaming_moments.models.rows import InMemory
     >>> rates = np.array([[2.0, 3.0, 0.0], [0.0, 8.0, 7.0]])
     >>> batch = CountBatch.from_csr(np.random.default_rng(0).poisson(np.repeat(rates, 4000, 0)))
-    >>> statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    >>> basis = Basis.from_pilot(batch, max_topics=2, length_weights="pooled")
+    >>> statistics = MomentStatistics.of(batch, basis)
     >>> model = PoissonMixture.fit(InMemory((statistics,)), PoissonMixture.Options(topics=2))
     >>> model.lengths.round(), model.weights.round(1)
     (array([ 5., 15.]), array([0.5, 0.5]))

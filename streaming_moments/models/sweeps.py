@@ -157,12 +157,12 @@ def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
 
 
 def topic_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
-    """(r, k) rows of the topic matrix, each row alone, and (r,) word counts of a block."""
+    """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block."""
     if directions.values is None:
         rows = rotated_diagonals(statistics, whitening, directions.vectors)
     else:
         rows = unwhitened_rows(statistics, whitening) @ directions.vectors * directions.values
-    return rows, statistics.word_counts
+    return rows, statistics.moment_counts
 
 
 def both_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:

@@ -72,11 +72,13 @@ def lda_corpus(
     mean_length: float = 150.0,
     concentration: float = 200.0,
     seed: int = 0,
+    spread: float = 0.0,
 ) -> SyntheticCorpus:
     """LDA documents over Zipf words.
 
     Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`; weights are
-    equal, lengths Poisson. Words come out by falling expected frequency, as a vocabulary has them.
+    equal, lengths Poisson or lognormal. Words come out by falling expected frequency, as a
+    vocabulary has them.
 
     Parameters
     ----------
@@ -90,6 +92,8 @@ def lda_corpus(
         Small: topics far apart. Large: all topics near Zipf's law.
     seed : int
         Of everything.
+    spread : float
+        Standard deviation of the logarithm of lengths that are lognormal; 0: they are Poisson.
 
     Examples
     --------
@@ -106,7 +110,11 @@ def lda_corpus(
     weights = np.full(n_topics, 1 / n_topics)
     topics = topics[np.argsort(-(topics @ weights), kind="stable")]
     proportions = rng.dirichlet(alpha0 * weights, size=n_documents)
-    sizes = rng.poisson(mean_length, size=n_documents)
+    if spread:
+        middle = np.log(mean_length) - spread**2 / 2
+        sizes = np.rint(rng.lognormal(middle, spread, size=n_documents)).astype(np.int64)
+    else:
+        sizes = rng.poisson(mean_length, size=n_documents)
     return _corpus(topics, weights, alpha0, proportions, sizes, rng)
 
 

@@ -24,6 +24,7 @@ class ExactLengths:
     C3: float
     weight: float = 1.0
     n_documents: int = 1
+    is_pooled: bool = True
 
 
 def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.length_weights import LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import SegmentReference
@@ -31,7 +32,12 @@ BASIS = Basis(
 )
 # another lineage
 WORDS = Vocabulary(("tax", "sea", "moon", "law", "ship"), 4)
-NEW = Basis(np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8), 5, WORDS.fingerprint)
+NEW = Basis(
+    np.array([[3, 1], [-2, 5], [7, 0], [1, 1]], dtype=np.int8),
+    5,
+    WORDS.fingerprint,
+    LengthWeights(np.array([6, 6, 4, 2, 1])),
+)
 
 
 def create(url: object = None) -> MomentStore:
@@ -47,7 +53,7 @@ def content(seed: int) -> MomentStatistics:
 
 def record(url: str, seed: int) -> ShardRecord:
     histogram = content(seed).length_histogram
-    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.n_tokens, 2)
 
 
 def total(seeds: Iterable[int]) -> MomentStatistics:
@@ -100,7 +106,7 @@ def anew(seed: int) -> MomentStatistics:
 
 def recorded(url: str, seed: int) -> ShardRecord:
     histogram = anew(seed).length_histogram
-    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.C1, 2)
+    return ShardRecord(url, 10, f"sha256:{seed}", histogram.n_documents, histogram.n_tokens, 2)
 
 
 def aside(store: MomentStore, url: str, seed: int) -> MomentStore:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,18 @@ from forgery import reforged, resealed
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.rebase import pilot_of
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log import format as format_module
 from streaming_moments.storage.log.format import FormatError
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.history import rollback
+from streaming_moments.storage.operations.lineages import give_up, stage
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -171,15 +176,72 @@ def test_format_1_is_written_on(copy):
     assert before.items() <= content_of(copy).items()
 
 
+def format_of(place):
+    content = unseal((Path(place) / "format.json").read_bytes(), "")
+    return {name: content[name] for name in ("format", "min_reader", "min_writer", "install")}
+
+
+def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
+    first = {"format": 1, "min_reader": 1, "min_writer": 1, "install": "0.1.0"}
+    second = {"format": 2, "min_reader": 2, "min_writer": 2, "install": "0.2.0"}
+    new = {"of a later version": {"x": [1, None]}}
+    resealed(copy / "format.json", lambda content: {**content, **new})
+    store = MomentStore.open(str(copy))
+    assert pilot_of(store).length_weights == "pooled"
+    state, words = store.load(), (store.vocabulary, store.policy)
+    store = stage(store, *words, store.basis, {})
+    assert format_of(copy) == first
+    weights = LengthWeights(np.array([4, 4, 3, 2, 1]))
+    weighted = replace(store.basis, weights=weights)
+    store = stage(give_up(store), *words, weighted, {})
+    assert format_of(copy) == second
+    assert unseal((copy / "format.json").read_bytes(), "")["of a later version"] == {"x": [1, None]}
+    # nothing but the format has changed as yet
+    assert MomentStore.open(str(copy)).load() == state
+    made = MomentStore.create(str(copy.parent / "new"), *words, weighted, store.form)
+    assert format_of(made.url) == second
+    shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
+    made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
+    assert made.load().weighted_counts.tolist() == [1 + 2, 2, 3 + 2]
+    assert MomentStore.open(made.url).basis.weights == weights
+    assert made.verify() == []
+    plain = MomentStore.create(
+        str(copy.parent / "plain"), *words, replace(weighted, weights=POOLED), store.form
+    )
+    assert format_of(plain.url) == first
+    # as version 0.1.0 would open them
+    monkeypatch.setattr(format_module, "READS", 1)
+    monkeypatch.setattr(format_module, "WRITES", 1)
+    assert MomentStore.open(plain.url).version == 0
+    for place in (copy, made.url):
+        with pytest.raises(FormatError, match=r"know store format 2, .* to 0\.2\.0 or later$"):
+            MomentStore.open(str(place))
+
+
+def test_a_weighted_store_tells_damage_of_its_weighted_counts(tmp_path):
+    weights = LengthWeights(np.array([4, 4, 3, 2, 1]))
+    store = MomentStore.open(str(V1))
+    basis = replace(store.basis, weights=weights)
+    made = MomentStore.create(
+        str(tmp_path / "w"), store.vocabulary, store.policy, basis, store.form
+    )
+    whole = counted(made, [[1, 2, 1], [2, 0, 1]])
+    for wrong in ([1, 1, 1], [9, 9, 9]):
+        spoilt = replace(whole, weighted_counts=np.array(wrong))
+        shard = ShardRecord(f"s3://corpus/{wrong}.txt", 5, "etag:e", 2, 7, 0)
+        said = made.append_statistics(spoilt, [shard]).verify()
+        assert any("weighted_counts" in line for line in said), said
+
+
 @pytest.mark.parametrize("key", ["min_reader", "min_writer"])
 @pytest.mark.parametrize("install", ["9.1.0", "", None, "rm -rf /"])
 def test_a_later_format_is_refused_with_the_version_to_install(copy, key, install):
-    news = {key: 2, "format": 2, "install": install, "sealed otherwise": [1]}
+    news = {key: 3, "format": 3, "install": install, "sealed otherwise": [1]}
     path = copy / "format.json"
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 2, this one knows 1; {remedy}$"
+    said = rf"know store format 3, this one knows 2; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))

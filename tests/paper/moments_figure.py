@@ -17,6 +17,7 @@ from streaming_moments.statistics.counts.lengths import LengthHistogram
 
 DELTA = 0.05
 NAMES = {
+    "even": "length weights",
     "pooled": "pooled (Theorem 1)",
     "per-document": "Zou et al. 2013",
     "three-words": "three words a document",
@@ -59,7 +60,7 @@ def moments_figure(documents: tuple[int, ...], repetitions: int) -> Outcome:
     def draw(figure: Figure) -> None:
         for place, order in enumerate((2, 3)):
             axis = figure.add_subplot(1, 2, place + 1)
-            for name, marker in zip(ESTIMATORS, "os^", strict=True):
+            for name, marker in zip(ESTIMATORS, "Dos^", strict=True):
                 values = [_mean(records, number, order, name, "error") for number in documents]
                 axis.plot(documents, values, marker=marker, markersize=4, label=NAMES[name])
             radii = [_mean(records, number, order, "pooled", "radius") for number in documents]

@@ -62,4 +62,5 @@ def widened(statistics: MomentStatistics, basis: Basis) -> MomentStatistics:
         arrays["triple_sketch"],
         arrays.get("codocuments"),
         lengths.later,
+        arrays.get("weighted_counts"),
     )

@@ -10,7 +10,8 @@ from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import triple_kernels
-from streaming_moments.statistics.counts.projection import LARGEST_TOTAL, ProjectedBatch, joined
+from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
+from streaming_moments.statistics.counts.room import LARGEST_TOTAL
 from streaming_moments.statistics.row_block import RowBlock
 
 
@@ -57,6 +58,9 @@ def add_projected(
         by_word = (projected.starts, projected.documents, projected.values)
         word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
         np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
+        if "weighted_counts" in arrays:
+            weighted = arrays["weighted_counts"]
+            np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
         np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
         projected.add_pairs(block, arrays["pair_counts"], arrays.get("codocuments"))
         sketch = (projected.projections, projected.long, arrays["triple_sketch"])

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.room import finest_even
 
-Estimator = Literal["pooled", "per-document", "three-words"]
+Estimator = Literal["even", "pooled", "per-document", "three-words"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 # (512, 512, 512) float64 are 1 GiB.
@@ -21,7 +23,7 @@ _MOST_WORDS = 512
 _CELLS = 1 << 22
 
 
-def estimate(batch: CountBatch, estimator: Estimator = "pooled", seed: int = 0) -> Moments:
+def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) -> Moments:
     """The moments by the estimator of that name; `seed` is for "three-words" alone.
 
     Raises
@@ -36,6 +38,8 @@ def estimate(batch: CountBatch, estimator: Estimator = "pooled", seed: int = 0) 
     >>> estimate(CountBatch.from_csr([[2, 1], [0, 3]]), "per-document").M1.round(3)
     array([0.333, 0.667])
     """
+    if estimator == "even":
+        return weighted_moments(batch, finest_even(batch))
     if estimator == "pooled":
         return pooled_moments(batch)
     if estimator == "per-document":
@@ -78,10 +82,41 @@ def pooled_moments(batch: CountBatch) -> Moments:
     array([[0.333, 0.333],
            [0.333, 0.   ]])
     """
+    return weighted_moments(batch, POOLED)
+
+
+def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
+    """As `pooled_moments`, but a document of length c counts w(c) times.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (documents, n) counts, at most 512 words.
+    weights : LengthWeights
+        w.
+
+    Returns
+    -------
+    Moments
+        Symmetric.
+
+    Raises
+    ------
+    InvalidInput
+        No document with three words.
+    BoundExceeded
+        More than 512 words.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1], [0, 4]])
+    >>> weighted_moments(batch, LengthWeights(np.array([4, 4, 4, 4, 1]))).M2.round(3)
+    array([[0.222, 0.222],
+           [0.222, 0.333]])
+    """
     _require_triples(batch)
-    lengths = LengthHistogram.of(batch.lengths)
-    ones = np.ones(batch.documents)
-    M1, M2, M3 = _distinct_positions(batch, ones, ones, ones)
+    lengths, own = LengthHistogram.of(batch.lengths, weights), weights.at(batch.lengths)
+    M1, M2, M3 = _distinct_positions(batch, *[own.astype(np.float64)] * 3)
     return Moments(M1 / lengths.C1, M2 / lengths.C2, M3 / lengths.C3)
 
 

@@ -15,6 +15,7 @@ from streaming_moments.statistics.counts.adding import add_projected, refuse_ove
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.lengths import LengthHistogram
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.row_lengths import RowLengths
@@ -56,12 +57,12 @@ class CountsFoundation:
         """Words n."""
         return self.basis.n_words
 
-    def parts(self) -> tuple[dict[str, NDArray[np.int8]], dict[str, Any]]:
-        """Q, and the attributes of the basis."""
-        return {"Q": self.basis.matrix}, {
-            "n_words": self.basis.n_words,
-            "vocabulary": self.basis.vocabulary,
-        }
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Q, the length weights where documents are not pooled, and the attributes."""
+        arrays: dict[str, NDArray[Any]] = {"Q": self.basis.matrix}
+        if not self.basis.weights.is_pooled:
+            arrays["length_weights"] = self.basis.weights.table
+        return arrays, {"n_words": self.basis.n_words, "vocabulary": self.basis.vocabulary}
 
     @classmethod
     def from_parts(
@@ -75,7 +76,9 @@ class CountsFoundation:
             They describe no basis.
         """
         words, vocabulary = int(attributes["n_words"]), str(attributes["vocabulary"])
-        return cls(Basis(arrays["Q"], words, vocabulary), bool(attributes["codocuments"]))
+        weights = LengthWeights(arrays["length_weights"]) if "length_weights" in arrays else POOLED
+        basis = Basis(arrays["Q"], words, vocabulary, weights)
+        return cls(basis, bool(attributes["codocuments"]))
 
     def names(self) -> dict[str, str]:
         """Fingerprints of basis and vocabulary."""
@@ -93,7 +96,8 @@ class CountsFoundation:
         """Lengths of the documents, of which the first so many words were counted."""
         words = None if rows == self.rows else rows
         table = tables.get(_HISTOGRAM, np.empty((0, 2), dtype=np.int64))
-        return RowLengths.of_first(LengthHistogram.from_array(table), words)
+        lengths = LengthHistogram.from_array(table, self.basis.weights)
+        return RowLengths.of_first(lengths, words)
 
     def statistics(
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
@@ -109,6 +113,7 @@ class CountsFoundation:
             arrays["triple_sketch"],
             arrays.get("codocuments"),
             totals.later,
+            arrays.get("weighted_counts"),
         )
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:

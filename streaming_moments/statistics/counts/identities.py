@@ -63,6 +63,10 @@ def _block_problems(
     if (documents > words).any() or ((documents == 0) & (words > 0)).any():
         yield "document_frequencies do not fit word_counts"
     absent = words == 0
+    if "weighted_counts" in arrays:
+        weighted = arrays["weighted_counts"][:rows]
+        if (weighted < words).any() or weighted[absent].any():
+            yield "weighted_counts do not fit word_counts"
     for name in ("pair_counts", "triple_sketch"):
         if arrays[name][:rows][absent].any():
             yield f"{name} is not zero for words that never occurred"
@@ -86,6 +90,7 @@ class _Sums:
     right: NDArray[np.int64]
     cubes: NDArray[np.int64]
     words: int = 0
+    weighted: int = 0
     pairs: int = 0
     skew: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -100,6 +105,7 @@ class _Sums:
     def add(self, block: RowBlock, arrays: Arrays) -> None:
         rows = block.size(self.basis.core)
         self.words += sum(arrays["word_counts"].tolist())
+        self.weighted += sum(arrays.get("weighted_counts", arrays["word_counts"]).tolist())
         self.pairs += sum(arrays["pair_counts"].sum(axis=1).tolist())
         left, right = self.left[block.rows], self.right[block.rows]
         for name in ("pair_counts", "codocuments"):
@@ -112,8 +118,10 @@ class _Sums:
 
     def problems(self, lengths: LengthHistogram) -> Iterator[str]:
         basis = self.basis
-        if self.words != lengths.C1:
-            yield f"word_counts add up to {self.words}, the lengths to C1 = {lengths.C1}"
+        if self.words != lengths.n_tokens:
+            yield f"word_counts add up to {self.words}, the lengths to {lengths.n_tokens} tokens"
+        if not self.basis.weights.is_pooled and self.weighted != lengths.C1:
+            yield f"weighted_counts add up to {self.weighted}, the lengths to C1 = {lengths.C1}"
         if self.pairs > lengths.C2 or (basis.core == basis.n_words and self.pairs != lengths.C2):
             yield f"pair_counts add up to {self.pairs}, the lengths to C2 = {lengths.C2}"
         for name, skew in self.skew.items():

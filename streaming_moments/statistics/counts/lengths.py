@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,8 +17,9 @@ class LengthHistogram:
     """How many documents have which length, in vocabulary tokens.
 
     A mergeable statistic: `zero()` is its identity, `+` and `-` are exact. The constants are
-    Python integers, so none can overflow: with c the length of a document,
-    `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)` (Ruffini et al. 2018, Theorem 1).
+    Python integers, so none can overflow: with c the length of a document, which counts w(c)
+    times, `C1 = sum w c`, `C2 = sum w c(c-1)`, `C3 = sum w c(c-1)(c-2)` (Ruffini et al. 2018,
+    Theorem 1, where w = 1).
 
     Parameters
     ----------
@@ -25,6 +27,8 @@ class LengthHistogram:
         Different lengths, rising.
     documents : (m,) int64
         Documents of each length, at least 1.
+    weights : LengthWeights
+        w.
 
     Examples
     --------
@@ -35,27 +39,28 @@ class LengthHistogram:
 
     lengths: NDArray[np.int64]
     documents: NDArray[np.int64]
+    weights: LengthWeights = POOLED
 
     def __post_init__(self) -> None:
         self.lengths.setflags(write=False)
         self.documents.setflags(write=False)
 
     @classmethod
-    def zero(cls) -> LengthHistogram:
+    def zero(cls, weights: LengthWeights = POOLED) -> LengthHistogram:
         """The histogram of no documents."""
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), weights)
 
     @classmethod
-    def of(cls, lengths: ArrayLike) -> LengthHistogram:
+    def of(cls, lengths: ArrayLike, weights: LengthWeights = POOLED) -> LengthHistogram:
         """Histogram of (documents,) lengths >= 0."""
         values, documents = np.unique(np.asarray(lengths, dtype=np.int64), return_counts=True)
-        return cls(values, documents.astype(np.int64))
+        return cls(values, documents.astype(np.int64), weights)
 
     @classmethod
-    def from_array(cls, table: ArrayLike) -> LengthHistogram:
+    def from_array(cls, table: ArrayLike, weights: LengthWeights = POOLED) -> LengthHistogram:
         """From the (m, 2) int64 table that `to_array` made."""
         array = np.array(table, dtype=np.int64).reshape(-1, 2)
-        return cls(array[:, 0].copy(), array[:, 1].copy())
+        return cls(array[:, 0].copy(), array[:, 1].copy(), weights)
 
     def to_array(self) -> NDArray[np.int64]:
         """(m, 2) int64: length, documents."""
@@ -70,13 +75,20 @@ class LengthHistogram:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LengthHistogram):
             return NotImplemented
-        return np.array_equal(self.lengths, other.lengths) and np.array_equal(
-            self.documents, other.documents
+        return (
+            np.array_equal(self.lengths, other.lengths)
+            and np.array_equal(self.documents, other.documents)
+            and self.weights == other.weights
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
+        if self.weights != other.weights:
+            raise ForeignStatistics(
+                "documents of other length weights cannot be added or taken away; gather both with "
+                "one basis"
+            )
         both = np.concatenate([self.lengths, other.lengths])
         values, inverse = np.unique(both, return_inverse=True)
         documents = np.zeros(values.size, dtype=np.int64)
@@ -88,7 +100,7 @@ class LengthHistogram:
                 f"taking away {int(-documents.min())} documents of length {length} too many; "
                 "subtract only what was added"
             )
-        return LengthHistogram(values[documents > 0], documents[documents > 0])
+        return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 
     @property
     def n_documents(self) -> int:
@@ -97,8 +109,9 @@ class LengthHistogram:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens: C1."""
-        return self.C1
+        """Tokens, each once: `sum c`."""
+        pairs = zip(self.lengths.tolist(), self.documents.tolist(), strict=True)
+        return sum(length * documents for length, documents in pairs)
 
     @property
     def bound(self) -> int:
@@ -111,32 +124,37 @@ class LengthHistogram:
 
     @property
     def weight(self) -> float:
-        """Sum of the weights of all documents, which weigh 1 each."""
-        return float(self.n_documents)
+        """Sum of the weights of all documents: `sum w`."""
+        return float(self.falling(0))
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether all documents count once, whatever their length."""
+        return self.weights.is_pooled
 
     @property
     def C1(self) -> int:
-        """Tokens: `sum c`."""
+        """Weighted tokens: `sum w c`."""
         return self.falling(1)
 
     @property
     def C2(self) -> int:
-        """Ordered pairs of positions: `sum c(c-1)`."""
+        """Ordered pairs of positions: `sum w c(c-1)`."""
         return self.falling(2)
 
     @property
     def C3(self) -> int:
-        """Ordered triples of positions: `sum c(c-1)(c-2)`."""
+        """Ordered triples of positions: `sum w c(c-1)(c-2)`."""
         return self.falling(3)
 
     @property
     def W2(self) -> float:
-        """`sum (c(c-1))^2 / C2^2`: bounds the error of M2 (Theorem 2); infinite without pairs."""
+        """`sum (w c(c-1))^2 / C2^2`: bounds the error of M2 (Theorem 2); infinite without pairs."""
         return self._concentration(2)
 
     @property
     def W3(self) -> float:
-        """`sum (c(c-1)(c-2))^2 / C3^2`: bounds the error of M3 (Theorem 2)."""
+        """`sum (w c(c-1)(c-2))^2 / C3^2`: bounds the error of M3 (Theorem 2)."""
         return self._concentration(3)
 
     @property
@@ -150,10 +168,12 @@ class LengthHistogram:
         return int(self.lengths[-1]) if self.lengths.size else 0
 
     def falling(self, order: int, power: int = 1) -> int:
-        """`sum (c(c-1)...)^power` with `order` factors, exactly."""
+        """`sum (w c(c-1)...)^power` with `order` factors after w, exactly."""
         total = 0
-        for length, documents in zip(self.lengths.tolist(), self.documents.tolist(), strict=True):
-            term = 1
+        weights = self.weights.at(self.lengths).tolist()
+        columns = self.lengths.tolist(), self.documents.tolist(), weights
+        for length, documents, weight in zip(*columns, strict=True):
+            term = weight
             for step in range(order):
                 term *= length - step
             total += term**power * documents
@@ -188,7 +208,7 @@ class WeightedLengths:
         """Documents of each weight added up."""
         sums: dict[float, LengthHistogram] = {}
         for weight, histogram in parts:
-            sums[weight] = sums.get(weight, LengthHistogram.zero()) + histogram
+            sums[weight] = sums[weight] + histogram if weight in sums else histogram
         return cls(tuple(sums.items()))
 
     @property
@@ -199,7 +219,12 @@ class WeightedLengths:
     @property
     def weight(self) -> float:
         """Sum of the weights of all documents."""
-        return sum(weight * histogram.n_documents for weight, histogram in self.parts)
+        return sum(weight * histogram.weight for weight, histogram in self.parts)
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether documents count alike whatever their length."""
+        return all(histogram.is_pooled for _, histogram in self.parts)
 
     @property
     def C1(self) -> float:
@@ -218,7 +243,7 @@ class WeightedLengths:
 
     @property
     def effective_documents(self) -> float:
-        """`C3^2 / sum (w c(c-1)(c-2))^2`, 0 without triples."""
+        """`C3^2 / sum (v w c(c-1)(c-2))^2`, v being the weight of a part; 0 without triples."""
         squares = sum(weight**2 * part.falling(3, power=2) for weight, part in self.parts)
         return self.C3**2 / squares if squares else 0.0
 

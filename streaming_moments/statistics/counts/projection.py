@@ -14,13 +14,10 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
 from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.room import LARGEST_FLOAT_SUM, LARGEST_TOTAL
 from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 
-# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
-LARGEST_TOTAL = 2**62
-# Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
-LARGEST_FLOAT_SUM = 2.0**52
 _LARGEST_PACKED = 2**16
 # Tokens of a document whose |y| <= 128 c is sure to fit in int32.
 _LONGEST_NARROW = 2**24
@@ -39,14 +36,14 @@ class ProjectedBatch:
         Q.
     lengths : (documents,) int64
         Of the documents, in vocabulary tokens.
-    word_counts : (n,) int64
-        Counts of each word, in tokens.
+    word_counts, weighted_counts : (n,) int64
+        Counts of each word, in tokens, and with each document as often as it counts.
     starts : (n + 1,) int64
         Where each word's entries begin.
     documents, values : (entries,) int32
-        Document and count of the entries by word.
+        Document of the entries by word, and their count times the weight of the document.
     projections : (documents, s) float32
-        y, whole numbers: `c max|y|^2 < 2^62` and `max|y| <= 128 c` leave `max|y| < 2^23`, so they
+        y, whole numbers: `w c max|y|^2 < 2^62` and `max|y| <= 128 c` leave `max|y| < 2^23`, so they
         are exact, and half the bytes of float64 for kernels that wait for them.
     long : (documents,) bool
         Documents whose products could pass 2^53 and are summed in int64.
@@ -66,6 +63,7 @@ class ProjectedBatch:
     basis: Basis
     lengths: NDArray[np.int64]
     word_counts: NDArray[np.int64]
+    weighted_counts: NDArray[np.int64]
     starts: NDArray[np.int64]
     documents: NDArray[np.int32]
     values: NDArray[np.int32]
@@ -98,15 +96,21 @@ class ProjectedBatch:
             batch.indptr, batch.words, batch.counts, batch.n_words
         )
         word_counts = row_kernels.run_sums(starts, values)
+        weights, weighted_counts = basis.weights.at(batch.lengths), word_counts
+        if not basis.weights.is_pooled:
+            values = _weighted(values, weights[documents])
+            weighted_counts = row_kernels.run_sums(starts, values)
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
         entries = (batch.indptr, batch.words, batch.counts)
         bounds = np.empty(batch.documents)
         narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
         total = np.empty(basis.columns, dtype=np.int32 if narrow else np.int64)
-        row_kernels.project(*entries, batch.lengths, basis.matrix, total, projections, bounds)
+        tokens = weights * batch.lengths
+        row_kernels.project(*entries, tokens, basis.matrix, total, projections, bounds)
         _refuse_endless(batch.lengths, bounds)
         largest = int(batch.counts.max(initial=0))
-        packs = basis.core <= _LARGEST_PACKED and fits_cells(word_counts, largest)
+        packs = basis.core <= _LARGEST_PACKED
+        packs = packs and fits_cells(weighted_counts, largest, batch.documents)
         core_starts, packed = (
             pair_kernels.pack_core(*entries, basis.core)
             if packs
@@ -116,6 +120,7 @@ class ProjectedBatch:
             basis,
             batch.lengths,
             word_counts,
+            weighted_counts,
             starts,
             documents,
             values,
@@ -134,6 +139,7 @@ class ProjectedBatch:
         arrays = (
             self.lengths,
             self.word_counts,
+            self.weighted_counts,
             self.starts,
             self.documents,
             self.values,
@@ -148,7 +154,7 @@ class ProjectedBatch:
     @cached_property
     def totals(self) -> RowLengths[LengthHistogram]:
         """Lengths of its documents."""
-        return RowLengths(LengthHistogram.of(self.lengths))
+        return RowLengths(LengthHistogram.of(self.lengths, self.basis.weights))
 
     @property
     def bound(self) -> float:
@@ -165,7 +171,7 @@ class ProjectedBatch:
         block : RowBlock
             Which words the rows are.
         pair_counts : (r, core) int64
-            `P += X' X[:, :core] - diag(sum x)`.
+            `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal matrix of the weights w.
         codocuments : (r', core) int64 or None
             `D += (X > 0)' (X > 0)`, r' at most r.
         """
@@ -177,6 +183,7 @@ class ProjectedBatch:
                 self.values,
                 self.core_starts,
                 self.packed,
+                _count_bits(self.lengths.size),
                 pair_counts,
                 together if codocuments is None else codocuments,
             )
@@ -187,22 +194,40 @@ class ProjectedBatch:
             pair_kernels.add_codocuments(*place, *entries, codocuments)
 
 
-def fits_cells(word_counts: NDArray[np.int64], largest: int) -> bool:
-    """Whether counts fit in 16 bits, and products summed over documents in 32.
+def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
+    """Whether counts fit in 16 bits, and sums of products in what documents leave of 64.
 
     Parameters
     ----------
-    word_counts : (n,) int64
-        Counts of each word, in tokens.
+    weighted_counts : (n,) int64
+        Counts of each word, each document as often as it counts.
     largest : int
         Largest count of a word in a document.
+    documents : int
+        Documents whose products are summed.
 
     Examples
     --------
-    >>> fits_cells(np.array([70_000, 3]), 60_000), fits_cells(np.array([80_000, 3]), 60_000)
+    >>> fits_cells(np.array([2**41, 3]), 60_000, 64), fits_cells(np.array([2**42, 3]), 60_000, 64)
     (True, False)
     """
-    return largest < _LARGEST_PACKED and int(word_counts.max(initial=0)) * largest < 2**32
+    sums = int(weighted_counts.max(initial=0)) * largest
+    return largest < _LARGEST_PACKED and sums < 1 << (64 - _count_bits(documents))
+
+
+def _count_bits(documents: int) -> int:
+    """Bits of a cell that hold a number of documents."""
+    return max(documents.bit_length(), 1)
+
+
+def _weighted(values: NDArray[np.int32], weights: NDArray[np.int64]) -> NDArray[np.int32]:
+    weighted = weights * values
+    if weighted.max(initial=0) > np.iinfo(np.int32).max:
+        raise BoundExceeded(
+            f"a count times the weight of its document is {weighted.max()}, above 2^31; cut long "
+            "documents into passages (--passage-words), or count with --length-weights pooled"
+        )
+    return weighted.astype(np.int32)
 
 
 def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> None:
@@ -269,20 +294,24 @@ class _Size:
     nbytes: int = 0
     triple_bound: float = 0.0
     word_counts: NDArray[np.int64] | int = 0
+    weighted_counts: NDArray[np.int64] | int = 0
     largest: int = 0
+    documents: int = 0
     packed: bool = True
 
     @classmethod
     def of(cls, batch: ProjectedBatch) -> _Size:
-        bounds = (batch.triple_bound, batch.word_counts, batch.largest)
-        return cls(batch.nbytes, *bounds, batch.batch is None)
+        sums = (batch.triple_bound, batch.word_counts, batch.weighted_counts)
+        return cls(batch.nbytes, *sums, batch.largest, batch.lengths.size, batch.batch is None)
 
     def __add__(self, other: _Size) -> _Size:
         return _Size(
             self.nbytes + other.nbytes,
             self.triple_bound + other.triple_bound,
             self.word_counts + other.word_counts,
+            self.weighted_counts + other.weighted_counts,
             max(self.largest, other.largest),
+            self.documents + other.documents,
             self.packed and other.packed,
         )
 
@@ -291,7 +320,7 @@ class _Size:
             self.packed
             and self.nbytes <= most_bytes
             and self.triple_bound < LARGEST_FLOAT_SUM
-            and fits_cells(np.asarray(self.word_counts), self.largest)
+            and fits_cells(np.asarray(self.weighted_counts), self.largest, self.documents)
         )
 
 
@@ -317,6 +346,7 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> Pr
         basis=batches[0].basis,
         lengths=np.concatenate([batch.lengths for batch in batches]),
         word_counts=np.asarray(size.word_counts),
+        weighted_counts=np.asarray(size.weighted_counts),
         starts=starts,
         documents=documents,
         values=values,

@@ -52,7 +52,8 @@ class RowLengths(Generic[L]):
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
         """The same for the first so many words, all there were; no document counts those after."""
-        return _in_steps(self.whole, [*self.later, (words, LengthHistogram.zero())])
+        nothing = LengthHistogram.zero(self.whole.weights)
+        return _in_steps(self.whole, [*self.later, (words, nothing)])
 
     @staticmethod
     def weighted(

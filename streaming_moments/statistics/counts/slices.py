@@ -20,9 +20,9 @@ _ROWS = 256
 def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[NDArray[np.float64]]:
     """Slices `H_i = W' M3_i W` of the model's third moment, for the rows of the block in order.
 
-    With `G = P + diag(word_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
+    With `G = P + diag(moment_counts)`, `v = G W` and `w_i` row i of W (0 outside the core),
 
-        C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 word_counts_i w_i w_i'
+        C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
     counts triples of distinct positions only (Theorem 1). What the form of the model corrects
     follows, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
@@ -61,7 +61,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         slices -= products[:, k:]
         own = pack(w[:, :, None] * w[:, None, :])
         cross = v[:, :, None] * w[:, None, :]
-        # G adds word_counts to the diagonal of P: one of the two own products is spent there
+        # G adds moment_counts to the diagonal of P: one of the two own products is spent there
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         C1, C2, C3 = (constant[rows] for constant in every)
 
@@ -141,9 +141,9 @@ def _parts(statistics: Statistics) -> Iterator[slice]:
 def _row_terms(
     statistics: Statistics, whitening: Whitening, rows: slice
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Word counts (r,) and rows of W (r, k), zero outside the core."""
+    """Moment counts (r,) and rows of W (r, k), zero outside the core."""
     W = whitening.vectors
-    counts = statistics.word_counts[rows].astype(np.float64)
+    counts = statistics.moment_counts[rows].astype(np.float64)
     words = np.arange(statistics.basis.n_words)[statistics.block.rows][rows]
     w = np.zeros((counts.size, W.shape[1]))
     inside = words < W.shape[0]

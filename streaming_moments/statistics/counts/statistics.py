@@ -24,12 +24,13 @@ class MomentStatistics:
     """Sufficient statistics of the first three moments for a block of rows, all int64.
 
     A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
-    partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`:
+    partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`, and
+    w the weight that the basis gives to its length:
 
     Parameters
     ----------
     basis : Basis
-        Q, with the fingerprint of its vocabulary.
+        Q and the length weights, with the fingerprint of the vocabulary.
     block : RowBlock
         Which words' rows; r of them, r_core of them core words.
     length_histogram : LengthHistogram
@@ -39,13 +40,15 @@ class MomentStatistics:
     document_frequencies : (r,) int64
         `sum [x_i > 0]`, in documents.
     pair_counts : (r, core) int64
-        `P_ih = sum x_i x_h - [i = h] x_i`: ordered pairs of distinct positions.
+        `P_ih = sum w (x_i x_h - [i = h] x_i)`: ordered pairs of distinct positions.
     triple_sketch : (r, s (s + 1) / 2) int64
-        `T_i = sum x_i y y'`, packed upper triangle.
+        `T_i = sum w x_i y y'`, packed upper triangle.
     codocuments : (r_core, core) int64 or None
         `sum [x_i > 0][x_h > 0]`, in documents; None when not gathered.
     later : tuple of (int, LengthHistogram)
         Words that came later, as in `RowLengths`: first row, documents that count it.
+    weighted_counts : (r,) int64 or None
+        `sum w x_i`; None where documents are pooled, and it would be `word_counts`.
 
     Examples
     --------
@@ -69,16 +72,21 @@ class MomentStatistics:
     triple_sketch: NDArray[np.int64]
     codocuments: NDArray[np.int64] | None
     later: tuple[tuple[int, LengthHistogram], ...] = ()
+    weighted_counts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
         for name, shape in shapes.items():
             array = getattr(self, name)
+            if array is None:
+                raise InvalidInput(f"documents are weighted by their lengths; give {name} as well")
             if array.shape != shape or array.dtype != np.int64:
                 raise InvalidInput(
                     f"{name} must be {shape} of int64, got {array.shape} of {array.dtype}"
                 )
             array.setflags(write=False)
+        if self.weighted_counts is not None and "weighted_counts" not in shapes:
+            raise InvalidInput("documents are pooled; leave out weighted_counts")
 
     @classmethod
     def zero(
@@ -92,12 +100,13 @@ class MomentStatistics:
         return cls(
             basis,
             block,
-            LengthHistogram.zero(),
+            LengthHistogram.zero(basis.weights),
             arrays["word_counts"],
             arrays["document_frequencies"],
             arrays["pair_counts"],
             arrays["triple_sketch"],
             arrays.get("codocuments"),
+            weighted_counts=arrays.get("weighted_counts"),
         )
 
     @classmethod
@@ -144,7 +153,7 @@ class MomentStatistics:
         """
         shapes = statistic_shapes(basis, block, codocuments)
         arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-        histogram, bound = LengthHistogram.zero(), 0.0
+        histogram, bound = LengthHistogram.zero(basis.weights), 0.0
 
         def noted() -> Iterator[ProjectedBatch]:
             nonlocal histogram, bound
@@ -166,6 +175,7 @@ class MomentStatistics:
             arrays["pair_counts"],
             arrays["triple_sketch"],
             arrays.get("codocuments"),
+            weighted_counts=arrays.get("weighted_counts"),
         )
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
@@ -202,6 +212,11 @@ class MomentStatistics:
     def totals(self) -> RowLengths[LengthHistogram]:
         """What all row blocks of the same documents have in common."""
         return self.row_lengths
+
+    @property
+    def moment_counts(self) -> NDArray[np.int64]:
+        """(r,) `sum w x_i`, of which M1 is made: the word counts where documents are pooled."""
+        return self.word_counts if self.weighted_counts is None else self.weighted_counts
 
     @property
     def n_documents(self) -> int:
@@ -300,6 +315,8 @@ def statistic_shapes(
         "pair_counts": (rows, basis.core),
         "triple_sketch": (rows, basis.packed),
     }
+    if not basis.weights.is_pooled:
+        shapes["weighted_counts"] = (rows,)
     if codocuments:
         shapes["codocuments"] = (block.size(basis.core), basis.core)
     return shapes
@@ -349,4 +366,5 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
         arrays["triple_sketch"],
         arrays.get("codocuments"),
         head.later,
+        arrays.get("weighted_counts"),
     )

@@ -27,13 +27,13 @@ class TensorSums:
     totals : (float, float, float)
         C1, C2, C3 of the form: the same of all blocks.
     first : (k,) float64
-        `sum word_counts_i w_i`.
+        `sum moment_counts_i w_i`.
     second : (k, k) float64
         `W' P W`.
     sketched : (k, s (s + 1) / 2) float64
         `sum w_i (x) T_i`, packed.
     crossed : (k, k (k + 1) / 2) float64
-        `sum (v_i - 2/3 word_counts_i w_i) (x) w_i w_i'`, packed.
+        `sum (v_i - 2/3 moment_counts_i w_i) (x) w_i w_i'`, packed.
     """
 
     totals: tuple[float, float, float]
@@ -110,7 +110,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
     computed: with `v = G W` and the sums over the rows i of
 
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
-               + 2 sum word_counts_i w_i (x) w_i w_i'
+               + 2 sum moment_counts_i w_i (x) w_i w_i'
 
     the sketch is read once, where the slices would take k times the work. The last sum is the same
     in all orders: a third of it in each of the three. B is applied to the sums of all rows, once:
@@ -129,7 +129,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
 
     def sums_of(rows: slice) -> TensorSums:
         w = W[words[rows]]
-        weighted = statistics.word_counts[rows, None] * w
+        weighted = statistics.moment_counts[rows, None] * w
         products = statistics.pair_counts[rows].astype(np.float64) @ W
         return TensorSums(
             totals,
@@ -191,5 +191,5 @@ def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.
         part = slice(start, start + _ROWS)
         products[part] = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
     C1, C2, _ = row_constants(statistics, form)
-    mean = quotients(statistics.word_counts[:, None].astype(np.float64), C1)
+    mean = quotients(statistics.moment_counts[:, None].astype(np.float64), C1)
     return quotients(products, C2) - form.mean_share * mean * whitening.first

@@ -31,7 +31,7 @@ class WeightedStatistics:
         Which words' rows.
     length_histogram : WeightedLengths
         Documents by length and weight.
-    word_counts, document_frequencies, pair_counts, triple_sketch, codocuments
+    word_counts, document_frequencies, pair_counts, triple_sketch, codocuments, weighted_counts
         As in `MomentStatistics`, float64.
     later : tuple of (int, WeightedLengths)
         Words that came later, as in `RowLengths`.
@@ -54,6 +54,12 @@ class WeightedStatistics:
     triple_sketch: NDArray[np.float64]
     codocuments: NDArray[np.float64] | None
     later: tuple[tuple[int, WeightedLengths], ...] = ()
+    weighted_counts: NDArray[np.float64] | None = None
+
+    @property
+    def moment_counts(self) -> NDArray[np.float64]:
+        """(r,) of which M1 is made, as in `MomentStatistics`."""
+        return self.word_counts if self.weighted_counts is None else self.weighted_counts
 
     @property
     def row_lengths(self) -> RowLengths[WeightedLengths]:
@@ -94,6 +100,7 @@ class WeightedStatistics:
             totals["triple_sketch"],
             totals.get("codocuments"),
             summed.later,
+            totals.get("weighted_counts"),
         )
 
 

@@ -33,7 +33,7 @@ class CoreMoments:
     pair_counts : (core, core) int64
         P inside the core; float64 where documents are weighted.
     word_counts : (core,) int64
-        Counts of the core words, in tokens; float64 as well.
+        Counts of the core words, each document as often as it counts; float64 as well.
     length_histogram : LengthHistogram or WeightedLengths
         For the totals that the form asks for.
     """
@@ -102,7 +102,7 @@ def core_product(
 def core_rows(statistics: Statistics) -> NDArray[Any]:
     """(core rows, core + 1) of a row block: pair counts and word counts, copied."""
     rows = statistics.block.size(statistics.basis.core)
-    counts = statistics.word_counts[:rows, None]
+    counts = statistics.moment_counts[:rows, None]
     return np.hstack([statistics.pair_counts[:rows], counts])
 
 

@@ -244,7 +244,7 @@ def test_a_mixture_of_poissons_is_fitted_by_the_moments_of_documents():
     rates = rng.dirichlet(np.full(WORDS, 0.5), size=3).T * np.array([10.0, 20.0, 40.0])
     chosen = rng.choice(3, size=8000, p=weights)
     batch = CountBatch.from_csr(rng.poisson(rates[:, chosen].T))
-    basis = Basis.from_pilot(batch, max_topics=3, core=CORE)
+    basis = Basis.from_pilot(batch, max_topics=3, core=CORE, length_weights="pooled")
     statistics = MomentStatistics.of(batch, basis)
     model = fit_rows(InMemory((statistics,)), 3, PerDocument())
     found, truth, _ = match_topics(model.raw_topics, rates)

@@ -24,7 +24,7 @@ WORDS = ["hill", "lake", "moor", "rock", "sand", "tree"]
 def counted(tmp_path, embedded):
     """A store of documents of given lengths, in words that all are known."""
 
-    def call(lengths, passage_words=None, ids=False):
+    def call(lengths, passage_words=None, ids=False, weights="even"):
         rng = np.random.default_rng(0)
         drawn = [rng.integers(0, len(WORDS), length) for length in lengths]
         if ids:
@@ -37,7 +37,9 @@ def counted(tmp_path, embedded):
             texts = [" ".join(WORDS[word] for word in words) for words in drawn]
             lines = [json.dumps({"text": text}) for text in texts]
         shard.write_text("\n".join(lines) + "\n")
-        options = PilotOptions(core=6, max_topics=2, min_documents=1, max_document_fraction=1)
+        options = PilotOptions(
+            core=6, max_topics=2, min_documents=1, max_document_fraction=1, length_weights=weights
+        )
         policy = None if ids else TokenPolicy(passage_words=passage_words)
         listed = list_shards([str(shard)])
         folder = str(tmp_path / "store")
@@ -47,17 +49,23 @@ def counted(tmp_path, embedded):
     return call
 
 
-def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(run, counted):
+@pytest.mark.parametrize(
+    ("weights", "effective", "remedy"),
+    [("pooled", 1.0, "`rebase --length-weights even`"), ("even", 1.1, "--passage-words 200")],
+)
+def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
+    run, counted, weights, effective, remedy
+):
     lengths = 40 * [5] + [60]
-    store = counted(lengths)
+    store = counted(lengths, weights=weights)
     shown = json.loads(run("status", store.url, "--json")[1])
     for order in (2, 3):
-        radius = error_radius(LengthHistogram.of(lengths), 0.05, order)
+        radius = error_radius(LengthHistogram.of(lengths, store.basis.weights), 0.05, order)
         assert shown[f"error_radius_m{order}"] == pytest.approx(radius)
     assert shown["error_delta"] == 0.05
-    assert shown["warning"].startswith("1.0 effective documents are few, below 1,000")
+    assert shown["warning"].startswith(f"{effective} effective documents are few, below 1,000")
     assert "among 41" in shown["warning"]
-    assert shown["warning"].endswith("--passage-words 200")
+    assert shown["warning"].endswith(remedy)
     out = run("status", store.url)[1]
     assert f"warning: {shown['warning']}" in out
     assert f"M3 {shown['error_radius_m3']:.2g}: Theorem 2" in out

@@ -50,7 +50,8 @@ def planted(documents, rates=RATES, seed=3, words=60):
     D = drawn_topics(words, seed)
     intensities = rng.gamma(SHAPES, 1 / rates, size=(documents, len(SHAPES)))
     batch = CountBatch.from_csr(rng.poisson(intensities @ D.T))
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=3))
+    basis = Basis.from_pilot(batch, max_topics=3, length_weights="pooled")
+    statistics = MomentStatistics.of(batch, basis)
     return D, intensities, batch, statistics
 
 
@@ -100,14 +101,16 @@ def test_equal_rates_imply_the_alpha0_of_the_lda_that_they_are():
 def test_lengths_that_imply_no_alpha0_are_refused(lengths, said):
     rng = np.random.default_rng(0)
     batch = CountBatch.from_csr(np.array([rng.multinomial(n, np.full(9, 1 / 9)) for n in lengths]))
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    basis = Basis.from_pilot(batch, max_topics=2, length_weights="pooled")
+    statistics = MomentStatistics.of(batch, basis)
     with pytest.raises(NotIdentifiable, match=said):
         fitted(statistics)
 
 
 def test_planted_poisson_lengths_are_refused_and_a_smaller_bound_refuses_what_passed():
     batch = lda_corpus(2000, 100, 3, mean_length=40, seed=1).batch
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=3))
+    basis = Basis.from_pilot(batch, max_topics=3, length_weights="pooled")
+    statistics = MomentStatistics.of(batch, basis)
     with pytest.raises(NotIdentifiable, match="lengths vary too little"):
         fitted(statistics)
     *_, statistics = planted(4000)

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from streaming_moments import METHODS, Basis, CountBatch, MomentStatistics, fit
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.independent_intensities import IndependentIntensities
 from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
 from streaming_moments.testing.exact_statistics import same_columns, statistics_of
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
@@ -41,7 +44,8 @@ def planted(documents, seed=3, words=60):
     D = drawn_rates(words, seed)
     chosen = rng.choice(3, size=documents, p=WEIGHTS)
     batch = CountBatch.from_csr(rng.poisson(D[:, chosen].T))
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=3))
+    basis = Basis.from_pilot(batch, max_topics=3, length_weights="pooled")
+    statistics = MomentStatistics.of(batch, basis)
     return D, chosen, batch, statistics
 
 
@@ -56,6 +60,16 @@ def test_planted_rates_come_back_like_one_over_sqrt_documents():
         np.testing.assert_allclose(model.weights[order], WEIGHTS, atol=2 / np.sqrt(documents))
     # measured 0.155, 0.068, 0.041; the bounds leave a quarter
     assert (np.array(errors) < [0.194, 0.085, 0.051]).all()
+
+
+@pytest.mark.parametrize("model", [PoissonMixture, IndependentIntensities])
+def test_length_weights_are_refused_where_lengths_tell_of_components(model):
+    batch = planted(1000)[2]
+    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=3))
+    half = WeightedStatistics.of([(0.5, statistics), (1.0, statistics)])
+    for weighted in (statistics, half):
+        with pytest.raises(NotIdentifiable, match="--length-weights pooled"):
+            model.fit(InMemory((weighted,)), model.Options(topics=2))
 
 
 def test_lengths_tell_components_apart_that_share_their_words():

@@ -134,6 +134,33 @@ def test_error_on_planted_topics_falls_like_one_over_sqrt_documents():
     check_rate(planted_error, (2000, 8000, 32_000), (0.100, 0.051, 0.026))
 
 
+def weighted_errors(spread, seed):
+    """Topic errors of one planted corpus, by length weights."""
+    corpus = lda_corpus(
+        3000, n_words=400, n_topics=6, mean_length=80, concentration=100, seed=seed, spread=spread
+    )
+    found = {}
+    for weights in ("even", "pooled"):
+        basis = Basis.from_pilot(corpus.batch, max_topics=6, length_weights=weights)
+        statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
+        found[weights] = topic_error(fit(statistics, 6, 1.0).topics, corpus.topics)
+    return found
+
+
+@pytest.mark.parametrize(("spread", "bound"), [(1.0, 0.11), (1.5, 0.13)])
+def test_even_weights_halve_the_error_where_lengths_differ(spread, bound):
+    errors = [weighted_errors(spread, seed) for seed in range(3)]
+    even, pooled = (np.mean([one[name] for one in errors]) for name in ("even", "pooled"))
+    assert even < 0.5 * pooled, errors
+    assert even < bound, errors
+
+
+def test_even_weights_err_no_more_where_lengths_hardly_differ():
+    errors = [weighted_errors(0.0, seed) for seed in range(3)]
+    even, pooled = (np.mean([one[name] for one in errors]) for name in ("even", "pooled"))
+    assert even < 1.005 * pooled, errors
+
+
 @pytest.mark.parametrize("alpha", [None, (2, 1, 1)])
 def test_the_mean_with_second_moment_rows_is_exact_as_well(alpha):
     held, alpha0 = ideal_statistics(alpha), 0.0 if alpha is None else 4.0

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from streaming_moments import Basis, CountBatch, LengthHistogram, MomentStatistics, RowBlock
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.testing.laws import check_laws
 
@@ -25,6 +26,11 @@ def samples(draw):
     return parts, draw(st.permutations(range(len(parts))))
 
 
+def length_weights():
+    table = st.lists(st.integers(1, 10_000), min_size=1, max_size=12)
+    return st.one_of(st.just(POOLED), table.map(lambda own: LengthWeights(np.array(own))))
+
+
 @st.composite
 def bases(draw):
     core = draw(st.integers(2, N_WORDS))
@@ -32,15 +38,15 @@ def bases(draw):
     while True:
         matrix = rng.integers(-127, 128, size=(core, draw(st.integers(1, 2)))).astype(np.int8)
         if np.linalg.matrix_rank(matrix) == matrix.shape[1]:
-            return Basis(matrix, N_WORDS)
+            return Basis(matrix, N_WORDS, weights=draw(length_weights()))
 
 
-@given(samples())
-def test_length_histogram(sample):
+@given(samples(), length_weights())
+def test_length_histogram(sample, weights):
     parts, order = sample
     check_laws(
-        LengthHistogram.zero(),
-        lambda counts: LengthHistogram.of(counts.sum(axis=1)),
+        LengthHistogram.zero(weights),
+        lambda counts: LengthHistogram.of(counts.sum(axis=1), weights),
         np.vstack,
         parts,
         order,

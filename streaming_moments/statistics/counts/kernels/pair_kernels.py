@@ -120,19 +120,21 @@ def add_pairs_together(
     values: NDArray[np.int32],
     core_starts: NDArray[np.int64],
     packed: NDArray[np.uint16],
+    count_bits: int,
     pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
     """`add_pairs` and `add_codocuments` in one sweep; no rows of `codocuments`, none are added.
 
-    The low half of a 64-bit cell sums products, the high half counts documents, so one addition
-    into a row that stays in the cache does both. The caller makes sure that no word's products
-    reach 2^32 in the batch. Places are unsigned: Numba wraps negative ones around, which is a
-    third of the instructions of the inner loops.
+    The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
+    so one addition into a row that stays in the cache does both. The caller makes sure that no
+    word's products need more in the batch. Places are unsigned: Numba wraps negative ones around,
+    which is a third of the instructions of the inner loops.
     """
     core = pairs.shape[1]
-    low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-    one, next_one, two = np.uint64(1) << high, np.uint64(1), np.uint64(2)
+    next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)
+    one = next_one << high
+    low = one - next_one
     cells = np.zeros(core, dtype=np.uint64)
     last = documents.size - 1
     for row in range(pairs.shape[0]):

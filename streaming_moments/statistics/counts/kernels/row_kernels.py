@@ -141,13 +141,13 @@ def project(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
-    lengths: NDArray[np.int64],
+    tokens: NDArray[np.int64],
     basis: NDArray[np.int8],
     total: NDArray[Any],
     projections: NDArray[np.float32],
     bounds: NDArray[np.float64],
 ) -> None:
-    """`projections[:] = X[:, :core] @ basis` and `bounds[:] = lengths * max|projections|^2`.
+    """`projections[:] = X[:, :core] @ basis` and `bounds[:] = tokens * max|projections|^2`.
 
     (documents, s) float32 and (documents,) float64; exact where `total`, (s,), holds the sums:
     int32 takes half the time of int64.
@@ -159,7 +159,7 @@ def project(
         for column in range(columns):
             peak = max(peak, abs(total[column]))
             projections[document, column] = total[column]
-        bounds[document] = lengths[document] * np.float64(peak) * np.float64(peak)
+        bounds[document] = tokens[document] * np.float64(peak) * np.float64(peak)
 
 
 @njit(cache=True, nogil=True)
@@ -167,10 +167,13 @@ def add_gram_product(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
+    weights: NDArray[np.int64],
     vectors: NDArray[np.float64],
     total: NDArray[np.float64],
 ) -> None:
-    """`total += X[:, :core]' (X[:, :core] @ vectors)`, both (core, m) float64.
+    """`total += X[:, :core]' V (X[:, :core] @ vectors)`, both (core, m) float64.
+
+    V is the diagonal matrix of the documents' weights.
 
     A document at a time, so that its entries are read once, and rows of all m columns.
     """
@@ -178,6 +181,7 @@ def add_gram_product(
     sums = np.empty(columns)
     for document in range(indptr.size - 1):
         _sum_rows(indptr, words, counts, document, vectors, sums)
+        sums *= weights[document]
         for entry in range(indptr[document], indptr[document + 1]):
             if words[entry] >= core:
                 break

@@ -10,6 +10,8 @@ from hypothesis.extra.numpy import arrays
 from streaming_moments import Basis, CountBatch, Vocabulary
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.room import documents_that_fit
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, select_terms
 
 matrices = arrays(
@@ -144,11 +146,59 @@ def test_basis_from_a_pilot_is_integer_seeded_and_leading():
     assert one.matrix.dtype == np.int8
     assert (one.core, one.columns, one.packed) == (280, 14, 105)
     X = pilot.to_csr().toarray()[:, :280].astype(float)
-    _, vectors = np.linalg.eigh(X.T @ X - np.diag(X.sum(axis=0)))
+    weighted = one.weights.at(pilot.lengths)[:, None] * X
+    _, vectors = np.linalg.eigh(weighted.T @ X - np.diag(weighted.sum(axis=0)))
     leading = vectors[:, ::-1][:, :4]
     Q = np.linalg.qr(one.matrix[:, :12].astype(float))[0]
-    # the exact leading eigenvectors lie in the span of the rounded ones
-    assert np.linalg.norm(leading - Q @ (Q.T @ leading)) < 0.05
+    # the exact leading eigenvectors lie in the span of those rounded to +-31
+    assert np.linalg.norm(leading - Q @ (Q.T @ leading)) < 0.05 * 127 / 31
+
+
+def test_length_weights_are_those_of_the_longest_document_of_the_pilot():
+    pilot = CountBatch.from_csr(np.diag([1, 2, 40]) + 1)
+    basis = Basis.from_pilot(pilot, max_topics=1)
+    assert basis.weights == LengthWeights.even(86)
+    assert basis.weights.at([0, 4, 43, 10**6]).tolist() == [15, 12, 3, 1]
+    pooled = Basis.from_pilot(pilot, max_topics=1, length_weights="pooled")
+    assert pooled.weights == POOLED
+    assert np.array_equal(pooled.matrix, basis.matrix)
+    assert pooled.fingerprint != basis.fingerprint
+    assert basis.with_words(9, "").weights == basis.weights
+    with pytest.raises(InvalidInput, match='length weights are "zou"; choose even or pooled'):
+        Basis.from_pilot(pilot, max_topics=1, length_weights="zou")
+
+
+def test_pooled_bases_are_called_as_before_there_were_weights():
+    # of a basis as version 0.1.0 made it, and of one whose table says the same
+    matrix = np.array([[127, 31], [-58, 127]], dtype=np.int8)
+    fingerprint = "872203ef519f3c1ba1d72bfd69721139bbb021a9d89e99aa382e9625ceb81833"
+    words = "761a3e2456b0092c46660b71b76122d72065ce760462cfaeb1edcef0495ec848"
+    for weights in (POOLED, LengthWeights(np.array([1, 1, 1]))):
+        assert Basis(matrix, 3, words, weights).fingerprint == fingerprint
+    other = Basis(matrix, 3, words, LengthWeights(np.array([2, 1])))
+    assert other.fingerprint != fingerprint
+
+
+@pytest.mark.parametrize("table", [[], [[1]], [0, 1], [1.0], [2, -1]])
+def test_tables_that_are_no_weights_are_refused(table):
+    with pytest.raises(InvalidInput, match="length weights are a table of int64, at least 1"):
+        LengthWeights(np.array(table, dtype=float if 1.0 in table else np.int64))
+
+
+def test_weights_leave_room():
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(5, 1, size=400).astype(int) + 3
+    short = CountBatch.from_csr(rng.multinomial(lengths, rng.dirichlet(np.ones(50), 400)))
+    # one document a thousand times as long as the others
+    outlier = concatenate([short, CountBatch.from_csr(1 + 8000 * np.eye(1, 50, dtype=int))])
+    for pilot in (short, outlier):
+        basis = Basis.from_pilot(pilot, max_topics=8)
+        room = documents_that_fit(pilot, basis.matrix, basis.weights)
+        assert room >= min(10**9, documents_that_fit(pilot, basis.matrix, POOLED) // 16)
+        assert basis.weights.at(100) > 1
+    alike = CountBatch.from_csr(rng.poisson(1.0, (400, 50)))
+    longest = int(alike.lengths.max())
+    assert Basis.from_pilot(alike, max_topics=8).weights == LengthWeights.even(2 * longest)
 
 
 def test_basis_of_few_words_is_the_identity():

@@ -9,6 +9,7 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
@@ -26,8 +27,16 @@ def documents(request):
     ]
 
 
+@pytest.fixture(
+    params=[POOLED, LengthWeights(np.array([9, 9, 8, 7, 5, 4, 3, 2, 1]))],
+    ids=["pooled", "weighted"],
+)
+def weights(request):
+    return request.param
+
+
 @pytest.fixture
-def statistics(documents):
+def statistics(documents, weights):
     rng = np.random.default_rng(len(documents))
     batch = CountBatch.from_entries(
         np.repeat(np.arange(len(documents)), [len(words) for words in documents]),
@@ -36,45 +45,61 @@ def statistics(documents):
         (len(documents), N_WORDS),
     )
     matrix = rng.integers(-127, 128, size=(CORE, COLUMNS)).astype(np.int8)
-    return MomentStatistics.of(batch, Basis(matrix, N_WORDS))
+    return MomentStatistics.of(batch, Basis(matrix, N_WORDS, weights=weights))
 
 
-def raw_third_counts(documents):
-    counts = np.array(
-        [np.bincount(words, minlength=N_WORDS) for words in map(np.array, documents) if len(words)],
-        dtype=np.int64,
-    )
-    return np.einsum("di,dj,dk->ijk", counts, counts, counts)
+def weight_of(words, weights):
+    return int(weights.table[min(len(words), len(weights.table) - 1)])
 
 
-def distinct_position_counts(documents, order):
-    """How often words stand at `order` distinct positions of a document, by enumeration."""
-    total = np.zeros((N_WORDS,) * order, dtype=np.int64)
-    for words in documents:
-        for positions in itertools.permutations(range(len(words)), order):
-            total[tuple(words[position] for position in positions)] += 1
+def raw_third_counts(documents, weights):
+    total = np.zeros((N_WORDS,) * 3, dtype=np.int64)
+    for words in filter(None, documents):
+        x = np.bincount(np.array(words), minlength=N_WORDS)
+        total += weight_of(words, weights) * np.einsum("i,j,k->ijk", x, x, x)
     return total
 
 
-def test_pair_counts_are_ordered_pairs_of_distinct_positions(documents, statistics):
-    assert np.array_equal(statistics.pair_counts, distinct_position_counts(documents, 2)[:, :CORE])
+def distinct_position_counts(documents, order, weights):
+    """How often words stand at `order` distinct positions of a document, by enumeration.
+
+    Each document as often as it counts.
+    """
+    total = np.zeros((N_WORDS,) * order, dtype=np.int64)
+    for words in documents:
+        for positions in itertools.permutations(range(len(words)), order):
+            total[tuple(words[position] for position in positions)] += weight_of(words, weights)
+    return total
 
 
-def test_normalising_constants_are_the_numbers_of_positions(documents, statistics):
+def test_pair_counts_are_ordered_pairs_of_distinct_positions(documents, statistics, weights):
+    counts = distinct_position_counts(documents, 2, weights)
+    assert np.array_equal(statistics.pair_counts, counts[:, :CORE])
+
+
+def test_normalising_constants_are_the_numbers_of_positions(documents, statistics, weights):
     histogram = statistics.length_histogram
     for order, constant in ((1, histogram.C1), (2, histogram.C2), (3, histogram.C3)):
-        assert constant == distinct_position_counts(documents, order).sum()
-    squares = sum((len(w) * (len(w) - 1) * (len(w) - 2)) ** 2 for w in documents)
+        assert constant == distinct_position_counts(documents, order, weights).sum()
+    squares = sum(
+        (weight_of(w, weights) * len(w) * (len(w) - 1) * (len(w) - 2)) ** 2 for w in documents
+    )
+    assert histogram.n_tokens == sum(map(len, documents))
+    assert histogram.weight == sum(weight_of(w, weights) for w in documents)
     assert pytest.approx(squares / histogram.C3**2) == histogram.W3
 
 
-def test_triple_sketch_is_the_projected_third_counts(documents, statistics):
+def test_triple_sketch_is_the_projected_third_counts(documents, statistics, weights):
     Q = statistics.basis.matrix.astype(np.int64)
-    expected = np.einsum("ijk,ja,kb->iab", raw_third_counts(documents)[:, :CORE, :CORE], Q, Q)
+    raw = raw_third_counts(documents, weights)[:, :CORE, :CORE]
+    expected = np.einsum("ijk,ja,kb->iab", raw, Q, Q)
     assert np.array_equal(unpack(statistics.triple_sketch, COLUMNS), expected)
 
 
-def test_word_and_document_frequencies(documents, statistics):
+def test_word_and_document_frequencies(documents, statistics, weights):
+    counts = distinct_position_counts(documents, 1, weights)
+    assert np.array_equal(statistics.moment_counts, counts)
+    assert (statistics.weighted_counts is None) == weights.is_pooled
     assert statistics.word_counts.tolist() == [
         sum(words.count(word) for words in documents) for word in range(N_WORDS)
     ]
@@ -100,15 +125,17 @@ def test_documents_too_long_for_float64_are_counted_in_int64():
 
 @pytest.mark.parametrize("alpha0", [0.0, 0.7])
 @pytest.mark.parametrize("block", [RowBlock(), RowBlock(1, 3)])
-def test_whitened_slices_are_the_whitened_third_moment(documents, statistics, alpha0, block):
+def test_whitened_slices_are_the_whitened_third_moment(
+    documents, statistics, weights, alpha0, block
+):
     core = CoreMoments(
-        statistics.pair_counts[:CORE], statistics.word_counts[:CORE], statistics.length_histogram
+        statistics.pair_counts[:CORE], statistics.moment_counts[:CORE], statistics.length_histogram
     )
     # as many topics as this tiny corpus has positive eigenvalues
     whitening = whiten(core, statistics.basis, 2, form_of(alpha0))
     M1, M2, M3 = (
         counts / counts.sum()
-        for counts in (distinct_position_counts(documents, o) for o in (1, 2, 3))
+        for counts in (distinct_position_counts(documents, o, weights) for o in (1, 2, 3))
     )
     if alpha0:
         a, b, c = M3.shape[0], alpha0 / (alpha0 + 2), 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2))
@@ -131,6 +158,7 @@ def test_whitened_slices_are_the_whitened_third_moment(documents, statistics, al
         statistics.pair_counts[block.rows].copy(),
         statistics.triple_sketch[block.rows].copy(),
         statistics.codocuments[block.rows].copy(),
+        weighted_counts=None if weights.is_pooled else statistics.moment_counts[block.rows].copy(),
     )
     slices = np.concatenate(list(whitened_slices(part, whitening)))
     np.testing.assert_allclose(unpack(slices, 2), expected, atol=1e-11 * abs(expected).max())

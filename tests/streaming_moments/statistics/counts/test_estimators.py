@@ -16,7 +16,9 @@ from streaming_moments.statistics.counts.estimators import (
     per_document_moments,
     pooled_moments,
     three_word_moments,
+    weighted_moments,
 )
+from streaming_moments.statistics.counts.length_weights import LengthWeights
 from streaming_moments.synthetic.corpora import lda_corpus
 
 N_WORDS = 5
@@ -60,6 +62,19 @@ def test_pooled_moments_are_the_shares_of_all_positions(documents):
     found = pooled_moments(batch_of(documents))
     assert_same(found, [total / total.sum() for total in sums])
     assert found.symmetrized() is found
+
+
+@pytest.mark.usefixtures("cells")
+def test_weighted_moments_count_each_document_as_often(documents):
+    weights = LengthWeights(np.array([9, 8, 7, 5, 3, 2, 1]))
+    sums = [
+        sum(int(weights.at(len(words))) * positions(words, order) for words in documents)
+        for order in (1, 2, 3)
+    ]
+    batch = batch_of(documents)
+    assert_same(weighted_moments(batch, weights), [total / total.sum() for total in sums])
+    even = weighted_moments(batch, LengthWeights.even(2 * max(map(len, documents))))
+    assert_same(estimate(batch), (even.M1, even.M2, even.M3))
 
 
 @pytest.mark.usefixtures("cells")
@@ -168,7 +183,7 @@ def test_moments_that_cannot_be_estimated_are_refused():
         with pytest.raises(BoundExceeded, match="513 words takes 1,080,045,576 bytes"):
             estimate(batch_of([[0, 1, 2]], 513), estimator)
     enough = concatenate([short, batch_of([[0, 1, 1]])])
-    with pytest.raises(InvalidInput, match='estimator is "median"; choose pooled'):
+    with pytest.raises(InvalidInput, match='estimator is "median"; choose even, pooled'):
         estimate(enough, "median")
     with pytest.raises(InvalidInput, match="the seed is -2"):
         estimate(enough, "three-words", seed=-2)

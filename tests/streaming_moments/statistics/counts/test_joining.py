@@ -8,10 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
+from streaming_moments.statistics.counts.length_weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 
 N_WORDS, CORE = 7, 5
-BASIS = Basis(np.random.default_rng(0).integers(-127, 128, size=(CORE, 3)).astype(np.int8), N_WORDS)
+WEIGHTS = LengthWeights(np.array([7, 7, 5, 3, 3, 2, 1]))
+BASIS = Basis(
+    np.random.default_rng(0).integers(-127, 128, size=(CORE, 3)).astype(np.int8),
+    N_WORDS,
+    weights=WEIGHTS,
+)
 ENDLESS = 10**9
 
 documents = st.lists(st.integers(0, 3), min_size=N_WORDS, max_size=N_WORDS)
@@ -24,7 +30,7 @@ def project(counts, basis=BASIS):
 
 
 def by_word(batch):
-    """(documents, n) counts by the entries of each word."""
+    """(documents, n) counts, each document as often as it counts, by the entries of each word."""
     counts = np.zeros((batch.lengths.size, N_WORDS), dtype=int)
     for word in range(N_WORDS):
         entries = slice(batch.starts[word], batch.starts[word + 1])
@@ -49,7 +55,9 @@ def test_joined_batches_hold_the_same_documents(corpus, block, most_bytes):
     found = list(joined(batches, block, most_bytes))
     X = np.concatenate([np.array(counts) for counts in corpus])
     rows = np.concatenate([by_word(batch)[:, block.rows] for batch in found])
-    assert np.array_equal(rows, X[:, block.rows])
+    V = X * WEIGHTS.at(X.sum(axis=1))[:, None]
+    assert np.array_equal(rows, V[:, block.rows])
+    assert np.array_equal(sum(batch.weighted_counts for batch in found), V.sum(axis=0))
     assert np.array_equal(np.concatenate([by_document(batch) for batch in found]), X[:, :CORE])
     assert np.array_equal(np.concatenate([batch.lengths for batch in found]), X.sum(axis=1))
     assert np.array_equal(sum(batch.word_counts for batch in found), X.sum(axis=0))
@@ -68,19 +76,24 @@ def test_statistics_do_not_depend_on_the_cut(corpus, block):
 
 
 @pytest.mark.parametrize(
-    ("counts", "number"),
+    ("counts", "weight", "number"),
     [
-        pytest.param([[2**15, 0, 0, 0, 0, 0, 1]] * 3, 6, id="products of a word reach 2^32"),
-        pytest.param([[2**16, 0, 0, 0, 0, 0, 1]], 6, id="a count has no 16 bits"),
-        pytest.param([[10_000] * N_WORDS] * 10, 3, id="triples reach 2^52"),
+        pytest.param(
+            [[60_000, 0, 0, 0, 0, 0, 1]] * 150, 30_000, 3, id="products of a word reach 2^55"
+        ),
+        pytest.param([[2**16, 1, 0, 0, 0, 0, 1]], 1, 6, id="a count has no 16 bits"),
+        pytest.param([[12_000] * N_WORDS] * 10, 1, 3, id="triples reach 2^52"),
+        pytest.param([[1000] * N_WORDS] * 10, 2000, 3, id="weighted triples reach 2^52"),
     ],
 )
-def test_sums_that_would_pass_their_bounds_are_not_joined(counts, number):
-    basis = Basis(np.ones((CORE, 1), dtype=np.int8), N_WORDS)
+def test_sums_that_would_pass_their_bounds_are_not_joined(counts, weight, number):
+    matrix = np.array([[0], [1], [1], [1], [1]], dtype=np.int8)
+    basis = Basis(matrix, N_WORDS, weights=LengthWeights(np.array([weight])))
     batches = [project(counts, basis)] * 6
     assert len(list(joined(batches, RowBlock(), ENDLESS))) == number
     X = np.array(counts * 6)
     statistics = MomentStatistics.of_projected(batches, basis)
-    assert np.array_equal(statistics.pair_counts, (X.T @ X - np.diag(X.sum(axis=0)))[:, :CORE])
+    pairs = weight * (X.T @ X - np.diag(X.sum(axis=0)))[:, :CORE]
+    assert np.array_equal(statistics.pair_counts, pairs)
     y = X[:, :CORE] @ basis.matrix.astype(int)
-    assert np.array_equal(statistics.triple_sketch, X.T @ (y * y))
+    assert np.array_equal(statistics.triple_sketch, weight * X.T @ (y * y))

@@ -12,18 +12,26 @@ from streaming_moments.models import topic_reading
 from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels, triple_kernels
+from streaming_moments.statistics.counts.length_weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 
 
 @pytest.fixture(
-    params=[(1, 5, 4, 2), (40, 30, 20, 3), (3000, 12, 12, 6), (300, 20, 20, 17), (120, 40, 38, 36)]
+    params=[
+        (1, 5, 4, 2, 1),
+        (40, 30, 20, 3, 60),
+        (3000, 12, 12, 6, 1),
+        (300, 20, 20, 17, 9),
+        (120, 40, 38, 36, 1),
+    ]
 )
 def batch_and_basis(request):
-    documents, n_words, core, columns = request.param
+    documents, n_words, core, columns, largest = request.param
     rng = np.random.default_rng(documents)
     counts = rng.poisson(rng.gamma(0.3, 2.0, size=(documents, n_words)))
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
-    return CountBatch.from_csr(counts), Basis(Q, n_words)
+    weights = LengthWeights(rng.integers(1, largest + 1, size=30))
+    return CountBatch.from_csr(counts), Basis(Q, n_words, weights=weights)
 
 
 @pytest.fixture
@@ -36,13 +44,20 @@ def projected(batch_and_basis):
     return ProjectedBatch.of(*batch_and_basis)
 
 
+@pytest.fixture
+def weighted(batch, projected):
+    """(documents, n) counts, each document as often as it counts."""
+    return batch.to_csr().toarray() * projected.basis.weights.at(batch.lengths)[:, None]
+
+
 BLOCKS = [RowBlock(), RowBlock(0, 3), RowBlock(2, 3)]
 
 
-def test_sums_of_runs(batch, projected):
+def test_sums_of_runs(batch, projected, weighted):
     X = batch.to_csr().toarray()
     assert np.array_equal(row_kernels.run_sums(batch.indptr, batch.counts), X.sum(axis=1))
     assert np.array_equal(projected.word_counts, X.sum(axis=0))
+    assert np.array_equal(projected.weighted_counts, weighted.sum(axis=0))
     assert np.array_equal(projected.lengths, X.sum(axis=1))
 
 
@@ -61,8 +76,14 @@ def test_rows_added_up(rows):
     assert np.array_equal(sums, expected.data)
 
 
-def test_transpose(batch, projected):
+def test_transpose(batch, projected, weighted):
     expected = batch.to_csr().tocsc()
+    starts, _, values = row_kernels.transpose(
+        batch.indptr, batch.words, batch.counts, batch.n_words
+    )
+    assert np.array_equal(starts, expected.indptr)
+    assert np.array_equal(values, expected.data)
+    expected = sp.csr_array(weighted).tocsc()
     assert np.array_equal(projected.starts, expected.indptr)
     assert np.array_equal(projected.documents, expected.indices)
     assert np.array_equal(projected.values, expected.data)
@@ -79,7 +100,8 @@ def test_project(batch, projected, dtype):
     assert np.array_equal(found, y)
     assert np.array_equal(bounds, batch.lengths * np.abs(y).max(axis=1) ** 2)
     assert np.array_equal(projected.projections, y)
-    assert projected.triple_bound == bounds.sum()
+    heavy = projected.basis.weights.at(batch.lengths) * bounds
+    assert projected.triple_bound == pytest.approx(heavy.sum(), rel=1e-12)
 
 
 def test_sums_of_the_longest_documents_do_not_wrap_around():
@@ -91,8 +113,8 @@ def test_sums_of_the_longest_documents_do_not_wrap_around():
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("long", ["none", "some", "all"])
-def test_triples(batch, projected, block, long):
-    X = batch.to_csr().toarray()
+def test_triples(projected, weighted, block, long):
+    X = weighted
     y = projected.projections.astype(np.int64)
     chosen = {"none": 0, "some": 3, "all": 1}[long]
     flags = np.zeros(len(X), dtype=bool)
@@ -126,10 +148,10 @@ def test_the_largest_projections_are_whole_numbers_still():
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_pairs_and_codocuments(batch, projected, block):
+def test_pairs_and_codocuments(batch, projected, weighted, block):
     core = projected.basis.core
     X = batch.to_csr().toarray()
-    pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
+    pairs = (weighted.T @ X - np.diag(weighted.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.zeros_like(pairs), np.zeros_like(together)
     by_word = (block.index, block.step, projected.starts, projected.documents)
@@ -143,10 +165,10 @@ def test_pairs_and_codocuments(batch, projected, block):
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("gathered", [True, False])
-def test_pairs_together(batch, projected, block, gathered):
+def test_pairs_together(batch, projected, weighted, block, gathered):
     core = projected.basis.core
     X = batch.to_csr().toarray()
-    pairs = (X.T @ X - np.diag(X.sum(axis=0)))[block.rows, :core]
+    pairs = (weighted.T @ X - np.diag(weighted.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.ones_like(pairs), np.ones_like(together)
     assert projected.batch is None
@@ -158,6 +180,7 @@ def test_pairs_together(batch, projected, block, gathered):
         projected.values,
         projected.core_starts,
         projected.packed,
+        len(X).bit_length(),
         found,
         co if gathered else co[:0],
     )
@@ -167,13 +190,14 @@ def test_pairs_together(batch, projected, block, gathered):
 
 def test_counts_too_large_to_pack_are_counted_all_the_same():
     Q = np.array([[1], [-1], [2]], dtype=np.int8)
-    for count in (2**16, 2**15):
-        counts = np.array([[count, 3, 0]] * 4 + [[0, 1, 1]])
+    for count, weight, documents in ((2**16, 1, 4), (2**15, 2**15, 1500)):
+        counts = np.array([[count, count - 3, 0]] * documents + [[0, 1, 1]])
         batch = CountBatch.from_csr(counts)
-        assert ProjectedBatch.of(batch, Basis(Q, 3)).batch is batch
-        statistics = MomentStatistics.of(batch, Basis(Q, 3))
+        basis = Basis(Q, 3, weights=LengthWeights(np.array([weight])))
+        assert ProjectedBatch.of(batch, basis).batch is batch
+        statistics = MomentStatistics.of(batch, basis)
         assert np.array_equal(
-            statistics.pair_counts, counts.T @ counts - np.diag(counts.sum(axis=0))
+            statistics.pair_counts, weight * (counts.T @ counts - np.diag(counts.sum(axis=0)))
         )
         assert np.array_equal(statistics.codocuments, (counts > 0).T @ (counts > 0).astype(int))
 
@@ -216,6 +240,8 @@ def test_a_gram_product(batch_and_basis):
     batch, basis = batch_and_basis
     vectors = np.random.default_rng(0).standard_normal((basis.core, 3))
     total = np.ones((basis.core, 3))
-    row_kernels.add_gram_product(batch.indptr, batch.words, batch.counts, vectors, total)
+    weights = basis.weights.at(batch.lengths)
+    row_kernels.add_gram_product(batch.indptr, batch.words, batch.counts, weights, vectors, total)
     counts = batch.to_csr().toarray()[:, : basis.core]
-    np.testing.assert_allclose(total, 1 + counts.T @ (counts @ vectors), rtol=1e-10, atol=1e-8)
+    expected = 1 + counts.T @ (weights[:, None] * (counts @ vectors))
+    np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-8)

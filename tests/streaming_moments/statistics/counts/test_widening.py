@@ -21,6 +21,7 @@ from streaming_moments.decompositions.forms import Dirichlet
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.sweeps import slice_evidence, solve, whiten_rows
 from streaming_moments.quality.matching import match_topics
+from streaming_moments.statistics.counts.length_weights import LengthWeights
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
@@ -30,7 +31,8 @@ from streaming_moments.testing.laws import check_laws
 
 ERAS = (4, 5, 7)  # words
 MATRIX = np.array([[3, 1], [-2, 5], [4, 0]], dtype=np.int8)
-BASES = [Basis(MATRIX, words) for words in ERAS]
+WEIGHTS = LengthWeights(np.array([9, 9, 5, 4, 4, 2, 1]))
+BASES = [Basis(MATRIX, words, weights=WEIGHTS) for words in ERAS]
 
 
 def of_eras(parts, block=RowBlock()):
@@ -78,14 +80,18 @@ def test_every_row_is_that_of_the_documents_that_count_it():
     triples = np.zeros((ERAS[-1], 3), dtype=np.int64)
     for x in np.vstack(seen):
         y = x[:3] @ MATRIX.astype(np.int64)
-        pairs += np.outer(x, x[:3]) - np.eye(ERAS[-1], 3, dtype=np.int64) * x[:, None]
-        triples += np.outer(x, [y[0] * y[0], y[0] * y[1], y[1] * y[1]])
+        w = WEIGHTS.at(x.sum())
+        pairs += w * (np.outer(x, x[:3]) - np.eye(ERAS[-1], 3, dtype=np.int64) * x[:, None])
+        triples += w * np.outer(x, [y[0] * y[0], y[0] * y[1], y[1] * y[1]])
     assert found.pair_counts.tolist() == pairs.tolist()
     assert found.triple_sketch.tolist() == triples.tolist()
     assert found.word_counts.tolist() == np.vstack(seen).sum(axis=0).tolist()
+    tokens = np.vstack(seen).sum(axis=1)
+    weighted = (WEIGHTS.at(tokens)[:, None] * np.vstack(seen)).sum(axis=0)
+    assert found.weighted_counts.tolist() == weighted.tolist()
     for row in range(ERAS[-1]):
         counting = [own for own, words in zip(seen, ERAS, strict=True) if row < words]
-        lengths = LengthHistogram.of(np.vstack(counting).sum(axis=1))
+        lengths = LengthHistogram.of(np.vstack(counting).sum(axis=1), WEIGHTS)
         assert found.row_lengths.at(row) == lengths
         constants = [values[0] for values in found.row_lengths.constants(np.array([row]))]
         assert constants == [lengths.C1, lengths.C2, lengths.C3]

@@ -1,0 +1,93 @@
+"""Room: how many documents a store holds before a sum could pass 2^62."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.kernels import row_kernels
+from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+
+# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
+LARGEST_TOTAL = 2**62
+# Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
+LARGEST_FLOAT_SUM = 2.0**52
+# Even weights leave room for so many documents of up to so many tokens, and of longer ones for as
+# many tokens; but not more than pooled ones divided by the last number.
+_DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
+# Times the longest document of a sample. Where weights of 1 and 2 meet amid the documents, rounding
+# costs 1.5% of the error of topics (planted, lengths Poisson); beyond 2 nothing more is gained.
+_FINENESS = 2
+# Tokens of a batch, about 32 MB of text, whose products are to stay exact in float64.
+_BATCH_TOKENS = 1 << 22
+
+
+def finest_even(batch: CountBatch) -> LengthWeights:
+    """Even weights of at least 3 for the documents of a sample, so that rounding costs nothing."""
+    return LengthWeights.even(_FINENESS * int(batch.lengths.max(initial=0)))
+
+
+def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
+    """Documents like those of a sample whose sums stay below 2^62, in the mean.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        The sample.
+    matrix : (core, s) int8
+        Q of the basis.
+    weights : LengthWeights
+        Of the basis.
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[2, 1, 1], [1, 0, 2]])
+    >>> documents_that_fit(batch, np.eye(3, 2, dtype=np.int8), POOLED) == 2**62 // 9
+    True
+    """
+    return _room(batch, _squares(batch, matrix), weights)[0]
+
+
+def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
+    """Even weights of a sample: as fine as its longest document asks for, and as room allows.
+
+    Room is for 10^9 documents of up to 500 tokens, or as many tokens in longer ones; where pooled
+    documents would have less, for a sixteenth of theirs.
+    """
+    squares = _squares(batch, matrix)
+    pooled, plain = _room(batch, squares, POOLED)
+    mean = max(float(batch.lengths.mean()), 1.0) if batch.documents else 1.0
+    needed = min(_DOCUMENTS * min(1.0, _LENGTH / mean), pooled / _SHARE)
+    allowed = max(LARGEST_FLOAT_SUM / _BATCH_TOKENS, plain * _SHARE)
+    most = _FINENESS * int(batch.lengths.max(initial=0))
+    while True:
+        weights = LengthWeights.even(most)
+        room, bound = _room(batch, squares, weights)
+        if weights.is_pooled or (room >= needed and bound <= allowed):
+            return weights
+        most = most * 7 // 8
+
+
+def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]:
+    """(documents,) largest square of an entry of y."""
+    squares = np.empty(batch.documents)
+    total = np.empty(matrix.shape[1], dtype=np.int64)
+    y = np.empty((batch.documents, matrix.shape[1]), dtype=np.float32)
+    ones = np.ones(batch.documents, dtype=np.int64)
+    entries = (batch.indptr, batch.words, batch.counts)
+    row_kernels.project(*entries, ones, matrix, total, y, squares)
+    return squares
+
+
+def _room(
+    batch: CountBatch, squares: NDArray[np.float64], weights: LengthWeights
+) -> tuple[int, float]:
+    """Documents that fit, and the bound of T that a token adds to a batch."""
+    weighted = weights.at(batch.lengths) * squares
+    entries = batch.counts * np.repeat(weighted, np.diff(batch.indptr))
+    triples = np.bincount(batch.words, entries, batch.n_words).max(initial=0.0)
+    largest = max(int(triples), LengthHistogram.of(batch.lengths, weights).C2, 1)
+    tokens = max(int(batch.lengths.sum()), 1)
+    return LARGEST_TOTAL * batch.documents // largest, float(weighted @ batch.lengths) / tokens
