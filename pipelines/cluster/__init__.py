@@ -1,7 +1,8 @@
 """Where jobs run: the cluster, its tasks and memory, and the rows of a store as tasks take them."""
 
-from streaming_moments.pipelines.cluster.memory import plan_reading, plan_refit, plan_update
+from streaming_moments.pipelines.cluster.memory import plan_reading, plan_update
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import run_bounded
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming_moments.decompositions.evidence import evidence_bytes
-from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.models.topic_reading import LANES
-from streaming_moments.numerics.packing import packed_size
-from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -27,9 +21,7 @@ _LEAST_ROW_GROUP = 4 * MEBIBYTE
 _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
-_SLACK = 1.1
-# Sums of a strip while they are added up: so far, of a block, and both.
-_SUMS_COPIES = 3
+SLACK = 1.1
 _MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; one on its way
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
@@ -85,35 +77,6 @@ class UpdatePlan:
             f"the shards are read {self.passes} times, once for each share of them; a larger "
             "--memory, or fewer threads a worker, would spare that"
         )
-
-
-@dataclass(frozen=True)
-class RefitPlan:
-    """Bounds of a refit on one worker.
-
-    Parameters
-    ----------
-    keep_blocks : bool
-        Whether the row blocks stay in memory between the steps; otherwise they are read again.
-    keep_pairs : bool
-        Whether the pair counts, as refinement reads them, stay in memory between its rounds;
-        otherwise they are made of the row blocks again.
-    in_flight : int
-        Block tasks of one worker at a time.
-    solves_in_flight : int
-        Decompositions of one worker at a time, where there are many.
-    peak_bytes : int
-        All a worker process holds at most.
-    whole_core : bool
-        Whether it holds the pair counts of all core words; otherwise they stay on all workers.
-    """
-
-    keep_blocks: bool
-    keep_pairs: bool
-    in_flight: int
-    solves_in_flight: int
-    peak_bytes: int
-    whole_core: bool = True
 
 
 @dataclass(frozen=True)
@@ -198,10 +161,10 @@ def plan_polish(
     """
     array = 8 * n_words * (n_topics + LANES)  # with the columns that fill the lanes
     longest = 8 * (n_topics + LANES) * min(n_words, limits.document_bytes // 2)
-    model = int(_SLACK * _MODEL_ARRAYS * array)
+    model = int(SLACK * _MODEL_ARRAYS * array)
     # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
     # shares of one document
-    adding = int(_SLACK * (5 * array + longest))
+    adding = int(SLACK * (5 * array + longest))
     free = memory - PROCESS_BYTES - model
     text = _reading_bytes(limits.document_bytes)
     decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - adding)
@@ -250,12 +213,12 @@ def plan_update(
     """
     text = _reading_bytes(limits.document_bytes)
     # a row block added up over the workers; the same again twice while it is written
-    adding = int(_SLACK * 3 * layout.block_bytes)
-    whole, block = int(_SLACK * layout.state_bytes), int(_SLACK * layout.block_bytes)
+    adding = int(SLACK * 3 * layout.block_bytes)
+    whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
         # what waits for its lump to be full, one batch more, and their entries of a block joined
-        lumps = int(_SLACK * (2 * lump + _BATCH_COUNTS))
+        lumps = int(SLACK * (2 * lump + _BATCH_COUNTS))
         return max(text + _DECODE_FACTOR * decoded + lumps, adding)
 
     least = task(_LEAST_LUMP, limits.row_group_bytes or _LEAST_ROW_GROUP)
@@ -273,7 +236,7 @@ def plan_update(
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
     # what the sums leave goes to the lumps first, then to larger row groups
     spare = max(0, free - sums) // threads
-    lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / _SLACK / 2))
+    lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))
     decoded = limits.row_group_bytes or max(
         _LEAST_ROW_GROUP, min(left // _DECODE_FACTOR, _MOST_ROW_GROUP)
@@ -286,104 +249,6 @@ def plan_update(
         passes=int(passes),
         peak_bytes=PROCESS_BYTES + threads * task(lump, decoded) + sums,
     )
-
-
-def plan_refit(
-    layout: SegmentLayout,
-    basis: Basis,
-    n_topics: int,
-    workers: int,
-    threads: int,
-    memory: int,
-    method: str = "joint",
-    held: int = 2,
-    row_copies: int = 6,
-) -> RefitPlan:
-    """Divide a worker's memory for a refit.
-
-    Parameters
-    ----------
-    layout : SegmentLayout
-        Of the store.
-    basis : Basis
-        Q, with n.
-    n_topics : int
-        k.
-    workers, threads : int
-        Worker processes, and threads of each.
-    memory : int
-        Budget of a worker in bytes.
-    method : str
-        Decomposition.
-    held : int
-        Row blocks that reading one holds.
-    row_copies : int
-        (n, k) arrays that the last step holds, as the model says.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold the least: names the parts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
-    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
-    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
-    >>> plan_refit(layout, basis, 5, workers=1, threads=2, memory=1024 * MEBIBYTE).keep_blocks
-    True
-    """
-    pairs = packed_size(n_topics)
-    decomposition = decomposition_called(method)
-    evidence = evidence_bytes(n_topics)
-    core_bytes = 8 * basis.core**2
-    # P inside the core as integers, gathered and joined, and as M2
-    whitening = int(_SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
-    whole_core = PROCESS_BYTES + whitening <= memory
-    if not whole_core:
-        # its strips of P, gathered and joined, one more than its share; what is multiplied, and the
-        # Krylov space where the coordinator is the worker
-        share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
-        several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
-        whitening = int(_SLACK * (2 * share * core_bytes + several))
-    sums = tensor_sums_bytes(basis.columns, n_topics)
-    part_rows = min(256, -(-basis.n_words // layout.row_blocks))
-    row = 8 * (basis.core + basis.packed + 4 * n_topics)
-    # the sketch turned by k directions
-    turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
-    adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
-    if decomposition.needs_slices:
-        adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
-        adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    blocks = held * layout.block_bytes
-    # pair counts in half of their bytes at most; all topics, and both sides of the likelihood
-    pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
-    refining = pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
-    slicing = int(_SLACK * (blocks + max(adding, turning, refining)))
-    finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
-    gathered = int(_SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
-    alone = PROCESS_BYTES + max(whitening, finishing + sums)
-    least = max(alone, PROCESS_BYTES + gathered + slicing)
-    if least > memory:
-        raise BoundExceeded(
-            f"a refit of {n_topics} topics needs {mebibytes(least)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(whitening)} whitening, "
-            f"{mebibytes(slicing)} slices of one row block, {mebibytes(gathered)} what they say, "
-            f"{mebibytes(finishing)} finishing) but "
-            f"the budget is {mebibytes(memory)}; raise --memory or ask for fewer topics"
-        )
-    in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
-    peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
-    solve = (decomposition.copies + 1) * evidence + sums
-    solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
-    kept = -(-layout.row_blocks // workers) * layout.block_bytes
-    keep = peak + kept <= memory
-    peak += kept if keep else 0
-    kept_pairs = int(_SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
-    keep_pairs = peak + kept_pairs <= memory
-    peak += kept_pairs if keep_pairs else 0
-    return RefitPlan(keep, keep_pairs, int(in_flight), int(solves), peak, whole_core)
 
 
 def _reading_bytes(document_bytes: int) -> int:

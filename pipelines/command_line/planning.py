@@ -26,7 +26,6 @@ from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
     Job,
     MemoryNeed,
-    StepCosts,
     cluster_cost,
     comfortable_budget,
     memory_need,
@@ -34,6 +33,7 @@ from streaming_moments.pipelines.planning.cost import (
     store_bytes,
     update_groups,
 )
+from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.trial import Reading, try_out
 from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.status import print_facts

@@ -13,7 +13,7 @@ from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence

@@ -30,7 +30,8 @@ from streaming_moments import (
 )
 from streaming_moments.decompositions.svtd import Rotation
 from streaming_moments.pipelines.cluster.cluster import Cluster, connect
-from streaming_moments.pipelines.cluster.memory import plan_reading, plan_refit
+from streaming_moments.pipelines.cluster.memory import plan_reading
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create

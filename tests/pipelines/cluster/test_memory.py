@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
-from streaming_moments.pipelines.cluster.memory import (
-    MEBIBYTE,
-    plan_reading,
-    plan_refit,
-    plan_update,
-)
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -96,7 +92,7 @@ import re
 from pathlib import Path
 from planted_moments import Planted
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit
 

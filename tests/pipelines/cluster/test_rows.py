@@ -30,7 +30,7 @@ from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.memory import plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit

@@ -8,7 +8,8 @@ import pytest
 
 from streaming_moments import METHODS, Basis, fit, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
-from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_refit
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import coherence, refit

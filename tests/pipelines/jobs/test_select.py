@@ -9,7 +9,8 @@ import pytest
 
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
-from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_refit
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.options import TopicNumbers
 from streaming_moments.pipelines.jobs import select as module

@@ -1,0 +1,145 @@
+"""What a worker holds at most in a refit, computed before the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.decompositions.evidence import evidence_bytes
+from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.errors import BoundExceeded
+from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
+from streaming_moments.numerics.packing import packed_size
+from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
+from streaming_moments.storage.log.layout import SegmentLayout
+
+# Sums of a strip while they are added up: so far, of a block, and both.
+_SUMS_COPIES = 3
+
+
+@dataclass(frozen=True)
+class RefitPlan:
+    """Bounds of a refit on one worker.
+
+    Parameters
+    ----------
+    keep_blocks : bool
+        Whether the row blocks stay in memory between the steps; otherwise they are read again.
+    keep_pairs : bool
+        Whether the pair counts, as refinement reads them, stay in memory between its rounds;
+        otherwise they are made of the row blocks again.
+    in_flight : int
+        Block tasks of one worker at a time.
+    solves_in_flight : int
+        Decompositions of one worker at a time, where there are many.
+    peak_bytes : int
+        All a worker process holds at most.
+    whole_core : bool
+        Whether it holds the pair counts of all core words; otherwise they stay on all workers.
+    """
+
+    keep_blocks: bool
+    keep_pairs: bool
+    in_flight: int
+    solves_in_flight: int
+    peak_bytes: int
+    whole_core: bool = True
+
+
+def plan_refit(
+    layout: SegmentLayout,
+    basis: Basis,
+    n_topics: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    method: str = "joint",
+    held: int = 2,
+    row_copies: int = 6,
+) -> RefitPlan:
+    """Divide a worker's memory for a refit.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    basis : Basis
+        Q, with n.
+    n_topics : int
+        k.
+    workers, threads : int
+        Worker processes, and threads of each.
+    memory : int
+        Budget of a worker in bytes.
+    method : str
+        Decomposition.
+    held : int
+        Row blocks that reading one holds.
+    row_copies : int
+        (n, k) arrays that the last step holds, as the model says.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the least: names the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> plan_refit(layout, basis, 5, workers=1, threads=2, memory=1 << 30).keep_blocks
+    True
+    """
+    pairs = packed_size(n_topics)
+    decomposition = decomposition_called(method)
+    evidence = evidence_bytes(n_topics)
+    core_bytes = 8 * basis.core**2
+    # P inside the core as integers, gathered and joined, and as M2
+    whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
+    whole_core = PROCESS_BYTES + whitening <= memory
+    if not whole_core:
+        # its strips of P, gathered and joined, one more than its share; what is multiplied, and the
+        # Krylov space where the coordinator is the worker
+        share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
+        several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
+        whitening = int(SLACK * (2 * share * core_bytes + several))
+    sums = tensor_sums_bytes(basis.columns, n_topics)
+    part_rows = min(256, -(-basis.n_words // layout.row_blocks))
+    row = 8 * (basis.core + basis.packed + 4 * n_topics)
+    # the sketch turned by k directions
+    turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
+    adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
+    if decomposition.needs_slices:
+        adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
+        adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
+    blocks = held * layout.block_bytes
+    # pair counts in half of their bytes at most; all topics, and both sides of the likelihood
+    pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
+    refining = pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
+    slicing = int(SLACK * (blocks + max(adding, turning, refining)))
+    finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
+    gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
+    alone = PROCESS_BYTES + max(whitening, finishing + sums)
+    least = max(alone, PROCESS_BYTES + gathered + slicing)
+    if least > memory:
+        raise BoundExceeded(
+            f"a refit of {n_topics} topics needs {mebibytes(least)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(whitening)} whitening, "
+            f"{mebibytes(slicing)} slices of one row block, {mebibytes(gathered)} what they say, "
+            f"{mebibytes(finishing)} finishing) but "
+            f"the budget is {mebibytes(memory)}; raise --memory or ask for fewer topics"
+        )
+    in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
+    peak = max(alone, PROCESS_BYTES + gathered + in_flight * slicing)
+    solve = (decomposition.copies + 1) * evidence + sums
+    solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
+    keep = peak + kept <= memory
+    peak += kept if keep else 0
+    kept_pairs = int(SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
+    keep_pairs = peak + kept_pairs <= memory
+    peak += kept_pairs if keep_pairs else 0
+    return RefitPlan(keep, keep_pairs, int(in_flight), int(solves), peak, whole_core)

@@ -1,0 +1,95 @@
+"""Costs of single steps, as they are measured on a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PilotCosts:
+    """Seconds of the steps of create.
+
+    Parameters
+    ----------
+    read, cut : float
+        Of one thread a passage: to read it, and to cut one that is drawn into words.
+    choose : float
+        To make vocabulary and basis of a pilot of the size that create draws.
+    """
+
+    read: float
+    cut: float
+    choose: float
+
+
+@dataclass(frozen=True)
+class ReadCosts:
+    """What reading shards takes and gives.
+
+    Parameters
+    ----------
+    sampled_bytes : float
+        Stored bytes that were read to measure.
+    read : float
+        Seconds of one thread, while the others read too, to count and project a stored byte.
+    open_shard : float
+        Seconds of one thread that a shard takes however small it is.
+    counts : float
+        Bytes of projected counts from a stored byte.
+    passages, tokens : float
+        In a stored byte.
+    """
+
+    sampled_bytes: float
+    read: float
+    open_shard: float
+    counts: float
+    passages: float
+    tokens: float
+
+
+@dataclass(frozen=True)
+class BlockCosts:
+    """Seconds for one row block on each thread of a worker, and steps of a refit that run alone.
+
+    Parameters
+    ----------
+    add : float
+        To add up a byte of projected counts.
+    write, load : float
+        To zero, pack and write a row block, or to read one.
+    disk_bytes : float
+        Bytes on disk of a row block of a segment.
+    core_rows, evidence, topic_rows : float
+        Steps of a refit.
+    whitening, rotation, finish : float
+        Steps of a refit that run alone.
+    pairs : float
+        To make pair counts ready for refinement.
+    refinement, renewal : float
+        A round of it, and its step that runs alone.
+    """
+
+    add: float
+    write: float
+    load: float
+    disk_bytes: float
+    core_rows: float
+    evidence: float
+    topic_rows: float
+    whitening: float
+    rotation: float
+    finish: float
+    pairs: float
+    refinement: float
+    renewal: float
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """Costs of the steps of all jobs on a worker with so many threads."""
+
+    threads: int
+    pilot: PilotCosts
+    reading: ReadCosts
+    blocks: BlockCosts
