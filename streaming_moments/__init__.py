@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streaming_moments.models.topics import TopicModel
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
-    from streaming_moments.statistics.counts.lengths import LengthHistogram
+    from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
     from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
     from streaming_moments.statistics.counts.vocabulary import Vocabulary
     from streaming_moments.statistics.row_block import RowBlock

@@ -205,6 +205,7 @@ def plan_update(
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
     >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
     >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
     >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
@@ -271,6 +272,7 @@ def blocks_in_flight(layout: SegmentLayout, threads: int, memory: int, copies: i
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
     >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
     >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
     >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)

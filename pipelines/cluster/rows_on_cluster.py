@@ -17,8 +17,8 @@ from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource
 

@@ -13,8 +13,8 @@ from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
-from streaming_moments.statistics.counts.length_weights import WEIGHTINGS, Weighting
-from streaming_moments.statistics.counts.room import documents_that_fit
+from streaming_moments.statistics.counts.lengths.room import documents_that_fit
+from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.storage.counting.samples import (
     TermSample,

@@ -62,7 +62,7 @@ def pilot_of(store: MomentStore) -> PilotOptions:
     --------
     >>> from dataclasses import fields
     >>> sorted(field.name for field in fields(PilotOptions))[:2]
-    ['core', 'max_document_fraction']
+    ['core', 'length_weights']
     """
     written = store.commit.lineage.pilot or {}
     # stores of before there were length weights have none

@@ -18,8 +18,8 @@ from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
 from streaming_moments.quality.relevance import top_words
-from streaming_moments.statistics.counts.lengths import Lengths, WeightedLengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
 
@@ -215,7 +215,7 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
     parts = rows.gathered("coherence", word_codocuments, words)
     for places, block_frequencies, block_together in parts:
         frequencies[places], together[places] = block_frequencies, block_together
-    return WordPairs(words, frequencies, together, rows.lengths.whole.weight)
+    return WordPairs(words, frequencies, together, rows.lengths.whole.aged_documents)
 
 
 def word_codocuments(

@@ -45,8 +45,8 @@ from streaming_moments.pipelines.jobs.refit import (
     counted_lengths,
 )
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (

@@ -10,8 +10,8 @@ from typing import Any
 from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.row_block import RowBlock
 

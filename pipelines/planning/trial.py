@@ -40,10 +40,10 @@ from streaming_moments.pipelines.planning.step_costs import (
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.length_weights import POOLED
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.weights import POOLED
 from streaming_moments.statistics.counts.projection import ProjectedBatch
-from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import RowBlock

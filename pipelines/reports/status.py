@@ -13,8 +13,8 @@ from rich.text import Text
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 from streaming_moments.quality.drift import outside_share
-from streaming_moments.statistics.counts.bounds import error_radius
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.bounds import error_radius
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.store.store import MomentStore

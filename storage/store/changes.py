@@ -12,7 +12,7 @@ from streaming_moments.errors import (
     StoreError,
     short,
 )
-from streaming_moments.statistics.counts.room import LARGEST_TOTAL
+from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
 from streaming_moments.storage.log.ledger import (
     CopiesCounted,

@@ -13,8 +13,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource

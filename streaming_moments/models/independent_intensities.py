@@ -25,8 +25,8 @@ from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mea
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
@@ -234,7 +234,7 @@ def implied_alpha0(lengths: DocumentLengths) -> float:
 
     Examples
     --------
-    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
     >>> round(implied_alpha0(LengthHistogram.of([1, 4, 10])), 6)
     2.777778
     """

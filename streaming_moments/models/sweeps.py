@@ -15,8 +15,8 @@ from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows, strips
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths, quotients
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths, quotients
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.tensor import (
     TensorSums,

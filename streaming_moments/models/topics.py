@@ -39,8 +39,8 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.lengths import Lengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 

@@ -10,7 +10,7 @@ import numpy as np
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.length_weights import LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import SegmentReference

@@ -15,7 +15,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.rebase import pilot_of
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.sealed import unseal

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from outcome import Lines, Outcome
 
 from streaming_moments.decompositions.moments import Moments
-from streaming_moments.statistics.counts.bounds import error_radius
 from streaming_moments.statistics.counts.estimators import ESTIMATORS, estimate
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.bounds import error_radius
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 
 DELTA = 0.05
 NAMES = {

@@ -4,7 +4,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
 from streaming_moments.statistics.counts.estimators import ESTIMATORS, estimate
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.counts.weighted import WeightedStatistics

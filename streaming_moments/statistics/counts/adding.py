@@ -10,8 +10,8 @@ from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import triple_kernels
+from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
-from streaming_moments.statistics.counts.room import LARGEST_TOTAL
 from streaming_moments.statistics.row_block import RowBlock
 
 

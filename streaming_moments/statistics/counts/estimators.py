@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.room import finest_even
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.room import finest_even
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
 Estimator = Literal["even", "pooled", "per-document", "three-words"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)

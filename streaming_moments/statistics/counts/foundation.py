@@ -15,10 +15,10 @@ from streaming_moments.statistics.counts.adding import add_projected, refuse_ove
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
-from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.counts.statistics import MomentStatistics, statistic_shapes
 from streaming_moments.statistics.row_block import RowBlock
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.row_block import RowBlock
 
 _PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Mixture
 from streaming_moments.statistics.counts.kernels import likelihood_kernels
-from streaming_moments.statistics.counts.row_lengths import quotients
+from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 

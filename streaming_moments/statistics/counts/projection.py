@@ -13,9 +13,9 @@ from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
-from streaming_moments.statistics.counts.lengths import LengthHistogram
-from streaming_moments.statistics.counts.room import LARGEST_FLOAT_SUM, LARGEST_TOTAL
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.room import LARGEST_FLOAT_SUM, LARGEST_TOTAL
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 
 _LARGEST_PACKED = 2**16

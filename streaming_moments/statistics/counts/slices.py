@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.numerics.packing import frobenius_weights, pack, packed_size, unpack
-from streaming_moments.statistics.counts.row_lengths import quotients
+from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 

@@ -13,9 +13,9 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.projection import ProjectedBatch
-from streaming_moments.statistics.counts.row_lengths import RowLengths
 from streaming_moments.statistics.row_block import RowBlock
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import LengthHistogram, WeightedLengths
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.row_block import RowBlock
 

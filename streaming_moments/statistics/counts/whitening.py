@@ -15,7 +15,7 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.lengths import Lengths
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
@@ -190,7 +190,7 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
 
     Examples
     --------
-    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
     >>> P = np.array([[20, 4, 0], [4, 20, 0], [0, 0, 12]])
     >>> core = CoreMoments(P, np.array([12, 12, 6]), LengthHistogram.of([3] * 10))
     >>> whitening = whiten(core, Basis(np.eye(3, dtype=np.int8), 3), n_topics=2)
@@ -222,7 +222,7 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
 
     Examples
     --------
-    >>> from streaming_moments.statistics.counts.lengths import LengthHistogram
+    >>> from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
     >>> core = CoreMoments(np.diag([20, 20, 0]), np.array([12, 12, 6]), LengthHistogram.of([3] * 9))
     >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
     2

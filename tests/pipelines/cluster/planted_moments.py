@@ -7,7 +7,7 @@ import numpy as np
 from streaming_moments import Basis, LengthHistogram, MomentStatistics, RowBlock
 from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.storage.log.layout import SegmentLayout
 
 

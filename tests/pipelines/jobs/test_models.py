@@ -22,6 +22,7 @@ from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.store.store import MomentStore
 
 ROOT = Path(__file__).parents[3]
+CREATE = ("--core", "30", "--max-topics", "4", "--length-weights", "pooled")
 NIGHT = {"store": "s", "shards": ["a/*.txt"], "output": "r"}
 
 
@@ -42,7 +43,7 @@ def lines(cut, tmp_path):
 @pytest.fixture
 def store(run, lines, tmp_path):
     place = str(tmp_path / "store")
-    assert run("create", place, lines, "--core", "30", "--max-topics", "4")[0] == 0
+    assert run("create", place, lines, *CREATE)[0] == 0
     assert run("update", place, lines)[0] == 0
     return place
 
@@ -237,6 +238,7 @@ def test_nights_of_any_model_match_judge_and_publish(run, cut, tmp_path, name):
         f'store = "{tmp_path}/store"\nshards = "{tmp_path}/*.txt"\n'
         f'output = "{tmp_path}/reports"\n[refit]\nmodel = "{name}"\ntopics = 2\n'
         "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
+        'length_weights = "pooled"\n'
     )
     for day, (first, last) in enumerate([(0, 500), (500, 900)]):
         (tmp_path / f"2026-11-2{day}.txt").write_text("\n".join(cut[first:last]))

@@ -11,7 +11,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.status import status_of
 from streaming_moments.pipelines.reports.tables import model_scores, topic_lines
-from streaming_moments.statistics.counts.bounds import error_radius
+from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards

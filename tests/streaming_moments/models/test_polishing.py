@@ -87,7 +87,7 @@ def test_two_passes_bring_planted_topics_nearer():
 
 def test_single_topics_are_polished_by_their_posterior():
     corpus = single_topic_corpus(3000, n_words=60, n_topics=4, lengths=(10, 60), seed=2)
-    basis = Basis.from_pilot(corpus.batch, max_topics=6)
+    basis = Basis.from_pilot(corpus.batch, max_topics=6, length_weights="pooled")
     model = fit(MomentStatistics.of(corpus.batch, basis), 4, refine=0)
     after = polished(model, corpus.batch)
     assert topic_error(after.topics, corpus.topics) < 0.8 * topic_error(model.topics, corpus.topics)
@@ -100,7 +100,9 @@ def test_rates_of_a_poisson_mixture_follow_its_posterior():
     rates = np.array([[2.0, 3.0, 0.5], [0.2, 8.0, 7.0]])
     rng = np.random.default_rng(0)
     batch = CountBatch.from_csr(rng.poisson(np.repeat(rates, 2000, 0)))
-    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=2))
+    statistics = MomentStatistics.of(
+        batch, Basis.from_pilot(batch, max_topics=2, length_weights="pooled")
+    )
     model = PoissonMixture.fit(InMemory((statistics,)), PoissonMixture.Options(topics=2))
     after = polished(model, batch)
     found = after.rates[:, np.argsort(after.lengths)]

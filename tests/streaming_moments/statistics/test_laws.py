@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streaming_moments import Basis, CountBatch, LengthHistogram, MomentStatistics, RowBlock
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.testing.laws import check_laws
 

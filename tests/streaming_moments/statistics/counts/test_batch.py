@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 from streaming_moments import Basis, CountBatch, Vocabulary
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.room import documents_that_fit
+from streaming_moments.statistics.counts.lengths.room import documents_that_fit
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, select_terms
 
 matrices = arrays(

@@ -6,14 +6,14 @@ import pytest
 from streaming_moments import CountBatch, LengthHistogram
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.counts.bounds import (
+from streaming_moments.statistics.counts.estimators import per_document_moments, pooled_moments
+from streaming_moments.statistics.counts.lengths.bounds import (
     concentration,
     documents_needed,
     error_radius,
     expected_error,
     failure_probability,
 )
-from streaming_moments.statistics.counts.estimators import per_document_moments, pooled_moments
 
 # one long document among short ones: far fewer documents count in effect than there are
 LENGTHS = np.array([3] * 10 + [5] * 6 + [8] * 3 + [40])

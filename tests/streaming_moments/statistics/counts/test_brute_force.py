@@ -9,7 +9,7 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import CoreMoments, whiten

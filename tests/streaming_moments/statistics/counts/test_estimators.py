@@ -18,7 +18,7 @@ from streaming_moments.statistics.counts.estimators import (
     three_word_moments,
     weighted_moments,
 )
-from streaming_moments.statistics.counts.length_weights import LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.synthetic.corpora import lda_corpus
 
 N_WORDS = 5

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
-from streaming_moments.statistics.counts.length_weights import LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 
 N_WORDS, CORE = 7, 5

@@ -12,7 +12,7 @@ from streaming_moments.models import topic_reading
 from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels, triple_kernels
-from streaming_moments.statistics.counts.length_weights import LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 
 

@@ -21,7 +21,7 @@ from streaming_moments.decompositions.forms import Dirichlet
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.sweeps import slice_evidence, solve, whiten_rows
 from streaming_moments.quality.matching import match_topics
-from streaming_moments.statistics.counts.length_weights import LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.statistics.counts.weighted import WeightedStatistics

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import row_kernels
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
 # Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
 LARGEST_TOTAL = 2**62

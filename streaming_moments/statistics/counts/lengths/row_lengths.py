@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form, Mixture
-from streaming_moments.statistics.counts.lengths import LengthHistogram, Lengths, WeightedLengths
+from streaming_moments.statistics.counts.lengths.histogram import (
+    LengthHistogram,
+    Lengths,
+    WeightedLengths,
+)
 
 L = TypeVar("L", bound=Lengths, covariant=True)
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 
 
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:

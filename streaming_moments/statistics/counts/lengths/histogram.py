@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.statistics.counts.length_weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +123,11 @@ class LengthHistogram:
         return {"length_histogram": self.to_array()}
 
     @property
+    def aged_documents(self) -> float:
+        """Documents by the weight of their age alone, as frequencies count them: N."""
+        return float(self.n_documents)
+
+    @property
     def weight(self) -> float:
         """Sum of the weights of all documents: `sum w`."""
         return float(self.falling(0))
@@ -215,6 +220,11 @@ class WeightedLengths:
     def n_documents(self) -> int:
         """Number of documents, whatever they weigh."""
         return sum(histogram.n_documents for _, histogram in self.parts)
+
+    @property
+    def aged_documents(self) -> float:
+        """Documents by the weight of their age alone, as document frequencies count them."""
+        return sum(weight * histogram.n_documents for weight, histogram in self.parts)
 
     @property
     def weight(self) -> float:
