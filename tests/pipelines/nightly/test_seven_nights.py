@@ -308,7 +308,7 @@ def test_seven_nights(team):
 
     # a model that a gate refuses is kept, with the reason, and yesterday's stays published
     team.put("2026-11-22/a.txt", documents(rng, 60, [0.2, 0.2, 0.2, 0.2, 0.2]))
-    code, steps, refused = team.night(gates="min_effective_documents = 1000000000")
+    code, steps, refused = team.night(topics="5", gates="min_effective_documents = 1000000000")
     assert (code, refused["outcome"]) == (11, "refused")
     assert refused["reasons"][0].startswith("effective documents: ")
     assert team.store.commit.tags["published"] == report["model"]
