@@ -7,6 +7,7 @@ from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from streaming_moments.errors import InvalidInput
@@ -136,8 +137,8 @@ class DateSource:
         if self.pattern == NO_PATTERN:
             return None
         found: list[tuple[int, date]] = []
-        for pattern in _ISO if self.pattern is None else (self.pattern,):
-            for match in re.finditer(_expression(pattern), url):
+        for expression in self._expressions:
+            for match in expression.finditer(url):
                 year, month, day = (int(match[name]) for name in ("year", "month", "day"))
                 try:
                     found.append((match.start(), date(year, month, day)))
@@ -147,6 +148,10 @@ class DateSource:
             return None
         day_named = max(found)[1]
         return DateRange(day_named, day_named)
+
+    @cached_property
+    def _expressions(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(_expression, _ISO if self.pattern is None else (self.pattern,)))
 
     def to_json(self) -> dict[str, str | None]:
         """Description that JSON can hold."""
@@ -158,10 +163,10 @@ class DateSource:
         return cls(content.get("column"), content.get("pattern"))
 
 
-def _expression(pattern: str) -> str:
+def _expression(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"(%[Ymd])", pattern)
     inner = "".join(_DIGITS.get(part) or re.escape(part) for part in parts)
-    return rf"(?<!\d){inner}(?!\d)"
+    return re.compile(rf"(?<!\d){inner}(?!\d)")
 
 
 def _rounded(day: date, by: Bucket) -> date:

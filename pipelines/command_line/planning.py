@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.pipelines.cluster.cluster import limit_for
-from streaming_moments.pipelines.cluster.memory import mebibytes, plan_update
+from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.command_line.options import (
     console,
     json_option,
@@ -24,23 +24,24 @@ from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOption
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
-    Job,
     MemoryNeed,
     cluster_cost,
     comfortable_budget,
     memory_need,
     recommended,
     store_bytes,
-    update_groups,
 )
+from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.trial import Reading, try_out
+from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
+_MORE_WORKERS = (1, 2, 4, 16, 64, 256, 1000)
 _MEGABYTE = 1e6
 
 
@@ -56,12 +57,14 @@ class Plan:
         Measured on this machine.
     memory : MemoryNeed
         Of one worker.
-    segments : int
-        Commits of the first update.
+    network : int
+        Bytes that a worker receives in a second.
     disk_bytes : float
         Of the store.
     clusters : tuple of ClusterCost
         By number of workers.
+    updates : tuple of UpdateCost
+        By number of workers, to a thousand.
     best : ClusterCost
         The cluster recommended.
     """
@@ -69,15 +72,21 @@ class Plan:
     job: Job
     costs: StepCosts
     memory: MemoryNeed
-    segments: int
+    network: int
     disk_bytes: float
     clusters: tuple[ClusterCost, ...]
+    updates: tuple[UpdateCost, ...]
     best: ClusterCost
 
     @property
     def worker_limit(self) -> int:
         """Memory limit of a worker, in whole MiB, of which jobs take the budget by default."""
         return limit_for(self.memory.budget)
+
+    @property
+    def segments(self) -> int:
+        """Commits of the first update, on one worker."""
+        return update_cost(self.job, self.costs, 1, self.memory.budget).groups
 
 
 @click.command()
@@ -91,6 +100,13 @@ class Plan:
     "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
 )
 @click.option("--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [what is comfortable].")
+@click.option(
+    "--network",
+    type=Bytes(),
+    default=f"{NETWORK_BYTES >> 20}MiB",
+    show_default=True,
+    help="What a worker receives of others in a second; more than the default helps nothing.",
+)
 @click.option(
     "--within",
     type=Duration(),
@@ -107,6 +123,7 @@ def plan(
     pilot: PilotOptions,
     workers: tuple[int, ...],
     memory: int | None,
+    network: int,
     within: timedelta,
     storage_options: dict[str, Any] | None,
     json_output: bool,
@@ -123,7 +140,7 @@ def plan(
         CPU_COUNT,
         counting.codocuments,
     )
-    made = plan_of(job, costs, workers or _WORKERS, memory, within.total_seconds())
+    made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
         print_json(plan_as_json(made))
     else:
@@ -131,9 +148,14 @@ def plan(
 
 
 def plan_of(
-    job: Job, costs: StepCosts, workers: tuple[int, ...], memory: int | None, within: float
+    job: Job,
+    costs: StepCosts,
+    workers: tuple[int, ...],
+    memory: int | None,
+    within: float,
+    network: int = NETWORK_BYTES,
 ) -> Plan:
-    """The plan that follows from the costs of the single steps.
+    """The plan that follows from the costs of the single steps, for some numbers of workers.
 
     Raises
     ------
@@ -141,15 +163,15 @@ def plan_of(
         The budget given does not hold the work.
     """
     budget = memory or comfortable_budget(job, costs.threads)
-    update = plan_update(job.layout, costs.threads, budget)
     return Plan(
         job,
         costs,
         memory_need(job, 1, costs.threads, budget),
-        update_groups(job, costs, update),
+        network,
         store_bytes(job, costs, budget),
-        tuple(cluster_cost(job, costs, number, budget) for number in workers),
-        recommended(job, costs, budget, within),
+        tuple(cluster_cost(job, costs, n, budget, network) for n in workers or _WORKERS),
+        tuple(update_cost(job, costs, n, budget, network) for n in workers or _MORE_WORKERS),
+        recommended(job, costs, budget, within, network=network),
     )
 
 
@@ -172,7 +194,10 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "store_bytes": made.disk_bytes,
         "memory": {**asdict(made.memory), "peak": made.memory.peak, "limit": made.worker_limit},
         "threads": made.costs.threads,
+        "network": made.network,
+        "passes": made.updates[0].passes,
         "clusters": [_cluster_as_json(one) for one in made.clusters],
+        "updates": [asdict(one) for one in made.updates],
         "recommended": _cluster_as_json(made.best),
     }
 
@@ -209,7 +234,8 @@ def print_plan(console: Console, made: Plan) -> None:
         (
             "memory of a worker",
             f"--memory {size_text(memory.budget)}: create {mebibytes(memory.create)}, update "
-            f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most",
+            f"{mebibytes(memory.update)}, refit {mebibytes(memory.refit)} at most; an update reads "
+            f"the shards {_times(made.updates[0].passes)}",
         ),
     ]
     print_facts(console, rows)
@@ -220,6 +246,7 @@ def print_plan(console: Console, made: Plan) -> None:
     for one in made.clusters:
         times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
     console.print(times)
+    _print_updates(console, made)
     best = made.best
     console.print(
         f"\nrecommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} "
@@ -227,6 +254,31 @@ def print_plan(console: Console, made: Plan) -> None:
         "it): "
         f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
     )
+
+
+def _print_updates(console: Console, made: Plan) -> None:
+    """What an update comes to while there are shards enough for so many workers."""
+    console.print(
+        f"\nan update, as long as there are shards for all, {mebibytes(made.network)} a second "
+        "into each worker; computed from what one worker was measured to take:"
+    )
+    table = Table(show_edge=False, pad_edge=False)
+    for name in ("workers", "documents/s", "a commit each", "its close", "received", "limit"):
+        table.add_column(name, justify="right")
+    for one in made.updates:
+        table.add_row(
+            f"{one.workers:,}",
+            f"{one.documents_per_second:,.0f}",
+            _time(one.group_seconds),
+            _time(one.close_seconds),
+            mebibytes(one.received_bytes),
+            one.limit,
+        )
+    console.print(table)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times, for want of memory"
 
 
 def _cluster_as_json(one: ClusterCost) -> dict[str, float]:

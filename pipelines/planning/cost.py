@@ -10,87 +10,22 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.memory import (
-    MEBIBYTE,
-    UpdatePlan,
-    plan_reading,
-    plan_update,
-)
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
-from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
+from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
-from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.pipelines.planning.update_cost import (
+    COMMIT_SECONDS,
+    NETWORK_BYTES,
+    TASK_SECONDS,
+    update_cost,
+)
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
-from streaming_moments.storage.log.layout import SegmentLayout
 
-# What a worker of a cluster may receive from the others in a second: half of 10 Gbit/s.
-NETWORK_BYTES = 600 * MEBIBYTE
-# A task of Dask on its way there and back, measured 2 to 4 ms.
-TASK_SECONDS = 0.004
-# Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
-COMMIT_SECONDS = 0.1
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
-
-
-@dataclass(frozen=True)
-class CorpusSize:
-    """Shards in numbers.
-
-    Parameters
-    ----------
-    nbytes : int
-        As stored.
-    shards : int
-        How many.
-    largest : int
-        Bytes of the largest.
-    """
-
-    nbytes: int
-    shards: int
-    largest: int
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be planned.
-
-    Parameters
-    ----------
-    corpus : CorpusSize
-        The shards.
-    foundation : CountsFoundation
-        Of the store.
-    row_blocks : int
-        Blocks its rows are divided in.
-    n_topics : int
-        k of the refit.
-    pilot_documents : int
-        Passages that create samples.
-    room : int
-        Documents like those of the corpus that the store can hold.
-    """
-
-    corpus: CorpusSize
-    foundation: CountsFoundation
-    row_blocks: int
-    n_topics: int
-    pilot_documents: int
-    room: int = 0
-
-    @property
-    def basis(self) -> Basis:
-        """Q, with n."""
-        return self.foundation.basis
-
-    @property
-    def layout(self) -> SegmentLayout:
-        """How the statistics are cut."""
-        return SegmentLayout(self.foundation, self.row_blocks)
 
 
 @dataclass(frozen=True)
@@ -166,6 +101,9 @@ def comfortable_budget(job: Job, threads: int) -> int:
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments import Basis
+    >>> from streaming_moments.pipelines.planning.job import CorpusSize
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
     >>> words = CountsFoundation(Basis(np.eye(1000, 9, dtype=np.int8), 1000), codocuments=True)
     >>> job = Job(CorpusSize(1 << 30, 10, 1 << 27), words, row_blocks=8, n_topics=5,
     ...           pilot_documents=20_000)
@@ -186,13 +124,10 @@ def comfortable_budget(job: Job, threads: int) -> int:
     )
 
 
-def update_groups(job: Job, costs: StepCosts, plan: UpdatePlan, workers: int = 1) -> int:
-    """Segments that an update of an empty store commits."""
-    return max(1, ceil(_counting_seconds(job, costs, plan, workers) / COMMIT_EVERY))
-
-
-def cluster_cost(job: Job, costs: StepCosts, workers: int, budget: int) -> ClusterCost:
-    """Seconds of the three jobs on a cluster of workers like the one measured.
+def cluster_cost(
+    job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
+) -> ClusterCost:
+    """Seconds of the three jobs on a cluster of workers like the one measured, as `update_cost`.
 
     Raises
     ------
@@ -202,8 +137,8 @@ def cluster_cost(job: Job, costs: StepCosts, workers: int, budget: int) -> Clust
     return ClusterCost(
         workers,
         _create_seconds(job, costs, workers),
-        _update_seconds(job, costs, workers, budget),
-        _refit_seconds(job, costs, workers, budget),
+        update_cost(job, costs, workers, budget, network).seconds,
+        _refit_seconds(job, costs, workers, budget, network),
     )
 
 
@@ -216,14 +151,19 @@ def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
         The budget does not hold the update.
     """
     basis = job.basis
-    segments = update_groups(job, costs, plan_update(job.layout, costs.threads, budget))
+    segments = update_cost(job, costs, 1, budget).groups
     segment = job.row_blocks * costs.blocks.disk_bytes
     model = 8 * basis.n_words * (2 * job.n_topics + 1)
     return segments * segment + basis.core * basis.columns + 12 * basis.n_words + model
 
 
 def recommended(
-    job: Job, costs: StepCosts, budget: int, within: float, most: int = 1024
+    job: Job,
+    costs: StepCosts,
+    budget: int,
+    within: float,
+    most: int = 1024,
+    network: float = NETWORK_BYTES,
 ) -> ClusterCost:
     """The fewest workers, a power of two, that need at most so many seconds.
 
@@ -234,9 +174,9 @@ def recommended(
     BoundExceeded
         The budget does not hold one of the jobs.
     """
-    best = cluster_cost(job, costs, 1, budget)
+    best = cluster_cost(job, costs, 1, budget, network)
     while best.total > within and best.workers < most:
-        doubled = cluster_cost(job, costs, 2 * best.workers, budget)
+        doubled = cluster_cost(job, costs, 2 * best.workers, budget, network)
         if doubled.total > 0.75 * best.total:
             break
         best = doubled
@@ -254,29 +194,6 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
     return sampling + pilot.choose + COMMIT_SECONDS
 
 
-def _update_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
-    layout, blocks = job.layout, costs.blocks
-    plan = plan_update(layout, costs.threads, budget)
-    groups = update_groups(job, costs, plan, workers)
-    rounds = ceil(job.row_blocks / (workers * costs.threads))
-    moving = layout.state_bytes * (workers - 1) / workers / NETWORK_BYTES
-    closing = rounds * blocks.write + moving + TASK_SECONDS * job.row_blocks + COMMIT_SECONDS
-    compacting = 0.0
-    if groups >= COMPACT_AFTER:
-        compacting = rounds * (groups * blocks.load + blocks.write) + COMMIT_SECONDS
-    return _counting_seconds(job, costs, plan, workers) + groups * closing + compacting
-
-
-def _counting_seconds(job: Job, costs: StepCosts, plan: UpdatePlan, workers: int) -> float:
-    """Seconds to read all shards into the sums of the workers, once a pass."""
-    corpus, reading = job.corpus, costs.reading
-    # a thread reads a byte, and adds what it says to every row block
-    one = reading.read + reading.counts * costs.blocks.add * job.row_blocks
-    alone = corpus.nbytes * one + corpus.shards * reading.open_shard
-    longest = corpus.largest * one + reading.open_shard
-    return plan.passes * max(alone / min(workers * costs.threads, corpus.shards), longest)
-
-
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
     copies = TopicModel.row_copies(TopicOptions(topics=job.n_topics))
     return plan_refit(
@@ -284,10 +201,10 @@ def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
     )
 
 
-def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> float:
-    layout, blocks = job.layout, costs.blocks
+def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, network: float) -> float:
+    blocks, network = costs.blocks, min(network, NETWORK_BYTES)
     plan = _refit_plan(job, workers, costs.threads, budget)
-    segments = update_groups(job, costs, plan_update(layout, costs.threads, budget))
+    segments = update_cost(job, costs, workers, budget).groups
     segments = 1 if segments >= COMPACT_AFTER else segments
     slots = workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
@@ -304,15 +221,15 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int) -> flo
         + blocks.whitening
         + blocks.rotation
         + blocks.finish
-        + gathered * (workers - 1) / workers / NETWORK_BYTES
+        + gathered * (workers - 1) / workers / network
         + TASK_SECONDS * 5 * job.row_blocks
         + COMMIT_SECONDS
-        + _refinement_seconds(job, costs, plan, rounds, segments)
+        + _refinement_seconds(job, costs, plan, rounds, segments, network)
     )
 
 
 def _refinement_seconds(
-    job: Job, costs: StepCosts, plan: RefitPlan, rounds: int, segments: int
+    job: Job, costs: StepCosts, plan: RefitPlan, rounds: int, segments: int, network: float
 ) -> float:
     """Of as many rounds as a refit takes by default, each task with one block on each thread."""
     blocks = costs.blocks
@@ -322,5 +239,5 @@ def _refinement_seconds(
     return (
         rounds * (made * (reading + blocks.pairs) + ROUNDS * blocks.refinement)
         + ROUNDS * (blocks.renewal + TASK_SECONDS * (job.row_blocks + 1))
-        + topics / NETWORK_BYTES
+        + topics / network
     )

@@ -30,7 +30,7 @@ from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import Pilot, PilotOptions, choose
-from streaming_moments.pipelines.planning.cost import CorpusSize, Job
+from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,
     PilotCosts,

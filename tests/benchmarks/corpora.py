@@ -146,7 +146,10 @@ def make_addresses(corpus: Addresses) -> None:
 
 
 def draw_documents(
-    topics: NDArray[np.float64], documents: int, rng: np.random.Generator
+    topics: NDArray[np.float64],
+    documents: int,
+    rng: np.random.Generator,
+    mean_length: float = MEAN_LENGTH,
 ) -> CountBatch:
     """Documents of the model of `lda_corpus` with given topics.
 
@@ -157,7 +160,7 @@ def draw_documents(
     proportions = rng.dirichlet(np.full(k, ALPHA0 / k), size=documents)
     # a proportion may exceed what is left of 1 by rounding, which the multinomial refuses
     proportions = np.clip(proportions / (proportions.sum(axis=1, keepdims=True) + 1e-12), 0, 1)
-    shares = rng.multinomial(rng.poisson(MEAN_LENGTH, size=documents), proportions)
+    shares = rng.multinomial(rng.poisson(mean_length, size=documents), proportions)
     rows, words = [], []
     for topic in range(k):
         rows.append(np.repeat(np.arange(documents), shares[:, topic]))
@@ -187,6 +190,16 @@ def load_sotu(cache: str, seed: int = 0) -> RealCorpus:
     return _split("sotu", batch, seed)
 
 
+def write_counts(batch: CountBatch, path: Path) -> None:
+    """A Parquet shard of token ids and their counts."""
+    offsets = pa.array(batch.indptr, pa.int32())
+    columns = {
+        "ids": pa.ListArray.from_arrays(offsets, pa.array(batch.words)),
+        "counts": pa.ListArray.from_arrays(offsets, pa.array(batch.counts)),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=4096)
+
+
 def _write_counts(corpus: Planted, folder: Path) -> None:
     (folder / "shards").mkdir(parents=True)
     topics = corpus.topics()
@@ -195,14 +208,7 @@ def _write_counts(corpus: Planted, folder: Path) -> None:
     for shard, documents in enumerate(np.diff(edges)):
         rng = np.random.default_rng([corpus.seed, corpus.n_topics, shard])
         batch = draw_documents(topics, int(documents), rng)
-        offsets = pa.array(batch.indptr, pa.int32())
-        columns = {
-            "ids": pa.ListArray.from_arrays(offsets, pa.array(batch.words)),
-            "counts": pa.ListArray.from_arrays(offsets, pa.array(batch.counts)),
-        }
-        pq.write_table(
-            pa.table(columns), folder / "shards" / f"{shard}.parquet", row_group_size=4096
-        )
+        write_counts(batch, folder / "shards" / f"{shard}.parquet")
         batches.append(batch)
     _save(concatenate(batches), folder / "counts.npz")
 

@@ -9,12 +9,14 @@ from itertools import zip_longest
 from comparing import ComparingFiles, ComparingMany
 from corpora import Addresses, Planted
 from jobs import PlantedFit, PlantedPipelines, RealFit
+from many import ManyDocuments
 from measure import Job
 from methods import Method
 from ours import FromCounts
 from rivals import GensimLda, SklearnLda, TomotopyLda
 from scaling import TIGHT_MEMORY, StoreCosts, TextReading, TripleKernel, UpdateScaling
 from tensors import Parafac, PowerMethod
+from traffic import Killed, SmallShards, Traffic
 
 PEERS: tuple[Method, ...] = (
     GensimLda(1),
@@ -30,6 +32,7 @@ TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
 JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
 REAL_TOPICS = 20
 _TURNS = 3
+MANY = 10_000_000
 LONG_REASON = "an hour's run has no room for it; --all measures it"
 
 
@@ -119,7 +122,15 @@ class Programme:
             *(StoreCosts(corpus) for corpus in stores),
             *(ComparingMany(known) for known in (1.0, 0.5, 0.0)),
             ComparingFiles(),
+            *(Traffic(processes, shards) for processes in (2, 4, 8) for shards in (20, 40)),
+            Traffic(2, 40, threads=4),
+            *(SmallShards(shards) for shards in (400, 1000)),
+            Killed(4),
+            ManyDocuments(self.cache, self._many()),
         ]
+
+    def _many(self) -> int:
+        return MANY if self.everything else min(MANY // 10, 50 * self.documents[0])
 
 
 def _in_turns(jobs: Iterable[Job]) -> list[Job]:

@@ -1,16 +1,22 @@
-"""Bytes that each worker receives in an update: they must not grow with the documents.
+"""What an update moves and repeats: bytes to each worker, the close, the coordinator, deaths.
 
-`python tests/benchmarks/traffic.py` prints a JSON line for each number of processes and shards.
+Processes beside one another say what they receive and add up; on a machine of fewer cores their
+seconds say nothing.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
-import tempfile
+import os
+import shutil
+import signal
 import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,18 +24,136 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from distributed import LocalCluster, Worker, WorkerPlugin
 from distributed.comm import tcp
+from measure import Clock, peak_memory
+from scaling import AMPLE_MEMORY, load_kernels
 
-from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.cluster import Cluster, connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting import reading
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.store.store import MomentStore
 
-DOCUMENTS, LENGTH, WORDS, TOPICS = 2000, 60, 4000, 12
-MEMORY = 2 << 30
+WORDS, CORE, TOPICS, LENGTH = 4000, 1024, 12, 60
+DOCUMENTS, FEW_DOCUMENTS = 2000, 1000
 SEED = 15
+_POLL = 0.01
+_PATIENCE = 300.0
+_IDLE = 5.0
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that come to each worker; they must not grow with the shards."""
+
+    processes: int
+    shards: int
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        threads = "thread" if self.threads == 1 else "threads"
+        return f"traffic, {self.shards} shards, {self.processes} x {self.threads} {threads}"
+
+    def run(self, clock: Clock) -> Mapping[str, float]:
+        with (
+            TemporaryDirectory() as place,
+            _processes(self.processes, self.threads) as cluster,
+        ):
+            shards = written(Path(place) / "shards", self.shards, DOCUMENTS)
+            store = _new_store(Path(place) / "store", shards, cluster)
+            shutil.copytree(store.url, f"{place}/copy")
+            _warmed(cluster)
+            cluster.client.register_plugin(Received())
+            before: Any = cluster.client.run(received)
+            steps = Steps()
+            with clock.running("update"):
+                updated = update(store, shards, Run(cluster, steps)).store
+            after: Any = cluster.client.run(received)
+            peaks: Any = cluster.client.run(peak_memory)
+            plan = plan_of(store, Run(cluster))
+            state, groups = store.layout.state_bytes, updated.version - store.version
+            others = (self.processes - 1) / self.processes
+            with connect(memory=AMPLE_MEMORY) as alone:
+                again = update(MomentStore.open(f"{place}/copy"), shards, Run(alone)).store
+            return {
+                "received_bytes": max(after[address] - before[address] for address in before),
+                "bound_bytes": 1.2 * state * others * groups,
+                "state_bytes": state,
+                "close_seconds": steps.close,
+                "passes": plan.passes,
+                "same_bits": _same(updated, again),
+                "worker_peak_bytes": max(peaks.values()),
+                "projected_bytes": plan.peak_bytes,
+            }
+
+
+@dataclass(frozen=True)
+class SmallShards:
+    """Processor time of client and scheduler, which share a process, for shards that are small."""
+
+    shards: int
+    processes: int = 2
+
+    @property
+    def name(self) -> str:
+        return f"small shards, {self.shards:,} of {FEW_DOCUMENTS:,} documents"
+
+    def run(self, clock: Clock) -> Mapping[str, float]:
+        with TemporaryDirectory() as place, _processes(self.processes, 1) as cluster:
+            shards = written(Path(place) / "shards", self.shards, FEW_DOCUMENTS)
+            store = _new_store(Path(place) / "store", shards, cluster)
+            _warmed(cluster)
+            # heartbeats go on whatever there is to do
+            idle = _processor_time(lambda: time.sleep(_IDLE)) / _IDLE
+            start = time.perf_counter()
+            with clock.running("update"):
+                spent = _processor_time(lambda: update(store, shards, Run(cluster)))
+            beyond = spent - idle * (time.perf_counter() - start)
+        return {
+            "cpu_ms_a_shard": 1000 * spent / self.shards,
+            "cpu_ms_a_shard_beyond_idle": 1000 * beyond / self.shards,
+            "idle_cpu_a_second": idle,
+        }
+
+
+@dataclass(frozen=True)
+class Killed:
+    """Shards read once more after a worker was killed, half of them read."""
+
+    processes: int
+    shards: int = 60
+
+    @property
+    def name(self) -> str:
+        return f"killed, one of {self.processes} processes, {self.shards} shards"
+
+    def run(self, clock: Clock) -> Mapping[str, float]:
+        with TemporaryDirectory() as place, _processes(self.processes, 1) as cluster:
+            shards = written(Path(place) / "shards", self.shards, DOCUMENTS)
+            store = _new_store(Path(place) / "store", shards, cluster)
+            shutil.copytree(store.url, f"{place}/copy")
+            _warmed(cluster)
+            with clock.running("undisturbed"):
+                undisturbed = update(MomentStore.open(f"{place}/copy"), shards, Run(cluster)).store
+            log = Path(place) / "reads"
+            log.touch()
+            cluster.client.register_plugin(ReadLog(str(log)))
+            killer = _Killer(log, self.shards // 2)
+            killer.start()
+            with clock.running("killed"):
+                updated = update(store, shards, Run(cluster)).store
+            killer.join()
+            read = log.read_text().splitlines()
+            # what it was reading as it died is not among what it held
+            return {
+                "repeated": len(read) - self.shards,
+                "read_by_the_dead": killer.held,
+                "same_bits": _same(updated, undisturbed),
+            }
 
 
 class Received(WorkerPlugin):
@@ -48,63 +172,124 @@ class Received(WorkerPlugin):
         tcp.from_frames = counted
 
 
+class ReadLog(WorkerPlugin):
+    """Each worker leaves a line with its process for each shard it begins to read."""
+
+    name = "read-log"
+
+    def __init__(self, log: str) -> None:
+        self.log = log
+
+    def setup(self, worker: Worker) -> None:
+        read = reading.read_indexed
+
+        def logged(shard: Shard, *arguments: Any) -> Any:
+            with open(self.log, "a") as log:
+                log.write(f"{os.getpid()} {shard.url}\n")
+            return read(shard, *arguments)
+
+        reading.read_indexed = logged
+
+
+@dataclass
+class Steps:
+    """When shards were read, and when row blocks were written."""
+
+    read: float = 0.0
+    written: float = 0.0
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        if step == "reading shards":
+            self.read = time.perf_counter()
+        else:
+            self.written = time.perf_counter()
+
+    @property
+    def close(self) -> float:
+        """Seconds from the last shard read to the last row block written."""
+        return self.written - self.read
+
+
+@dataclass
+class _Killer:
+    """Ends the process that reads as so many shards have been begun."""
+
+    log: Path
+    after: int
+    held: int = 0
+    _thread: Thread = field(init=False)
+
+    def start(self) -> None:
+        self._thread = Thread(target=self._kill, daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        self._thread.join()
+
+    def _kill(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        lines: list[str] = []
+        while len(lines) < self.after and time.monotonic() < deadline:
+            time.sleep(_POLL)
+            lines = self.log.read_text().splitlines()
+        process = lines[-1].split()[0]
+        with suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGKILL)
+        lines = self.log.read_text().splitlines()
+        self.held = sum(line.split()[0] == process for line in lines)
+
+
+def _processor_time(work: Callable[[], object]) -> float:
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
 def received(dask_worker: Worker) -> int:
     """Bytes that came to this process since the plugin is there."""
     plugin: Any = dask_worker.plugins[Received.name]
     return int(plugin.total)
 
 
-def measured(processes: int, shards: list[Any], folder: Path) -> dict[str, float]:
-    """One update on so many processes of one thread."""
+def written(folder: Path, shards: int, documents: int) -> list[Shard]:
+    """Shards of token ids by Zipf's law."""
+    folder.mkdir()
+    rng = np.random.default_rng(SEED)
+    weights = 1 / np.arange(1, WORDS + 1)
+    offsets = pa.array(np.arange(0, documents * LENGTH + 1, LENGTH), pa.int32())
+    for number in range(shards):
+        ids = rng.choice(WORDS, documents * LENGTH, p=weights / weights.sum()).astype(np.int32)
+        table = pa.table({"ids": pa.ListArray.from_arrays(offsets, pa.array(ids))})
+        pq.write_table(table, folder / f"{number:04}.parquet")
+    return list(list_shards([str(folder)]))
+
+
+@contextmanager
+def _processes(number: int, threads: int) -> Iterator[Cluster]:
+    """A cluster whose scheduler is in this process."""
     local = LocalCluster(
-        n_workers=processes,
-        threads_per_worker=1,
+        n_workers=number,
+        threads_per_worker=threads,
         dashboard_address=":0",
         memory_limit=0,
         silence_logs=logging.CRITICAL,
     )
-    with local, connect(scheduler=local.scheduler_address, memory=MEMORY) as cluster:
-        options = PilotOptions(vocabulary_size=WORDS, core=1024, max_topics=TOPICS)
-        form = ShardFormat(ids_column="ids")
-        store = create(str(folder), shards, form, None, options, Run(cluster))
-        cluster.client.register_plugin(Received())
-        before: Any = cluster.client.run(received)
-        start = time.perf_counter()
-        result = update(store, shards, Run(cluster))
-        seconds = time.perf_counter() - start
-        after: Any = cluster.client.run(received)
-        files = sum(shard.size for shard in shards)
-        most = max(after[address] - before[address] for address in before)
-        state, groups = store.layout.state_bytes, result.store.version
-        bound = 1.2 * state * (processes - 1) / processes * groups
-    return {
-        "processes": processes,
-        "shards": len(shards),
-        "received_bytes_most": most,
-        "shard_bytes": files,
-        "state_bytes": state,
-        "passes": plan_of(store, Run(cluster)).passes,
-        "bound_bytes": bound,
-        "seconds": seconds,
-    }
+    with local, connect(scheduler=local.scheduler_address, memory=AMPLE_MEMORY) as cluster:
+        yield cluster
 
 
-def main() -> None:
-    rng = np.random.default_rng(SEED)
-    weights = 1 / np.arange(1, WORDS + 1)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "shards"
-        folder.mkdir()
-        for number in range(40):
-            ids = rng.choice(WORDS, (DOCUMENTS, LENGTH), p=weights / weights.sum())
-            table = pa.table({"ids": pa.array(list(ids.astype(np.int32)), pa.list_(pa.int32()))})
-            pq.write_table(table, folder / f"{number:02}.parquet")
-        shards = list_shards([str(folder)])
-        for processes in map(int, sys.argv[1:] or ("2", "4")):
-            for number in (20, 40):
-                store = Path(place) / f"store-{processes}-{number}"
-                print(json.dumps(measured(processes, shards[:number], store)), flush=True)
+def _new_store(place: Path, shards: list[Shard], cluster: Cluster) -> MomentStore:
+    options = PilotOptions(vocabulary_size=WORDS, core=CORE, max_topics=TOPICS)
+    form = ShardFormat(ids_column="ids")
+    return create(str(place), shards, form, None, options, Run(cluster))
 
 
-if __name__ == "__main__":
-    main()
+def _warmed(cluster: Cluster) -> None:
+    """What a process loads once in its life is not the update's."""
+    load_kernels()
+    cluster.client.run(load_kernels)
+
+
+def _same(one: MomentStore, other: MomentStore) -> bool:
+    arrays, others = one.load().arrays(), other.load().arrays()
+    return all(np.array_equal(array, others[name]) for name, array in arrays.items())

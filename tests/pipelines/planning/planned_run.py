@@ -14,7 +14,6 @@ from distributed import LocalCluster
 
 from streaming_moments import Basis, CountBatch, MomentStatistics
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.memory import plan_update
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import coherence, refit
@@ -23,9 +22,9 @@ from streaming_moments.pipelines.planning.cost import (
     cluster_cost,
     memory_need,
     store_bytes,
-    update_groups,
 )
 from streaming_moments.pipelines.planning.trial import Reading, try_out
+from streaming_moments.pipelines.planning.update_cost import update_cost
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.reading import count_texts
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -103,13 +102,12 @@ def main(shards, place, n_topics, memory):
     peak = peak_bytes()
     disk = sum(path.stat().st_size for path in Path(place).rglob("*") if path.is_file())
     job, costs = try_out(listed, Reading(form, policy), options, n_topics, THREADS)
-    groups = update_groups(job, costs, plan_update(job.layout, THREADS, memory))
     real = {"seconds": seconds, "peak": peak, "disk": disk, "segments": len(store.commit.segments)}
     planned = {
         "seconds": asdict(cluster_cost(job, costs, 1, memory)),
         "peak": memory_need(job, 1, THREADS, memory).peak,
         "disk": store_bytes(job, costs, memory),
-        "segments": groups,
+        "segments": update_cost(job, costs, 1, memory).groups,
     }
     real |= {"words": store.basis.n_words, "tokens": store.commit.tokens}
     tokens = costs.reading.tokens * job.corpus.nbytes

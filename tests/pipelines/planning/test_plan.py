@@ -116,16 +116,25 @@ def test_the_command_prints_bytes_seconds_and_a_cluster(shards):
     ran = plan(shards, "--min-documents", 2, "--max-topics", 3)
     assert ran.exit_code == 0
     assert "6, " in ran.stdout
-    for part in ("store on disk", "memory of a worker", "workers of", "recommended: 1 worker"):
+    parts = ("store on disk", "memory of a worker", "workers of", "recommended: 1 worker")
+    for part in (*parts, "reads the shards once", "600 MiB a second into each worker", "1,000"):
         assert part in ran.stdout
 
 
 def test_the_command_prints_one_json_object(shards):
     ran = plan(
-        shards, "--max-topics", 3, "--workers", 1, "--workers", 4, "--memory", "2GB", "--json"
+        shards,
+        *("--max-topics", 3, "--workers", 1, "--workers", 4, "--memory", "2GB"),
+        *("--network", "125MB", "--json"),
     )
     made = json.loads(ran.stdout)
     assert [one["workers"] for one in made["clusters"]] == [1, 4]
+    assert (made["network"], made["passes"]) == (125 * 10**6, 1)
+    alone, several = made["updates"]
+    assert (alone["workers"], several["workers"]) == (1, 4)
+    assert alone["received_bytes"] == 0
+    assert several["received_bytes"] == pytest.approx(0.75 * made["state_bytes"], rel=0.05)
+    assert several["documents_per_second"] > 2 * alone["documents_per_second"]
     assert made["corpus"]["shards"] == 6
     assert made["documents"] == pytest.approx(900, rel=0.01)
     assert made["memory"]["budget"] == 2 * 10**9

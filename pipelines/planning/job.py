@@ -1,0 +1,66 @@
+"""What is to be planned: a corpus, a store for it, and the refit that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.log.layout import SegmentLayout
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """Shards in numbers.
+
+    Parameters
+    ----------
+    nbytes : int
+        As stored.
+    shards : int
+        How many.
+    largest : int
+        Bytes of the largest.
+    """
+
+    nbytes: int
+    shards: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be planned.
+
+    Parameters
+    ----------
+    corpus : CorpusSize
+        The shards.
+    foundation : CountsFoundation
+        Of the store.
+    row_blocks : int
+        Blocks its rows are divided in.
+    n_topics : int
+        k of the refit.
+    pilot_documents : int
+        Passages that create samples.
+    room : int
+        Documents like those of the corpus that the store can hold.
+    """
+
+    corpus: CorpusSize
+    foundation: CountsFoundation
+    row_blocks: int
+    n_topics: int
+    pilot_documents: int
+    room: int = 0
+
+    @property
+    def basis(self) -> Basis:
+        """Q, with n."""
+        return self.foundation.basis
+
+    @property
+    def layout(self) -> SegmentLayout:
+        """How the statistics are cut."""
+        return SegmentLayout(self.foundation, self.row_blocks)

@@ -1,0 +1,179 @@
+"""The cost of an update: what workers read and add, and what they exchange at a close.
+
+Each worker adds what it reads to sums of its own. At the close of a group every row block is added
+up on one worker, which receives it from all others, and written there; with more workers than row
+blocks in pieces, on one worker each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_update
+from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
+from streaming_moments.pipelines.gathering.gathering import Pace
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
+from streaming_moments.pipelines.planning.job import Job
+from streaming_moments.pipelines.planning.step_costs import StepCosts
+
+# What a worker may receive in a second: half of 10 Gbit/s, as much as Dask's event loop passes on.
+NETWORK_BYTES = 600 * MEBIBYTE
+# Sums that the event loop of a worker adds to its own in a second, measured 0.7 GB/s.
+ADDED_BYTES = 700 * MEBIBYTE
+# Dialling another worker and asking it for rows, measured 6 ms on loopback.
+PEER_SECONDS = 0.01
+# A task of Dask on its way there and back, measured 2 to 4 ms.
+TASK_SECONDS = 0.004
+# Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
+COMMIT_SECONDS = 0.1
+# Processor time of client and scheduler for a task, measured 1 to 2 ms, and for a shard, 0.07 ms.
+COORDINATED_TASK = 0.002
+COORDINATED_SHARD = 0.0001
+# Shards of a task, where there are enough for several tasks a thread.
+_TASK_BYTES = 32 * MEBIBYTE
+_TASK_SHARDS = 10_000
+
+
+@dataclass(frozen=True)
+class UpdateCost:
+    """An update on so many workers.
+
+    Parameters
+    ----------
+    workers : int
+        Processes.
+    seconds : float
+        Of the whole corpus.
+    groups : int
+        Segments that an update of an empty store commits.
+    passes : int
+        How often the shards are read.
+    documents_per_second : float
+        While there are shards enough for all workers, closes included.
+    group_seconds : float
+        From commit to commit.
+    close_seconds : float
+        Of these, from the last shard read to the commit.
+    received_bytes : float
+        That the worker which receives most receives at a close, at most.
+    limit : str
+        What takes most of the time of a group: "reading" or "adding" on the workers; the
+        "scheduler" where it, which knows every task and shard, keeps them waiting; of the close
+        the "network", the "row blocks" that workers share unevenly, or "writing".
+    """
+
+    workers: int
+    seconds: float
+    groups: int
+    passes: int
+    documents_per_second: float
+    group_seconds: float
+    close_seconds: float
+    received_bytes: float
+    limit: str
+
+
+def update_cost(
+    job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
+) -> UpdateCost:
+    """Cost of an update on workers like the one measured.
+
+    Parameters
+    ----------
+    job : Job
+        What is counted.
+    costs : StepCosts
+        Of the single steps.
+    workers : int
+        Processes.
+    budget : int
+        Memory of each, in bytes.
+    network : float
+        Bytes that a worker may receive in a second.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget does not hold the update.
+    """
+    corpus, reading = job.corpus, costs.reading
+    plan = plan_update(job.layout, costs.threads, budget)
+    passes, threads = plan.passes, workers * costs.threads
+    close = _Close.of(job, costs, workers, network)
+    # what a stored byte takes of one thread: it is read in every pass, and added to each row block
+    # once
+    read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
+    add = reading.counts * costs.blocks.add * job.row_blocks
+    working = (read + add) / threads
+    each = corpus.nbytes / corpus.shards
+    most = min(_TASK_SHARDS, max(1, plan.group_shards // (workers * plan.reads_in_flight)))
+    task = max(each, min(_TASK_BYTES, most * each))
+    coordinated = passes * (COORDINATED_TASK / task + COORDINATED_SHARD / each)
+    byte = max(working, coordinated)
+    pace = min(Pace(COMMIT_EVERY, close.seconds).seconds, plan.group_shards * each * byte)
+
+    counted = corpus.nbytes * (read + add) / min(threads, corpus.shards)
+    longest = corpus.largest * (passes * reading.read + add) + passes * reading.open_shard
+    counting = max(counted, longest, corpus.nbytes * coordinated)
+    groups = max(1, ceil(counting / pace))
+    seconds = counting + groups * close.seconds + _compacting(job, costs, workers, groups)
+
+    # the last tasks of a pass end one after another
+    barrier = task * (read + add) / 2
+    group = pace + barrier + close.seconds
+    busy = pace * working / byte
+    parts = {
+        "reading": busy * read / (read + add),
+        "adding": busy * add / (read + add),
+        "scheduler": pace if coordinated > working else 0.0,
+        **close.parts,
+    }
+    return UpdateCost(
+        workers,
+        seconds,
+        groups,
+        passes,
+        reading.passages * pace / byte / group,
+        group,
+        close.seconds,
+        close.received,
+        max(parts, key=lambda name: parts[name]),
+    )
+
+
+@dataclass(frozen=True)
+class _Close:
+    """Bytes that one worker receives, and seconds by what takes them."""
+
+    received: float
+    parts: dict[str, float]
+
+    @classmethod
+    def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
+        layout = job.layout
+        # a block is added up on one worker, or in pieces on several that its writer collects
+        blocks, pieces = ceil(job.row_blocks / workers), ceil(workers / job.row_blocks)
+        most = ceil(job.row_blocks * pieces / workers)  # pieces on one worker
+        collected = layout.block_bytes if pieces > 1 else 0
+        received = most * layout.block_bytes / pieces * (workers - 1) + collected
+        # the event loop receives, and adds
+        byte = 1 / min(network, NETWORK_BYTES) + 1 / ADDED_BYTES
+        even = layout.state_bytes * (workers - 1) / workers * byte
+        asking = (most * (workers - 1) + (pieces if pieces > 1 else 0)) * PEER_SECONDS
+        uneven = max(0.0, received * byte - even)
+        writing = ceil(blocks / costs.threads) * costs.blocks.write
+        written = writing + TASK_SECONDS * job.row_blocks + COMMIT_SECONDS
+        parts = {"network": even + asking, "row blocks": uneven, "writing": written}
+        return cls(received, parts)
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts.values())
+
+
+def _compacting(job: Job, costs: StepCosts, workers: int, groups: int) -> float:
+    if groups < COMPACT_AFTER:
+        return 0.0
+    rounds = ceil(job.row_blocks / (workers * costs.threads))
+    return rounds * (groups * costs.blocks.load + costs.blocks.write) + COMMIT_SECONDS
