@@ -213,8 +213,10 @@ def plan_update(
     1
     """
     text = _reading_bytes(limits.document_bytes)
-    # a row block added up over the workers; the same again twice while it is written
-    adding = int(SLACK * 3 * layout.block_bytes)
+    # a row block added up over the workers; the same again twice while it is written. With more
+    # workers than blocks one thread alone writes, and others have half a block added up beside it:
+    # what is added up, what comes and what goes
+    adding = int(SLACK * (3 if threads > 1 else 4.5) * layout.block_bytes)
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:

@@ -5,32 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from distributed import Future, Worker, get_worker
-from distributed.comm.core import connect
-from distributed.core import send_recv
 from distributed.utils import sync
 from numpy.typing import NDArray
 
 from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of, required
+from streaming_moments.pipelines.gathering.exchange import (
+    REDUCE,
+    TAKE,
+    Source,
+    SumsLost,
+    add_theirs,
+    ring_from,
+)
 from streaming_moments.pipelines.gathering.gathering import Gathering
-from streaming_moments.pipelines.gathering.sums import TAKE, Opening, process_sums
-from streaming_moments.storage.log.layout import SegmentLayout
+from streaming_moments.pipelines.gathering.sums import Opening, process_sums
 from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.segments.segments import SegmentWriter
 
 STEP = "adding up row blocks"
-MESSAGE_BYTES = 16 << 20  # of the rows that one worker sends another at a time
-_CONNECT_SECONDS = 4.0  # a peer that answers does so at once; dialling a dead one is waiting
-_MESSAGE_SECONDS = 120.0
-
-Source = tuple[str, str]  # address of a worker, nonce of its sums
-
-
-class SumsLost(Exception):
-    """Sums that were to be added up are gone with the worker that held them."""
 
 
 @dataclass
@@ -65,6 +62,8 @@ class Reduction:
         all_blocks = self.writer.layout.row_blocks
         running: dict[Future[Any], int] = {}
         finished = FinishedTasks(cluster)
+        # more workers than blocks: each is to add up some rows of one
+        pieces = max(1, -(-len(sources) // len(opening.blocks)))
         lost = False
         waiting = iter(blocks)
         try:
@@ -73,7 +72,7 @@ class Reduction:
                     index = next(waiting, None)
                     if index is None:
                         break
-                    call = (index, self.writer, opening.owner, tuple(sources), totals)
+                    call = (index, self.writer, opening.owner, tuple(sources), pieces, totals)
                     future = cluster.client.submit(
                         write_block,
                         *call,
@@ -102,71 +101,70 @@ class Reduction:
 
 
 def write_block(
-    index: int, writer: SegmentWriter, owner: str, sources: Sequence[Source], totals: Any
+    index: int,
+    writer: SegmentWriter,
+    owner: str,
+    sources: Sequence[Source],
+    pieces: int,
+    totals: Any,
 ) -> tuple[FileRecord, ...]:
     """Add up a row block over the workers that hold sums of it, and write it to the segment.
 
-    What is here is taken as it is; the others are asked in a ring from here on, so that not all
-    ask the same one at the same time.
+    In several pieces, each is added up by another worker, and collected here.
 
     Raises
     ------
     SumsLost
         A worker, or its sums, are gone.
     """
-    worker, layout = get_worker(), writer.layout
-    addresses = [address for address, _ in sources]
-    here = addresses.index(worker.address) if worker.address in addresses else None
-    start = 0 if here is None else here
-    block, foundation = layout.block(index), layout.foundation
+    worker, foundation, block = get_worker(), writer.layout.foundation, writer.layout.block(index)
+    here, others = ring_from(sources, worker.address)
     sums: dict[str, NDArray[np.int64]] = {}
-    if here is not None:
-        nonce = sources[here][1]
-        sums = process_sums(worker).rows(owner, nonce, index, slice(None)) or {}
+    if here is not None and pieces == 1:
+        sums = process_sums(worker).rows(owner, here[1], index, slice(None)) or {}
         if not sums:
             raise SumsLost(worker.address)
-    others = [*sources[start:], *sources[:start]][0 if here is None else 1 :]
-    if not sums:
+        if others:
+            sums = {name: array.copy() for name, array in sums.items()}
+    else:
         shapes = foundation.shapes(block)
         sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    elif others:
-        sums = {name: array.copy() for name, array in sums.items()}
-    for source in others:
-        sync(worker.loop, _add_theirs, worker, source, owner, index, layout, sums)
+    if pieces == 1:
+        for address, nonce in others:
+            asked = {"op": TAKE, "owner": owner, "nonce": nonce, "index": index}
+            sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
+    else:
+        sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
     # a view: what is written of it is for reading only
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, totals, arrays))
 
 
-async def _add_theirs(
+async def _collect(
     worker: Worker,
-    source: Source,
     owner: str,
     index: int,
-    layout: SegmentLayout,
+    sources: Sequence[Source],
+    pieces: int,
     sums: Mapping[str, NDArray[np.int64]],
 ) -> None:
-    """Add what another worker holds of a block, some rows at a time."""
-    address, nonce = source
+    """Have rows of a block added up by as many workers as there are pieces, and take them."""
     rows = max(len(array) for array in sums.values())
-    nbytes = sum(array.nbytes for array in sums.values())
-    step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
-    security: Any = worker.security.get_connection_args("worker")
-    try:
-        comm = await connect(address, timeout=_CONNECT_SECONDS, **security)
-        try:
-            for begin in range(0, rows, step):
-                end = min(begin + step, rows)
-                asked: Any = {"owner": owner, "nonce": nonce, "index": index}
-                answer = await asyncio.wait_for(
-                    send_recv(comm, op=TAKE, start=begin, stop=end, **asked), _MESSAGE_SECONDS
-                )
-                if answer is None:
-                    raise SumsLost(address)
-                for name, part in answer.items():
-                    into = sums[name][begin:end]
-                    np.add(into, part, out=into)
-        finally:
-            comm.abort()
-    except (OSError, TimeoutError) as error:
-        raise SumsLost(address) from error
+    edges = [rows * piece // pieces for piece in range(pieces + 1)]
+    asked = {"op": REDUCE, "owner": owner, "index": index, "sources": sources}
+    collected = [
+        add_theirs(
+            worker,
+            sources[(index * pieces + piece) % len(sources)][0],
+            asked,
+            start,
+            {name: array[start:stop] for name, array in sums.items()},
+            patience=pieces * len(sources),
+        )
+        for piece, (start, stop) in enumerate(pairwise(edges))
+        if start < stop
+    ]
+    # none may still write into the sums when one fails
+    for outcome in await asyncio.gather(*collected, return_exceptions=True):
+        if outcome is not None:
+            raise outcome

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -15,11 +16,18 @@ from distributed.protocol.serialize import to_serialize
 from numpy.typing import NDArray
 
 from streaming_moments.pipelines.gathering.bundles import Receipt
+from streaming_moments.pipelines.gathering.exchange import (
+    REDUCE,
+    TAKE,
+    Source,
+    SumsLost,
+    add_theirs,
+    ring_from,
+)
 from streaming_moments.statistics.base import Prepared
 from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
-TAKE = "streaming_moments_take"
 _INT32 = np.iinfo(np.int32)
 
 
@@ -131,11 +139,14 @@ class ProcessSums(WorkerPlugin):
     idempotent = True  # a second job of the cluster finds it there
 
     def setup(self, worker: Worker) -> None:
-        """Begin with none, and let the other workers take rows of them."""
+        """Begin with none, and let the other workers take rows of them, and have some added up."""
+        self._worker = worker
+        self._reducing = asyncio.Lock()
         self._held: dict[str, GroupSums] = {}
         self._released: set[str] = set()
         self._lock = Lock()
         worker.handlers[TAKE] = self.take
+        worker.handlers[REDUCE] = self.reduce
 
     def teardown(self, worker: Worker) -> None:
         """Give them up."""
@@ -220,9 +231,28 @@ class ProcessSums(WorkerPlugin):
     ) -> dict[str, Any] | None:
         """`rows` for another worker, with 4 bytes an entry where they fit."""
         found = self.rows(owner, nonce, index, slice(start, stop))
-        if found is None:
-            return None
-        return {name: to_serialize(_narrow(array)) for name, array in found.items()}
+        return None if found is None else _sent(found)
+
+    async def reduce(
+        self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
+    ) -> dict[str, Any] | None:
+        """Rows added up over the workers that hold some, for the one that writes the block.
+
+        One message's at a time, which bounds the memory. None where sums are gone.
+        """
+        here, others = ring_from(sources, self._worker.address)
+        async with self._reducing:
+            own = here and self.rows(owner, here[1], index, slice(start, stop))
+            if not own:
+                return None
+            sums = {name: array.copy() for name, array in own.items()}
+            try:
+                for address, nonce in others:
+                    asked = {"op": TAKE, "owner": owner, "nonce": nonce, "index": index}
+                    await add_theirs(self._worker, address, asked, start, sums)
+            except SumsLost:
+                return None
+            return _sent(sums)
 
     def _entered(self, opening: Opening, layout: SegmentLayout, number: int) -> GroupSums:
         owner = opening.owner
@@ -249,6 +279,10 @@ def process_sums(worker: Worker | None = None) -> ProcessSums:
     plugin: Any = (worker or get_worker()).plugins[NAME]
     held: ProcessSums = plugin
     return held
+
+
+def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
+    return {name: to_serialize(_narrow(array)) for name, array in arrays.items()}
 
 
 def _narrow(array: NDArray[np.int64]) -> NDArray[Any]:

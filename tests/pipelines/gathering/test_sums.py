@@ -4,6 +4,7 @@ import logging
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from distributed import LocalCluster
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import counting, reduction
+from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.gathering.settling import settle
@@ -77,7 +78,7 @@ def small(store, cluster, **changes):
     return replace(plan, lump_bytes=10_000, batch_bytes=4096, **changes)
 
 
-@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize("passes", [1, 2, 8])
 @pytest.mark.parametrize("group_shards", [2, 1000])
 def test_four_workers_give_the_bits_of_one(store, undisturbed, four, passes, group_shards):
     _, listed, expected = undisturbed
@@ -90,9 +91,10 @@ def test_four_workers_give_the_bits_of_one(store, undisturbed, four, passes, gro
     assert not any(held.values()), "nothing stays behind"
 
 
-def test_rows_go_by_in_messages_below_their_bound(store, undisturbed, four, monkeypatch):
+@pytest.mark.parametrize("passes", [1, 8])
+def test_rows_go_by_in_messages_below_their_bound(store, undisturbed, four, monkeypatch, passes):
     _, listed, expected = undisturbed
-    monkeypatch.setattr(reduction, "MESSAGE_BYTES", 1000)
+    monkeypatch.setattr(exchange, "MESSAGE_BYTES", 1000)
     sent = []
     rows = ProcessSums.rows
 
@@ -102,15 +104,29 @@ def test_rows_go_by_in_messages_below_their_bound(store, undisturbed, four, monk
             sent.append(sum(array.nbytes for array in found.values()))
         return found
 
+    add_theirs, reducers = sums.add_theirs, set()
+
+    async def reducing(worker, *asked):
+        reducers.add(worker.address)
+        return await add_theirs(worker, *asked)
+
     monkeypatch.setattr(ProcessSums, "rows", noted)
-    found = update(store, listed, Run(four), plan=small(store, four)).store
+    monkeypatch.setattr(sums, "add_theirs", reducing)
+    found = update(store, listed, Run(four), plan=small(store, four, passes=passes)).store
     assert found.load() == expected.load()
+    # with more workers than blocks several add up rows of one
+    assert (len(reducers) > 1) == (passes == 8)
     row = store.layout.block_bytes // store.layout.block(0).size(store.basis.n_words)
     assert 0 < max(sent) <= max(1000, row + 8 * store.basis.core)
 
 
-@pytest.mark.parametrize("passes", [1, 2])
-@pytest.mark.parametrize("moment", ["counting", "settling", "reducing", "skipping"])
+@pytest.mark.parametrize(
+    ("moment", "passes"),
+    [
+        *product(["counting", "settling", "reducing", "skipping"], [1, 2]),
+        ("reducing", 8),  # in pieces
+    ],
+)
 def test_only_what_lost_sums_held_is_counted_again(
     store, undisturbed, four, monkeypatch, moment, passes, tmp_path, planted
 ):

@@ -1,0 +1,94 @@
+"""Exchange: rows of sums that workers ask of one another, and add to their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from distributed import Worker
+from distributed.comm.core import connect
+from distributed.core import send_recv
+from numpy.typing import NDArray
+
+TAKE = "streaming_moments_take"
+REDUCE = "streaming_moments_reduce"
+MESSAGE_BYTES = 16 << 20  # of the rows that one worker sends another at a time
+_CONNECT_SECONDS = 4.0  # a peer that answers does so at once; dialling a dead one is waiting
+_MESSAGE_SECONDS = 120.0
+
+Source = tuple[str, str]  # address of a worker, nonce of its sums
+
+
+class SumsLost(Exception):
+    """Sums that were to be added up are gone with the worker that held them."""
+
+
+def ring_from(sources: Sequence[Source], address: str) -> tuple[Source | None, list[Source]]:
+    """The source at an address, if there is one, and the others round the ring from there.
+
+    Examples
+    --------
+    >>> ring_from([("a", "1"), ("b", "2"), ("c", "3")], "b")
+    (('b', '2'), [('c', '3'), ('a', '1')])
+    """
+    addresses = [source[0] for source in sources]
+    if address not in addresses:
+        return None, list(sources)
+    here = addresses.index(address)
+    return sources[here], [*sources[here + 1 :], *sources[:here]]
+
+
+async def add_theirs(
+    worker: Worker,
+    address: str,
+    asked: Mapping[str, Any],
+    first: int,
+    sums: Mapping[str, NDArray[np.int64]],
+    patience: int = 1,
+) -> None:
+    """Add the rows from `first` on that another worker answers with, a message's at a time.
+
+    Parameters
+    ----------
+    worker : Worker
+        This one.
+    address : str
+        Of the other.
+    asked : mapping
+        `op`, and what it is to be told beside `start` and `stop`.
+    first : int
+        Row of the block that is row 0 of `sums`.
+    sums : mapping
+        Arrays to add to.
+    patience : int
+        Answers of others that an answer may have to wait for.
+
+    Raises
+    ------
+    SumsLost
+        It is gone, or its sums are.
+    """
+    rows = max(len(array) for array in sums.values())
+    nbytes = sum(array.nbytes for array in sums.values())
+    step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
+    security: Any = worker.security.get_connection_args("worker")
+    try:
+        comm = await connect(address, timeout=_CONNECT_SECONDS, **security)
+        try:
+            for begin in range(0, rows, step):
+                end = min(begin + step, rows)
+                span: Any = {**asked, "start": first + begin, "stop": first + end}
+                answer = await asyncio.wait_for(
+                    send_recv(comm, **span), patience * _MESSAGE_SECONDS
+                )
+                if answer is None:
+                    raise SumsLost(address)
+                for name, part in answer.items():
+                    into = sums[name][begin:end]
+                    np.add(into, part, out=into)
+        finally:
+            comm.abort()
+    except (OSError, TimeoutError) as error:
+        raise SumsLost(address) from error
