@@ -102,6 +102,8 @@ class Cluster:
         Seconds without any worker after which a job gives up.
     address : str
         Of the scheduler.
+    least_limit : int
+        Memory limit of the smallest worker that there was, in bytes; 0 where none has one.
     """
 
     client: Client
@@ -110,6 +112,7 @@ class Cluster:
     memory: int
     worker_timeout: float = WORKER_TIMEOUT
     address: str = ""
+    least_limit: int = 0
 
     def addresses(self) -> list[str]:
         """Of the workers that there are just now."""
@@ -170,6 +173,8 @@ def connect(
         "distributed.admin.tick.limit": "1 hour",
         # a death is blamed on all that waited on the worker too
         "distributed.scheduler.allowed-failures": 10,
+        # on the loopback interface who does not answer at once is dead
+        "distributed.comm.timeouts.connect": "5s",
     }
     with dask.config.set(quiet), _quiet_logs():
         local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
@@ -305,4 +310,5 @@ def _described(
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]
-    return Cluster(client, len(info), threads, budget, worker_timeout, address)
+    smallest = min(limits, default=0)
+    return Cluster(client, len(info), threads, budget, worker_timeout, address, smallest)

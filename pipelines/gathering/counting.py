@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from streaming_moments.errors import ShardError
+from distributed import get_worker
+
+from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.gathering.bundles import Bundle, Counted, Receipt, Spoilt
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.sums import GroupSums, Opening, process_sums
@@ -39,11 +41,14 @@ def count_bundle(
     ------
     SumsAstray
         The sums are closed.
+    InvalidInput
+        The worker is smaller than those that were planned with.
     ShardError
         What is to be taken away is there no longer.
     BoundExceeded
         A sum could pass 2^62.
     """
+    _require_room(opening.least_limit)
     held = process_sums()
     with held.counting(opening, context.store.layout, number) as sums:
         if number in sums.included:
@@ -54,6 +59,18 @@ def count_bundle(
             receipt = _take_away(bundle.shards[0], bundle.taken, context, sums, lump_bytes)
         held.finished(sums, opening, number, receipt)
         return receipt
+
+
+def _require_room(least_limit: int) -> None:
+    """Refuse to count on a worker that joined later and has less memory than was planned with."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit
+    if limit and limit < least_limit:
+        raise InvalidInput(
+            f"the worker {worker.address} joined with a memory limit of {limit:,} bytes, but the "
+            f"job was planned with {least_limit:,} bytes for each; every commit so far is kept: "
+            "stop that worker, or keep it, and run it again, planned with what the smallest has"
+        )
 
 
 def count_shards(

@@ -75,7 +75,9 @@ async def add_theirs(
     step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
     security: Any = worker.security.get_connection_args("worker")
     try:
-        comm = await connect(address, timeout=_CONNECT_SECONDS, **security)
+        # Dask bounds the dialling, not the words that are exchanged after it
+        dialled = connect(address, timeout=_CONNECT_SECONDS, **security)
+        comm = await asyncio.wait_for(dialled, _MESSAGE_SECONDS)
         try:
             for begin in range(0, rows, step):
                 end = min(begin + step, rows)

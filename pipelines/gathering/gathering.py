@@ -13,6 +13,7 @@ from typing import Any
 from distributed import Client, Future
 from distributed.comm.core import CommClosedError
 
+from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.bundles import Bundle, bundled
@@ -100,6 +101,11 @@ class Gathering:
     def slots(self) -> int:
         """Tasks that the cluster runs, or has waiting, at a time."""
         return self.run.cluster.workers * self.plan.reads_in_flight
+
+    @property
+    def least_limit(self) -> int:
+        """Bytes of the memory limit that a worker needs, of those that join later too."""
+        return min(self.run.cluster.least_limit, limit_for(self.plan.peak_bytes))
 
     def bundles(self, shards: Sequence[Shard]) -> deque[Bundle]:
         """Shards by the task, in their order."""

@@ -32,6 +32,9 @@ from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
 
+_CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
+
+
 @dataclass(frozen=True)
 class Gathered:
     """One group of shards.
@@ -89,6 +92,7 @@ class _Group:
     taken: int = 0  # shards
     alone: bool = False  # it holds shards suspected of killing workers, and no others
     dates: DateRange | None = None
+    context_deaths: int = 0
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:
         """Whether the group may take this next, while it is read for the first time."""
@@ -260,7 +264,8 @@ def _gather_group(
     store, run = gathering.store, gathering.run
     contents = None if gathering.unique is None else dict(gathering.unique)
     passes = gathering.plan.blocks(store.row_blocks)
-    opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0])
+    least = gathering.least_limit
+    opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0], least)
     group = _Group(gathering, list(late), opening, contents)
     reduction = Reduction(store.new_segment())
     for number, blocks in enumerate(passes):
@@ -359,11 +364,19 @@ def _take_in(
 
 def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
     """Have shards whose readers died read alone; one that was alone is a bad one."""
-    if death.task == group.gathering.context.key:
-        raise WorkersLost(
-            "the workers died time and again before they read a shard; see their logs, and run it "
-            "again"
-        ) from death
+    context = group.gathering.context
+    if death.task == context.key:
+        # a worker may have died of what it read beside it, once the other copies were gone
+        if context.status == "error":
+            group.context_deaths += 1
+            if group.context_deaths > _CONTEXT_DEATHS:
+                raise WorkersLost(
+                    "the workers died time and again before they read a shard; see their logs, and "
+                    "run it again"
+                ) from death
+            context.retry()
+        group.again.append(bundle)
+        return
     if bundle.taken is not None:
         raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
     if not bundle.alone:

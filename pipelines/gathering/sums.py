@@ -49,12 +49,15 @@ class Opening:
         How often the sums of the group were frozen before; an earlier task comes too late.
     blocks : range
         Row blocks that are added up.
+    least_limit : int
+        Bytes that the memory limit of a worker must have, by the plan.
     """
 
     owner: str
     group: int
     epoch: int
     blocks: range
+    least_limit: int = 0
 
 
 @dataclass(eq=False)

@@ -1,0 +1,198 @@
+"""Workers that come, go and die while a group is gathered, and workers that are not alike."""
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import cloudpickle
+import dask
+import pytest
+from distributed import LocalCluster, WorkerPlugin
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.cluster import budget_of, connect
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting import reading
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+PATIENCE = 120.0
+
+
+class Gate(WorkerPlugin):
+    """Reading the third shard and later ones waits for a file; each reader leaves a line."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def setup(self, worker):
+        read, folder, address = reading.read_indexed, Path(self.folder), worker.address
+
+        def gated(shard, *arguments):
+            with open(folder / "reads", "a") as log:
+                log.write(f"{address} {os.getpid()}\n")
+            deadline = time.monotonic() + PATIENCE
+            while len((folder / "reads").read_text().splitlines()) > 2:
+                if (folder / "open").exists() or time.monotonic() > deadline:
+                    break
+                time.sleep(0.01)
+            return read(shard, *arguments)
+
+        reading.read_indexed = gated
+
+
+@contextmanager
+def processes(number, memory_limit=0):
+    with (
+        LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            memory_limit=memory_limit,
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        connect(local.scheduler_address) as cluster,
+    ):
+        yield local, cluster
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, shards, embedded):
+    """An empty store, its shards, and what one process makes of them."""
+    listed = list_shards([str(shards)])
+    place = tmp_path_factory.mktemp("undisturbed") / "store"
+    policy = TokenPolicy(passage_words=25)
+    store = create(str(place), listed, ShardFormat(), policy, OPTIONS, Run(embedded))
+    shutil.copytree(place, place.with_name("empty"))
+    return place.with_name("empty"), listed, update(store, listed, Run(embedded)).store
+
+
+@pytest.fixture
+def store(tmp_path, undisturbed):
+    shutil.copytree(undisturbed[0], tmp_path / "store")
+    return MomentStore.open(str(tmp_path / "store"))
+
+
+def reads(folder):
+    log = folder / "reads"
+    return [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+
+
+class Then:
+    """Told of progress: once two shards are counted, something happens, and the gate opens."""
+
+    def __init__(self, folder, happening):
+        self.folder, self.happening, self.happened = folder, happening, False
+
+    def advance(self, step, done, total):
+        if step == "reading shards" and not self.happened:
+            self.happened = True
+            self.happening()
+            (self.folder / "open").touch()
+
+
+def join(local, cluster, folder):
+    local.scale(len(local.workers) + 1)
+    cluster.client.wait_for_workers(cluster.workers + 1, timeout=PATIENCE)
+
+
+def retire(local, cluster, folder):
+    cluster.client.retire_workers([reads(folder)[0][0]])
+
+
+def kill(local, cluster, folder):
+    os.kill(int(reads(folder)[0][1]), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("change", [join, retire, kill])
+def test_a_worker_that_comes_or_goes_changes_no_bit(tmp_path, store, undisturbed, change):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    _, listed, expected = undisturbed
+    with processes(2) as (local, cluster):
+        cluster.client.register_plugin(Gate(str(tmp_path)))
+        progress = Then(tmp_path, partial(change, local, cluster, tmp_path))
+        result = update(store, listed, Run(cluster, progress))
+        assert progress.happened
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
+    assert set(result.store.ledger()) == set(expected.ledger())
+    assert result.store.verify() == []
+
+
+@contextmanager
+def threads_of(limit, **memory):
+    """A worker of this memory limit, whose memory Dask does not look at beyond what is said."""
+    looked_at = {"target": False, "spill": False, "pause": False, **memory}
+    settings = {f"distributed.worker.memory.{name}": value for name, value in looked_at.items()}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=":0",
+            memory_limit=limit,
+            silence_logs=logging.CRITICAL,
+        ) as local,
+    ):
+        yield local
+
+
+def with_one_of(local, limit):
+    local.new_spec["options"]["memory_limit"] = limit
+    local.scale(2)
+    local.wait_for_workers(2, timeout=PATIENCE)
+
+
+def test_the_smallest_of_unlike_workers_plans():
+    with threads_of(4096 * MEBIBYTE) as local:
+        with_one_of(local, 2048 * MEBIBYTE)
+        with connect(local.scheduler_address) as cluster:
+            assert cluster.memory == budget_of(2048 * MEBIBYTE)
+            assert cluster.least_limit == 2048 * MEBIBYTE
+
+
+def test_a_worker_that_joins_with_less_memory_than_planned_counts_nothing(
+    tmp_path, store, undisturbed
+):
+    _, listed, _ = undisturbed
+    small = 300 * MEBIBYTE
+    told = rf"a memory limit of {small:,} bytes, but the job was planned with [0-9,]+ bytes"
+    with threads_of(4096 * MEBIBYTE) as local, connect(local.scheduler_address) as cluster:
+
+        def swap():
+            [large] = cluster.addresses()
+            with_one_of(local, small)
+            cluster.client.retire_workers([large])
+
+        run = Run(cluster, Then(tmp_path, swap))
+        with pytest.raises(InvalidInput, match=told):
+            update(store, listed, run)
+    assert store.latest().version == store.version
+    assert store.latest().verify() == []
+
+
+def test_without_room_for_spilling_nothing_is_lost(store, undisturbed, caplog):
+    _, listed, expected = undisturbed
+    # Dask takes a full disk and a full allowance the same way
+    with (
+        threads_of(4096 * MEBIBYTE, target=1e-9, **{"max-spill": "1 B"}) as local,
+        connect(local.scheduler_address) as cluster,
+        caplog.at_level(logging.WARNING, "distributed.spill"),
+    ):
+        found = update(store, listed, Run(cluster)).store
+    assert "reached capacity; keeping data in memory" in caplog.text
+    assert found.load() == expected.load()
