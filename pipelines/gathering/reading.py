@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -32,6 +33,12 @@ class ReadingContext:
     ) -> ReadingContext:
         """The context, made by a task so that it outlives any worker."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
+
+    def __sizeof__(self) -> int:
+        # what travels, the arrays of the reader among it
+        buffers: list[pickle.PickleBuffer] = []
+        shell = pickle.dumps(self, protocol=5, buffer_callback=buffers.append)
+        return len(shell) + sum(buffer.raw().nbytes for buffer in buffers)
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None

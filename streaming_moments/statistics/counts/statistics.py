@@ -223,6 +223,9 @@ class MomentStatistics:
         """Number of documents."""
         return self.length_histogram.n_documents
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes
+
     @property
     def nbytes(self) -> int:
         """Bytes of the int64 arrays."""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -13,12 +14,14 @@ from pathlib import Path
 import cloudpickle
 import dask
 import pytest
+from dask.sizeof import sizeof
 from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
-from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
@@ -149,6 +152,16 @@ def threads_of(limit, **memory):
         ) as local,
     ):
         yield local
+
+
+def test_what_travels_is_as_large_as_it_says(undisturbed):
+    _, _, expected = undisturbed
+    context = ReadingContext.of(expected, LIMITS, None)
+    travels = len(pickle.dumps(context))
+    assert 0.9 * travels <= sizeof(context) <= 1.1 * travels
+    assert sizeof(context) > sum(map(len, expected.vocabulary.terms))
+    statistics = expected.load()
+    assert statistics.nbytes <= sizeof(statistics) <= 1.1 * statistics.nbytes
 
 
 def with_one_of(local, limit):
