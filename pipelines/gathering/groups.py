@@ -31,7 +31,6 @@ from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_con
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
-
 _CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
 
 
