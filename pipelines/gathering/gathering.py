@@ -13,6 +13,7 @@ from typing import Any
 from distributed import Client, Future
 from distributed.comm.core import CommClosedError
 
+from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
@@ -154,3 +155,16 @@ def _give_up_those_of_the_dead(client: Client) -> None:
     # a lambda goes by its value: a scheduler may be without this package
     clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
     client.run(keep_only_here, frozenset(clients), on_error="ignore")
+
+
+def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
+    """One error that names all shards of a group that cannot be read."""
+    if len(bad) == 1:
+        return ShardError(
+            bad[0].url, f"{bad[0].reason}; nothing of its group was counted (or --skip-bad-shards)"
+        )
+    lines = "; ".join(sorted(map(str, bad)))
+    return InvalidInput(
+        f"{len(bad)} shards cannot be read, nothing of their group was counted: {lines}; mend or "
+        "remove them, or leave them out with --skip-bad-shards"
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import Future, KilledWorker
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.tasks import (
     FinishedTasks,
     WorkersLost,
@@ -21,7 +21,7 @@ from streaming_moments.pipelines.cluster.tasks import (
 )
 from streaming_moments.pipelines.gathering.bundles import Bundle, Counted, Receipt, Spoilt
 from streaming_moments.pipelines.gathering.counting import count_bundle
-from streaming_moments.pipelines.gathering.gathering import Gathering
+from streaming_moments.pipelines.gathering.gathering import Gathering, refusal_of
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import Opening, SumsAstray
@@ -227,7 +227,7 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
             return _gather_group(gathering, waiting, late, before, total)
         except _WithoutShard as spoilt:
             if not gathering.keep_going:
-                raise _all_of([spoilt.error]) from spoilt.error
+                raise refusal_of([spoilt.error]) from spoilt.error
             late.append(spoilt.error)
             _begin_again(waiting, bundles, {spoilt.url}, frozenset())
         except _Suspected as suspected:
@@ -276,7 +276,7 @@ def _gather_group(
                     done = before + len(group.rows) + len(group.bad)
                     run.progress.advance("reading shards", done, total)
             if group.bad and not gathering.keep_going:
-                raise _all_of(group.bad)
+                raise refusal_of(group.bad)
             closed = time.monotonic()
             if not group.rows:
                 return Gathered(None, (), tuple(group.bad))
@@ -394,15 +394,3 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
         if error.url in group.rows:
             raise _WithoutShard(error.url, error) from death
         group.bad.append(error)
-
-
-def _all_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
-    if len(bad) == 1:
-        return ShardError(
-            bad[0].url, f"{bad[0].reason}; nothing of its group was counted (or --skip-bad-shards)"
-        )
-    lines = "; ".join(sorted(map(str, bad)))
-    return InvalidInput(
-        f"{len(bad)} shards cannot be read, nothing of their group was counted: {lines}; mend or "
-        "remove them, or leave them out with --skip-bad-shards"
-    )
