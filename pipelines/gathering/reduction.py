@@ -13,7 +13,13 @@ from distributed import Future, Worker, get_worker
 from distributed.utils import sync
 from numpy.typing import NDArray
 
-from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of, required
+from streaming_moments.pipelines.cluster.tasks import (
+    FinishedTasks,
+    WorkersLost,
+    cancel,
+    outcome_of,
+    required,
+)
 from streaming_moments.pipelines.gathering.exchange import (
     REDUCE,
     TAKE,
@@ -29,6 +35,8 @@ from streaming_moments.storage.segments.segments import SegmentWriter
 
 STEP = "adding up row blocks"
 
+_FRUITLESS = 10  # runs one after another that wrote no block
+
 
 @dataclass
 class Reduction:
@@ -40,10 +48,13 @@ class Reduction:
         Of the segment.
     written : dict
         Files of each row block that is done.
+    fruitless : int
+        Runs since one was done.
     """
 
     writer: SegmentWriter
     written: dict[int, tuple[FileRecord, ...]] = field(default_factory=dict)
+    fruitless: int = 0
 
     def run(
         self, gathering: Gathering, opening: Opening, sources: Sequence[Source], totals: Any
@@ -53,7 +64,7 @@ class Reduction:
         Raises
         ------
         WorkersLost
-            The workers die of it.
+            The workers die of it, or time and again do not reach one another.
         StoreError
             The store cannot be written.
         """
@@ -88,12 +99,21 @@ class Reduction:
                 index = running.pop(future)
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
+                    self._require_fruit(outcome, lost)
                     lost = True
                     continue
-                self.written[index] = required(outcome, STEP)
+                self.written[index], self.fruitless = required(outcome, STEP), 0
                 progress.advance(STEP, len(self.written), all_blocks)
         finally:
             cancel(cluster, running)
+
+    def _require_fruit(self, loss: SumsLost, known: bool) -> None:
+        self.fruitless += not known
+        if self.fruitless > _FRUITLESS:
+            raise WorkersLost(
+                f"{self.fruitless} times in a row sums were not to be had where they lay: {loss}; "
+                "see that each worker may connect to every other one, and run it again"
+            ) from loss
 
     def files(self) -> list[FileRecord]:
         """All files that are written."""

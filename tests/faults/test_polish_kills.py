@@ -80,6 +80,7 @@ def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_pat
     most, kills, held, trials, repeated = campaigns.size(2, 200), 0, 0, 0, 0
     while kills < most:
         store, before, own = new_store(tmp_path / str(trials)), len(cluster.reads()), 0
+        late = False
         process = begun(cluster, store, corpus)
         while True:
             process.join(rng.uniform(0, seconds) if kills + own < most else PATIENCE)
@@ -93,14 +94,15 @@ def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_pat
             process.kill()
             process.join()
             assert process.exitcode == -signal.SIGKILL
-            assert "given-polished2" not in store.latest().models
+            if late := "given-polished2" in store.latest().models:
+                break  # after its commit: what it had no time to delete is left to `gc`
             wait_for(cluster.workers)
             process = begun(cluster, store, corpus)
         done = store.latest()
         model, reads = done.load_model("given-polished2"), len(cluster.reads()) - before
         same = (model.topics == wanted.topics).all() and model.polishing == wanted.polishing
         assert model.polishing.documents == SHARDS * DOCUMENTS
-        assert done.folder.sizes("polishing") == {}
+        assert late or done.folder.sizes("polishing") == {}
         assert done.verify() == []
         kills, trials, repeated = kills + own, trials + 1, repeated + reads - PASSES * SHARDS
         held += own * same

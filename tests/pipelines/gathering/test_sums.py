@@ -12,6 +12,7 @@ from distributed import LocalCluster
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
@@ -263,3 +264,13 @@ def opened_sums():
     held = ProcessSums()
     held.setup(SimpleNamespace(handlers={}))
     return held
+
+
+def test_workers_that_never_reach_one_another_end_the_update(store, shards, four, monkeypatch):
+    def unreached(*_):
+        raise exchange.SumsLost("tcp://10.0.0.7:1 does not answer")
+
+    monkeypatch.setattr(ProcessSums, "rows", unreached)
+    with pytest.raises(WorkersLost, match=r"11 times in a row .*10.0.0.7:1 does not answer"):
+        update(store, list_shards([str(shards)]), Run(four))
+    assert MomentStore.open(store.url).version == store.version

@@ -58,7 +58,7 @@ def test_serial_embedded_and_processes_give_the_same_bits(tmp_path, shards, embe
     loaded = result.store.load()
     assert loaded == serial_statistics(store, listed)
     assert result.documents == loaded.n_documents
-    assert result.tokens == loaded.length_histogram.C1 > 20_000
+    assert result.tokens == loaded.length_histogram.n_tokens > 20_000
     assert result.store.verify() == []
     with connect(workers=2) as processes:
         twin = MomentStore.open(str(tmp_path / "processes"))
@@ -240,7 +240,9 @@ def test_a_store_of_ids_counts_ids(tmp_path, embedded):
         ("b.parquet", ShardFormat(ids_column="ids")),
     ):
         listed = list_shards([str(tmp_path / name)])
-        options = PilotOptions(max_topics=2, min_documents=1, max_document_fraction=1.0)
+        options = PilotOptions(
+            max_topics=2, min_documents=1, max_document_fraction=1.0, length_weights="pooled"
+        )
         store = create(str(tmp_path / f"store-{name}"), listed, form, None, options, Run(embedded))
         assert set(store.vocabulary.token_ids) <= set(range(100, 130))
         loaded.append(update(store, listed, Run(embedded)).store.load())

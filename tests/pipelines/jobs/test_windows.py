@@ -173,7 +173,7 @@ def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys):
     model = MomentStore.open(counted.url).load_model("without")
     expected = serial(counted, [dated / "1" / f"{DAYS[1]}.txt"])
     assert model.documents == expected.n_documents == 150
-    probabilities = expected.word_counts / expected.length_histogram.C1
+    probabilities = expected.moment_counts / expected.length_histogram.C1
     np.testing.assert_allclose(model.word_probabilities, probabilities)
 
 
