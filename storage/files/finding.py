@@ -11,15 +11,19 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import glob_translate
 
+from streaming_moments.storage.files.pages import each_below, is_paged
+
 
 def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """What `fs.find` tells of each file below a folder, in any order.
 
-    Of a local folder a file is forgotten when the next one comes; elsewhere all that fsspec has
-    listed is held, and let go on the way.
+    Of a local folder and on S3 a file is forgotten when the next one comes; elsewhere all that
+    fsspec has listed is held, and let go on the way.
     """
     if isinstance(fs, LocalFileSystem):
         return ((name, info) for name, info in _walk(fs, path) if info["type"] != "directory")
+    if is_paged(fs):
+        return ((name, info) for name, info in each_below(fs, path) if info["type"] == "file")
     return _emptied(fs.find(path, detail=True))
 
 
@@ -34,16 +38,20 @@ def glob_each(
         The pattern is none.
     """
     text = pattern + "/" if folders else pattern
-    if not isinstance(fs, LocalFileSystem):
+    if not (isinstance(fs, LocalFileSystem) or is_paged(fs)):
         return _emptied(fs.glob(text, detail=True))
     # as fsspec does it, but for a dictionary of all that lies there
     matching = re.compile(glob_translate(text))
-    root = re.split(r"[*?[]", pattern, maxsplit=1)[0].rpartition("/")[0]
+    root, _, prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0].rpartition("/")
     deep = None if "**" in pattern else pattern.count("/") - root.count("/")
     slashed = folders or pattern.endswith("/**")
+    if isinstance(fs, LocalFileSystem):
+        found = _walk(fs, root or "/", deep)
+    else:
+        found = each_below(fs, root, deep, prefix)
     return (
         (name, info)
-        for name, info in _walk(fs, root or "/", deep)
+        for name, info in found
         if matching.match(f"{name}/" if slashed and info["type"] == "directory" else name)
     )
 

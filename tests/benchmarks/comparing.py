@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import listing_server
 import numpy as np
 import pyarrow as pa
 from measure import Clock, peak_memory
@@ -62,6 +65,32 @@ class ComparingMany:
 
 
 @dataclass(frozen=True)
+class ListingS3:
+    """Objects of a bucket as s3fs lists them, from a server on this machine."""
+
+    shards: int = MANY
+
+    @property
+    def name(self) -> str:
+        return f"list {self.shards:,} objects on S3"
+
+    def run(self, clock: Clock) -> Mapping[str, float]:
+        command = [sys.executable, listing_server.__file__, str(self.shards)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            endpoint = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            options = {"key": "none", "secret": "none", "endpoint_url": endpoint}
+            before = peak_memory()
+            try:
+                with clock.running("list"):
+                    listed = list_shards(["s3://bucket/corpus/"], options)
+            finally:
+                server.kill()
+        assert len(listed) == self.shards
+        return {"peak_bytes": peak_memory(), "added_bytes": peak_memory() - before}
+
+
+@dataclass(frozen=True)
 class ComparingFiles:
     """Files on the local disk, which has no marks: listed, and all of them hashed once more."""
 
@@ -90,7 +119,7 @@ def _listed(shards: int) -> Iterator[Shard]:
 
 
 def _url(place: int) -> str:
-    return f"s3://bucket/corpus/2026/{place // _FOLDER:06d}/part-{place:09d}.jsonl.gz"
+    return f"s3://bucket/{listing_server.key_of(place)}"
 
 
 def _ledger(places: range) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from comparing import ComparingFiles, ComparingMany
+from comparing import ComparingFiles, ComparingMany, ListingS3
 from corpora import Addresses, Planted
 from jobs import PlantedFit, PlantedPipelines, RealFit
 from many import ManyDocuments
@@ -122,6 +122,7 @@ class Programme:
             *(StoreCosts(corpus) for corpus in stores),
             *(ComparingMany(known) for known in (1.0, 0.5, 0.0)),
             ComparingFiles(),
+            ListingS3(),
             *(Traffic(processes, shards) for processes in (2, 4, 8) for shards in (20, 40)),
             Traffic(2, 40, threads=4),
             *(SmallShards(shards) for shards in (400, 1000)),

@@ -1,6 +1,7 @@
 """What is found one by one is what fsspec finds at once."""
 
 import os
+import uuid
 
 import fsspec
 import pytest
@@ -44,3 +45,48 @@ def test_all_below_a_local_folder(tree):
 def test_no_pattern(tree):
     with pytest.raises(ValueError, match="'\\*\\*'"):
         glob_each(fsspec.filesystem("file"), f"{tree}/x**t", False)
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    fs = fsspec.filesystem(
+        "s3",
+        key="k",
+        secret="s",
+        endpoint_url=f"http://{host}:{port}",
+        s3_additional_kwargs={"MaxKeys": 2},  # objects a page
+        use_listings_cache=False,
+        skip_instance_cache=True,
+    )
+    name = uuid.uuid4().hex  # all servers of a process have the same buckets
+    fs.mkdir(name)
+    for each in NAMES:
+        fs.pipe(f"{name}/{each}", each.encode())
+    fs.touch(f"{name}/u/marker/")
+    yield fs, name
+    server.stop()
+
+
+@pytest.mark.parametrize("folders", [False, True])
+@pytest.mark.parametrize("pattern", [*PATTERNS, "t*/*", "u/v*/*/*.txt", "t1/s*/c.*"])
+def test_a_pattern_on_s3_page_by_page(bucket, pattern, folders):
+    fs, name = bucket
+    path = f"{name}/{pattern}"
+    expected = fs.glob(f"{path}/" if folders else path, detail=True)
+    assert _told(glob_each(fs, path, folders)) == _told(expected.items())
+
+
+@pytest.mark.parametrize("below", ["", "/u", "/t1", "/absent"])
+def test_all_below_a_folder_on_s3_page_by_page(bucket, below):
+    fs, name = bucket
+    expected = fs.find(f"{name}{below}", detail=True)
+    assert _told(find_each(fs, f"{name}{below}")) == _told(expected.items())
+
+
+def _told(found):
+    """What is listed of each, and that none is listed twice."""
+    listed = [(name, info["type"], info["size"], info.get("ETag")) for name, info in found]
+    return sorted(listed, key=str)

@@ -1,0 +1,86 @@
+"""Listings of S3 buckets, a page at a time: fsspec holds all of them, 1.7 KB an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import fsspec
+
+
+def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
+    """Whether `each_below` can list a file system: S3, where no versions of objects are asked."""
+    protocols = fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)
+    return "s3" in protocols and not getattr(fs, "version_aware", True)
+
+
+def each_below(
+    fs: fsspec.AbstractFileSystem, root: str, deep: int | None = None, prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What s3fs would tell of the objects and folders below a folder, in any order.
+
+    Parameters
+    ----------
+    fs : AbstractFileSystem
+        One that `is_paged`.
+    root : str
+        Bucket, or folder in it.
+    deep : int, optional
+        Levels below the root; all without it.
+    prefix : str
+        How names begin in the root.
+    """
+    bucket, key, _ = fs.split_path(root.rstrip("/"))
+    waiting = [((f"{key}/" if key else "") + prefix, deep)]
+    folders = set(_above(root.rstrip("/"), set()))  # not told: they are not below
+    while waiting:
+        below, levels = waiting.pop()
+        for page in _pages(fs, bucket, below, "" if levels is None else "/"):
+            for common in page.get("CommonPrefixes", ()):
+                name = common["Prefix"]
+                yield _folder(f"{bucket}/{name[:-1]}")
+                if levels is not None and levels > 1:
+                    waiting.append((name, levels - 1))
+            for found in page.get("Contents", ()):
+                name = f"{bucket}/{found['Key']}"
+                if levels is None:
+                    for folder in _above(name, folders):
+                        yield _folder(folder)
+                elif found["Key"] == below and name.endswith("/"):
+                    continue  # the object that stands for the folder itself
+                found |= {"Key": name, "name": name, "size": found["Size"], "type": "file"}
+                yield name, found
+
+
+def _pages(
+    fs: fsspec.AbstractFileSystem, bucket: str, prefix: str, delimiter: str
+) -> Iterator[dict[str, Any]]:
+    after: dict[str, str] = {}
+    while True:
+        page: dict[str, Any] = fs.call_s3(
+            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **after
+        )
+        yield page
+        if not page.get("IsTruncated"):
+            return
+        after = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+def _above(name: str, told: set[str]) -> Iterator[str]:
+    """Folders of a name that were not told yet."""
+    folder = name.rpartition("/")[0]
+    while folder not in told and "/" in folder:
+        told.add(folder)
+        yield folder
+        folder = folder.rpartition("/")[0]
+
+
+def _folder(name: str) -> tuple[str, dict[str, Any]]:
+    return name, {
+        "Key": name,
+        "Size": 0,
+        "StorageClass": "DIRECTORY",
+        "name": name,
+        "size": 0,
+        "type": "directory",
+    }
