@@ -116,7 +116,21 @@ class Cluster:
 
     def addresses(self) -> list[str]:
         """Of the workers that there are just now."""
-        return list(self.client.scheduler_info(n_workers=-1)["workers"])
+        return list(identity_of(self.client)["workers"])
+
+
+def identity_of(client: Client) -> dict[str, Any]:
+    """What the scheduler says just now of itself, and under `workers` of each by its address.
+
+    Raises
+    ------
+    OSError
+        It is gone.
+    """
+    # what the client remembers of it is overwritten every 2 seconds, without the workers
+    scheduler: Any = client.scheduler
+    identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
+    return identity
 
 
 @contextmanager
@@ -261,7 +275,7 @@ def _quiet_logs() -> Iterator[None]:
 def _wait_for_worker(
     client: Client, address: str, timeout: float, on_wait: Callable[[str], None] | None
 ) -> None:
-    if client.scheduler_info(n_workers=-1)["workers"]:
+    if identity_of(client)["workers"]:
         return
     if on_wait:
         on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
@@ -270,7 +284,7 @@ def _wait_for_worker(
         with suppress(TimeoutError):
             # a cluster that scales from zero starts workers for tasks only
             client.submit(int, pure=False).result(timeout=left)
-        if client.scheduler_info(n_workers=-1)["workers"]:
+        if identity_of(client)["workers"]:
             return
     raise InvalidInput(
         f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
@@ -298,7 +312,7 @@ def _require_same_version(client: Client, address: str) -> None:
 def _described(
     client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
 ) -> Cluster:
-    identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
+    identity = identity_of(client)
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]

@@ -13,7 +13,7 @@ from typing import Any
 from distributed import CancelledError, Future, KilledWorker
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost
+from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
 
 
@@ -70,10 +70,13 @@ class _Patience:
 
     def look(self) -> None:
         client, timeout = self.cluster.client, self.cluster.worker_timeout
-        # a client without a scheduler remembers the workers there were
         if client.status != "running":
             raise SchedulerLost(self.cluster.address)
-        if client.scheduler_info(n_workers=-1).get("workers"):
+        try:
+            workers = identity_of(client)["workers"]
+        except OSError:
+            return  # the client knows of it in a moment
+        if workers:
             self.seen = time.monotonic()
         elif time.monotonic() - self.seen >= timeout:
             raise WorkersLost(
