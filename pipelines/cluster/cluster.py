@@ -64,6 +64,17 @@ def limit_for(budget: int) -> int:
     return -(-budget * 5 // (3 << 20)) << 20
 
 
+def most_of(limit: int) -> int:
+    """What a job may be told to take of a worker's memory: 75%; Dask pauses workers at 80%.
+
+    Examples
+    --------
+    >>> most_of(2048 << 20) == 1536 << 20
+    True
+    """
+    return limit * 3 // 4
+
+
 class SchedulerLost(StreamingMomentsError):
     """The scheduler died, or was restarted, while a job ran.
 
@@ -164,8 +175,8 @@ def connect(
     ------
     InvalidInput
         Both a scheduler and workers, a negative number, an address nobody answers, no worker in
-        time or workers of another version of this package, or a budget above the memory limit of a
-        worker.
+        time or workers of another version of this package, or a budget above 75% of the memory
+        limit of a worker.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -317,10 +328,11 @@ def _described(
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
     least = min(limits, default=MEMORY_LIMIT // max(machine_workers, 1))
-    if memory is not None and limits and memory > least:
+    if memory is not None and limits and memory > most_of(least):
         raise InvalidInput(
-            f"--memory is {memory:,} bytes, above the memory limit of a worker, {least:,} bytes; "
-            "lower it, or start workers with a higher --memory-limit"
+            f"--memory is {memory:,} bytes, above 75% of the memory limit of a worker, "
+            f"{most_of(least):,} of {least:,} bytes: Dask pauses workers at 80%; lower it, or "
+            "start workers with a higher --memory-limit"
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]
