@@ -140,16 +140,22 @@ class _Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Count again what these tasks have counted, and whatever is left of it alone."""
-        if any(bundle.taken for bundle, _ in self.receipts.values()):
-            # what was taken away may be gone with what it was taken from, or not: all of it anew
-            numbers = list(self.receipts)
+        """Count again what these tasks have counted, and take away again what they took away."""
+        bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
+        taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
+        added = set(numbers) - taken.keys()
+        lost = {shard.url for number in added for shard in bundles[number].shards}
+        if any(url in lost for number, url in taken.items() if number not in numbers):
+            # it was taken from what is gone: all of it anew
+            numbers, lost = list(bundles), {*lost, *taken.values()}
             self._open(self.opening.blocks)
         for number in numbers:
-            bundle, _ = self.receipts.pop(number)
-            kept = bundle.without(self.left_out)
-            if kept.shards and bundle.taken is None:
-                self.again.append(kept)
+            del self.receipts[number]
+            bundle = bundles[number]
+            if number not in taken:
+                bundle = bundle.without(self.left_out)
+            if bundle.shards and taken.get(number) not in lost:
+                self.again.append(bundle)
 
     def next_pass(self, blocks: range) -> None:
         """Begin with other row blocks, with the shards that were counted."""
