@@ -243,7 +243,10 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
 def _begin_again(
     waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
-    """Put back what a group has taken, but for shards left out; those apart are read alone."""
+    """Put back what a group has taken, but for shards left out; those apart are read alone.
+
+    Of those that were alone, halves.
+    """
     known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
     alone: list[Bundle] = []
     waiting.clear()
@@ -252,7 +255,9 @@ def _begin_again(
         shards = {shard.url for shard in kept.shards}
         if not shards:
             continue
-        if shards & (apart | known) and not kept.alone:
+        if shards & apart and kept.alone:
+            alone.extend(kept.halves())
+        elif shards & (apart | known) and not kept.alone:
             alone.append(replace(kept, alone=True))
         else:
             waiting.append(kept)
@@ -384,10 +389,10 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
         return
     if bundle.taken is not None:
         raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
+    counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
+    if counted and not (bundle.alone and len(bundle.shards) == 1):
+        raise _Suspected(counted) from death
     if not bundle.alone:
-        counted = [shard.url for shard in bundle.shards if shard.url in group.rows]
-        if counted:
-            raise _Suspected(frozenset(counted)) from death
         waiting.append(replace(bundle, alone=True))
     elif len(bundle.shards) > 1:
         waiting.extend(bundle.halves())
@@ -397,6 +402,6 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
             "memory, or cut it into smaller shards"
         )
         error = ShardError(bundle.shards[0].url, reason)
-        if error.url in group.rows:
+        if counted:
             raise _WithoutShard(error.url, error) from death
         group.bad.append(error)
