@@ -349,10 +349,29 @@ def _read(group: _Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
                 return
             future = finished.next()
             bundle, number = running.pop(future)
-            _take_in(group, waiting, bundle, number, outcome_of(cluster, future))
+            outcome = outcome_of(cluster, future)
+            if isinstance(outcome, KilledWorker) and outcome.task != future.key:
+                _make_context_again(group, outcome)
+                group.again.append(bundle)
+            else:
+                _take_in(group, waiting, bundle, number, outcome)
             yield
     finally:
         cancel(cluster, running)
+
+
+def _make_context_again(group: _Group, death: KilledWorker) -> None:
+    """Have what all tasks need made again, of whichever part of it workers died."""
+    context = group.gathering.context
+    # a worker may have died of what it read beside it, once the other copies were gone
+    if context.status == "error":
+        group.context_deaths += 1
+        if group.context_deaths > _CONTEXT_DEATHS:
+            raise WorkersLost(
+                "the workers died time and again before they read a shard; see their logs, and "
+                "run it again"
+            ) from death
+        context.retry()
 
 
 def _take_in(
@@ -374,19 +393,6 @@ def _take_in(
 
 def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
     """Have shards whose readers died read alone; one that was alone is a bad one."""
-    context = group.gathering.context
-    if death.task == context.key:
-        # a worker may have died of what it read beside it, once the other copies were gone
-        if context.status == "error":
-            group.context_deaths += 1
-            if group.context_deaths > _CONTEXT_DEATHS:
-                raise WorkersLost(
-                    "the workers died time and again before they read a shard; see their logs, and "
-                    "run it again"
-                ) from death
-            context.retry()
-        group.again.append(bundle)
-        return
     if bundle.taken is not None:
         raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
     counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
