@@ -64,6 +64,17 @@ def limit_for(budget: int) -> int:
     return -(-budget * 5 // (3 << 20)) << 20
 
 
+def most_of(limit: int) -> int:
+    """What a job may be told to take of a worker's memory: 75%; Dask pauses workers at 80%.
+
+    Examples
+    --------
+    >>> most_of(2048 << 20) == 1536 << 20
+    True
+    """
+    return limit * 3 // 4
+
+
 class SchedulerLost(StreamingMomentsError):
     """The scheduler died, or was restarted, while a job ran.
 
@@ -116,7 +127,21 @@ class Cluster:
 
     def addresses(self) -> list[str]:
         """Of the workers that there are just now."""
-        return list(self.client.scheduler_info(n_workers=-1)["workers"])
+        return list(identity_of(self.client)["workers"])
+
+
+def identity_of(client: Client) -> dict[str, Any]:
+    """What the scheduler says just now of itself, and under `workers` of each by its address.
+
+    Raises
+    ------
+    OSError
+        It is gone.
+    """
+    # what the client remembers of it is overwritten every 2 seconds, without the workers
+    scheduler: Any = client.scheduler
+    identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
+    return identity
 
 
 @contextmanager
@@ -150,8 +175,8 @@ def connect(
     ------
     InvalidInput
         Both a scheduler and workers, a negative number, an address nobody answers, no worker in
-        time or workers of another version of this package, or a budget above the memory limit of a
-        worker.
+        time or workers of another version of this package, or a budget above 75% of the memory
+        limit of a worker.
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
@@ -261,7 +286,7 @@ def _quiet_logs() -> Iterator[None]:
 def _wait_for_worker(
     client: Client, address: str, timeout: float, on_wait: Callable[[str], None] | None
 ) -> None:
-    if client.scheduler_info(n_workers=-1)["workers"]:
+    if identity_of(client)["workers"]:
         return
     if on_wait:
         on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
@@ -270,7 +295,7 @@ def _wait_for_worker(
         with suppress(TimeoutError):
             # a cluster that scales from zero starts workers for tasks only
             client.submit(int, pure=False).result(timeout=left)
-        if client.scheduler_info(n_workers=-1)["workers"]:
+        if identity_of(client)["workers"]:
             return
     raise InvalidInput(
         f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
@@ -298,15 +323,16 @@ def _require_same_version(client: Client, address: str) -> None:
 def _described(
     client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
 ) -> Cluster:
-    identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
+    identity = identity_of(client)
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
     least = min(limits, default=MEMORY_LIMIT // max(machine_workers, 1))
-    if memory is not None and limits and memory > least:
+    if memory is not None and limits and memory > most_of(least):
         raise InvalidInput(
-            f"--memory is {memory:,} bytes, above the memory limit of a worker, {least:,} bytes; "
-            "lower it, or start workers with a higher --memory-limit"
+            f"--memory is {memory:,} bytes, above 75% of the memory limit of a worker, "
+            f"{most_of(least):,} of {least:,} bytes: Dask pauses workers at 80%; lower it, or "
+            "start workers with a higher --memory-limit"
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,17 +13,19 @@ from typing import Any
 from distributed import CancelledError, Future, KilledWorker
 
 from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost
+from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
+
+_BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
 
 
 class WorkersLost(StreamingMomentsError):
-    """The cluster cannot do the work: it has no workers, or a task kills them."""
+    """The cluster cannot do the work: no worker is there or at work, or a task kills them."""
 
 
 @dataclass(frozen=True)
 class FinishedTasks:
-    """Futures in the order in which they finish; it does not wait for ever without workers.
+    """Futures in the order in which they finish; it does not wait for ever where nobody works.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class FinishedTasks:
         Raises
         ------
         WorkersLost
-            There was no worker for the cluster's time-out.
+            No worker was at work for the cluster's time-out: there was none, or Dask paused them.
         SchedulerLost
             The scheduler is gone.
         """
@@ -58,7 +60,7 @@ class FinishedTasks:
 
 @dataclass
 class _Patience:
-    """How long the cluster has had no workers."""
+    """How long no worker has been at work."""
 
     cluster: Cluster
     seen: float = field(default_factory=time.monotonic)
@@ -70,16 +72,41 @@ class _Patience:
 
     def look(self) -> None:
         client, timeout = self.cluster.client, self.cluster.worker_timeout
-        # a client without a scheduler remembers the workers there were
         if client.status != "running":
             raise SchedulerLost(self.cluster.address)
-        if client.scheduler_info(n_workers=-1).get("workers"):
+        try:
+            workers = identity_of(client)["workers"]
+        except OSError:
+            return  # the client knows of it in a moment
+        paused = sum(worker["status"] == "paused" for worker in workers.values())
+        if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
         elif time.monotonic() - self.seen >= timeout:
-            raise WorkersLost(
-                f"the cluster has had no workers for {timeout:g} seconds; start some and "
-                "run it again, every commit so far is kept (--worker-timeout waits longer)"
-            )
+            raise WorkersLost(_why_nobody_works(paused, len(workers), timeout))
+
+
+def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
+    """Whether a worker, as the scheduler knows it, runs tasks, or is there to run some."""
+    tasks = worker["metrics"].get("task_counts", {})
+    if tasks.get("executing"):
+        return True  # one that is paused ends what it has begun
+    # beside a paused one it may be idle because that one holds what is left
+    there = not some_paused or any(tasks.get(state) for state in _BEGUN)
+    return bool(there and worker["status"] == "running")
+
+
+def _why_nobody_works(paused: int, workers: int, timeout: float) -> str:
+    if not paused:
+        return (
+            f"the cluster has had no workers for {timeout:g} seconds; start some and "
+            "run it again, every commit so far is kept (--worker-timeout waits longer)"
+        )
+    return (
+        f"Dask has paused {paused} of {workers} workers, whose memory is nearly full, and nothing "
+        f"was done for {timeout:g} seconds: give less --memory, or workers a higher "
+        "--memory-limit, let one job at a time run on a cluster, and run it again; every commit "
+        "so far is kept"
+    )
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
@@ -88,7 +115,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     Raises
     ------
     WorkersLost
-        There was no worker for the cluster's time-out.
+        No worker was at work for the cluster's time-out.
     SchedulerLost
         The scheduler is gone, and its tasks with it.
     """

@@ -134,7 +134,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=Duration(),
         default="5m",
         show_default=True,
-        help="Give up when there is no worker for so long.",
+        help="Give up when no worker is at work for so long.",
     )
     @click.option("--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
     @click.option(

@@ -140,16 +140,22 @@ class _Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Count again what these tasks have counted, and whatever is left of it alone."""
-        if any(bundle.taken for bundle, _ in self.receipts.values()):
-            # what was taken away may be gone with what it was taken from, or not: all of it anew
-            numbers = list(self.receipts)
+        """Count again what these tasks have counted, and take away again what they took away."""
+        bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
+        taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
+        added = set(numbers) - taken.keys()
+        lost = {shard.url for number in added for shard in bundles[number].shards}
+        if any(url in lost for number, url in taken.items() if number not in numbers):
+            # it was taken from what is gone: all of it anew
+            numbers, lost = list(bundles), {*lost, *taken.values()}
             self._open(self.opening.blocks)
         for number in numbers:
-            bundle, _ = self.receipts.pop(number)
-            kept = bundle.without(self.left_out)
-            if kept.shards and bundle.taken is None:
-                self.again.append(kept)
+            del self.receipts[number]
+            bundle = bundles[number]
+            if number not in taken:
+                bundle = bundle.without(self.left_out)
+            if bundle.shards and taken.get(number) not in lost:
+                self.again.append(bundle)
 
     def next_pass(self, blocks: range) -> None:
         """Begin with other row blocks, with the shards that were counted."""
@@ -237,7 +243,10 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
 def _begin_again(
     waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
-    """Put back what a group has taken, but for shards left out; those apart are read alone."""
+    """Put back what a group has taken, but for shards left out; those apart are read alone.
+
+    Of those that were alone, halves.
+    """
     known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
     alone: list[Bundle] = []
     waiting.clear()
@@ -246,7 +255,9 @@ def _begin_again(
         shards = {shard.url for shard in kept.shards}
         if not shards:
             continue
-        if shards & (apart | known) and not kept.alone:
+        if shards & apart and kept.alone:
+            alone.extend(kept.halves())
+        elif shards & (apart | known) and not kept.alone:
             alone.append(replace(kept, alone=True))
         else:
             waiting.append(kept)
@@ -338,10 +349,29 @@ def _read(group: _Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
                 return
             future = finished.next()
             bundle, number = running.pop(future)
-            _take_in(group, waiting, bundle, number, outcome_of(cluster, future))
+            outcome = outcome_of(cluster, future)
+            if isinstance(outcome, KilledWorker) and outcome.task != future.key:
+                _make_context_again(group, outcome)
+                group.again.append(bundle)
+            else:
+                _take_in(group, waiting, bundle, number, outcome)
             yield
     finally:
         cancel(cluster, running)
+
+
+def _make_context_again(group: _Group, death: KilledWorker) -> None:
+    """Have what all tasks need made again, of whichever part of it workers died."""
+    context = group.gathering.context
+    # a worker may have died of what it read beside it, once the other copies were gone
+    if context.status == "error":
+        group.context_deaths += 1
+        if group.context_deaths > _CONTEXT_DEATHS:
+            raise WorkersLost(
+                "the workers died time and again before they read a shard; see their logs, and "
+                "run it again"
+            ) from death
+        context.retry()
 
 
 def _take_in(
@@ -363,25 +393,12 @@ def _take_in(
 
 def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
     """Have shards whose readers died read alone; one that was alone is a bad one."""
-    context = group.gathering.context
-    if death.task == context.key:
-        # a worker may have died of what it read beside it, once the other copies were gone
-        if context.status == "error":
-            group.context_deaths += 1
-            if group.context_deaths > _CONTEXT_DEATHS:
-                raise WorkersLost(
-                    "the workers died time and again before they read a shard; see their logs, and "
-                    "run it again"
-                ) from death
-            context.retry()
-        group.again.append(bundle)
-        return
     if bundle.taken is not None:
         raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
+    counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
+    if counted and not (bundle.alone and len(bundle.shards) == 1):
+        raise _Suspected(counted) from death
     if not bundle.alone:
-        counted = [shard.url for shard in bundle.shards if shard.url in group.rows]
-        if counted:
-            raise _Suspected(frozenset(counted)) from death
         waiting.append(replace(bundle, alone=True))
     elif len(bundle.shards) > 1:
         waiting.extend(bundle.halves())
@@ -391,6 +408,6 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
             "memory, or cut it into smaller shards"
         )
         error = ShardError(bundle.shards[0].url, reason)
-        if error.url in group.rows:
+        if counted:
             raise _WithoutShard(error.url, error) from death
         group.bad.append(error)

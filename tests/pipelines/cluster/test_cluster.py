@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 from importlib.metadata import version
 
+import dask
 import pytest
 from distributed import LocalCluster
 from distributed.comm.core import CommClosedError
@@ -84,6 +85,12 @@ def test_a_cluster_without_workers_is_refused_in_the_end():
         connect(local.scheduler_address, worker_timeout=0.1),
     ):
         pass
+
+
+def test_the_workers_are_known_at_any_time():
+    # Dask's client forgets them each time that it asks how many there are
+    with dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}), connect() as one:
+        assert all(len(one.addresses()) == 1 for _ in range(300))
 
 
 @pytest.mark.parametrize(

@@ -132,14 +132,13 @@ def limited(limit):
 
 @pytest.mark.parametrize("limit", ["2GB", "2GiB"])
 def test_the_limit_of_a_worker_and_memory_are_in_the_same_bytes(limit):
-    asked = Bytes().convert(limit, None, None)
+    bytes_of = Bytes().convert(limit, None, None)
+    most = bytes_of * 3 // 4
+    told = rf"{most + 1:,} bytes, above 75% of .*, {most:,} of {bytes_of:,} bytes: .*; lower it"
     with limited(limit) as address:
-        with connect(address, memory=asked) as cluster:
-            assert cluster.memory == asked
+        with connect(address, memory=most) as cluster:
+            assert cluster.memory == most
         with connect(address) as cluster:
-            assert cluster.memory == budget_of(asked) < asked
-        with (
-            pytest.raises(InvalidInput, match=rf"above the memory limit .* {asked:,} bytes; lower"),
-            connect(address, memory=asked + 1),
-        ):
+            assert cluster.memory == budget_of(bytes_of) < most
+        with pytest.raises(InvalidInput, match=told), connect(address, memory=most + 1):
             pass

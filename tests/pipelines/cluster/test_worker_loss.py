@@ -1,6 +1,7 @@
 """Workers that are gone or killed: an error or a bad shard, never a hang."""
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -8,18 +9,21 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 import cloudpickle
+import dask
 import numpy as np
 import pytest
-from distributed import WorkerPlugin
+from distributed import LocalCluster, WorkerPlugin
+from distributed.core import Status
 
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster import tasks
+from streaming_moments.pipelines.cluster.cluster import connect, identity_of
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
@@ -81,6 +85,107 @@ def test_no_workers_is_an_error_wherever_a_job_waits(tmp_path, shards):
             update(store, listed, Run(impatient))
         with pytest.raises(WorkersLost, match="no workers"):
             transform(store, model, listed, str(tmp_path / "out"), Run(impatient))
+
+
+@contextmanager
+def threads_of_this_process(number, **memory):
+    """Workers of one thread each; `memory` says when Dask pauses them."""
+    never = {"target": False, "spill": False, "pause": False, **memory}
+    with (
+        dask.config.set({f"distributed.worker.memory.{name}": at for name, at in never.items()}),
+        LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=":0",
+            memory_limit="4GiB",
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        connect(local.scheduler_address) as cluster,
+    ):
+        yield cluster
+
+
+def workers_of(cluster):
+    return identity_of(cluster.client)["workers"]
+
+
+def until(condition):
+    deadline = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_workers_that_dask_has_paused_are_an_error_and_no_hang(tmp_path, shards):
+    listed = list_shards([str(shards)])
+    with connect() as cluster:
+        place = str(tmp_path / "store")
+        store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
+    # every process is above a share of nothing
+    with threads_of_this_process(2, pause=1e-9) as cluster:
+        until(lambda: {one["status"] for one in workers_of(cluster).values()} == {"paused"})
+        impatient = replace(cluster, worker_timeout=0.3)
+        with pytest.raises(WorkersLost, match=r"paused 2 of 2 workers.* for 0\.3 seconds: give"):
+            update(store, listed, Run(impatient))
+    assert store.latest().version == 0
+
+
+def paused(dask_worker):
+    dask_worker.status = Status.paused
+
+
+def waiting_for(path):
+    until(path.exists)
+    return path.name
+
+
+def test_a_paused_worker_ends_what_it_has_begun(tmp_path, monkeypatch):
+    look, looks = tasks._Patience.look, []
+
+    def looking(patience):
+        looks.append(1)
+        if len(looks) == 3:
+            (tmp_path / "open").touch()
+        look(patience)
+
+    monkeypatch.setattr(tasks._Patience, "look", looking)
+    with threads_of_this_process(1) as cluster:
+        impatient = replace(cluster, worker_timeout=0.1)
+        future = cluster.client.submit(waiting_for, tmp_path / "open")
+        [one] = cluster.addresses()
+        until(lambda: workers_of(cluster)[one]["metrics"]["task_counts"].get("executing"))
+        cluster.client.run(paused)
+        until(lambda: workers_of(cluster)[one]["status"] == "paused")
+        assert result_of(impatient, future, "waiting") == "open"
+    assert len(looks) >= 3
+
+
+def test_what_one_paused_worker_does_not_begin_is_waited_for_in_vain(tmp_path):
+    def sent_to(worker, name):
+        path = tmp_path / name
+        return cluster.client.submit(
+            waiting_for, path, pure=False, workers=worker, allow_other_workers=True
+        )
+
+    def counts(worker):
+        return workers_of(cluster)[worker]["metrics"]["task_counts"]
+
+    with threads_of_this_process(2) as cluster:
+        one, other = cluster.addresses()
+        futures = [sent_to(one, "a"), sent_to(other, "b")]
+        until(lambda: counts(one) == counts(other) == {"executing": 1})
+        futures.append(sent_to(one, "c"))
+        until(lambda: counts(one) == {"executing": 1, "ready": 1})
+        cluster.client.run(paused, workers=[one])
+        for name in ("a", "b", "c"):
+            (tmp_path / name).touch()
+        impatient = replace(cluster, worker_timeout=1.0)
+        assert result_of(impatient, futures[0], "waiting") == "a"
+        assert result_of(impatient, futures[1], "waiting") == "b"
+        with pytest.raises(WorkersLost, match=r"paused 1 of 2 workers"):
+            result_of(impatient, futures[2], "waiting")
 
 
 def model_of(store):
