@@ -60,11 +60,31 @@ class Opening:
     least_limit: int = 0
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """What sums say of themselves once nothing more is added.
+
+    Parameters
+    ----------
+    nonce : str
+        Of the sums.
+    token : str
+        Of this freeze; whoever asks for rows of them names it.
+    included : tuple of int
+        Tasks whose shards are added.
+    """
+
+    nonce: str
+    token: str
+    included: tuple[int, ...]
+
+
 @dataclass(eq=False)
 class GroupSums:
     """Sums of one group, or pass of one, in one process.
 
-    The nonce names them: where they are gone, whatever was added is counted again elsewhere.
+    The nonce names them: where they are gone, whatever was added is counted again elsewhere. The
+    token names them as they were frozen last; while tasks may add they have none.
     """
 
     layout: SegmentLayout
@@ -73,6 +93,7 @@ class GroupSums:
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
+    token: str = ""
     bound: float = 0.0
     arrays: dict[int, dict[str, NDArray[np.int64]]] = field(init=False)
     _locks: dict[int, Lock] = field(init=False)
@@ -185,8 +206,8 @@ class ProcessSums(WorkerPlugin):
             sums.running.discard(number)
             sums.included[number] = receipt
 
-    def freeze(self, owner: str, group: int, epoch: int) -> tuple[str, tuple[int, ...]] | None:
-        """Refuse all tasks before `epoch`; the nonce, and the tasks whose shards are added.
+    def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
+        """Refuse all tasks before `epoch`, and whoever was to read what was frozen before.
 
         None where there are no sums of the group. Sums to which a task adds just now, which
         nobody waits for, are given up.
@@ -199,7 +220,8 @@ class ProcessSums(WorkerPlugin):
             if sums.running:
                 del self._held[owner]
                 return None
-            return sums.nonce, tuple(sums.included)
+            sums.token = uuid.uuid4().hex
+            return Frozen(sums.nonce, sums.token, tuple(sums.included))
 
     def discard(self, owner: str, nonce: str) -> None:
         """Give up the sums of that nonce."""
@@ -221,19 +243,19 @@ class ProcessSums(WorkerPlugin):
                     del self._held[owner]
 
     def rows(
-        self, owner: str, nonce: str, index: int, rows: slice
+        self, owner: str, token: str, index: int, rows: slice
     ) -> dict[str, NDArray[np.int64]] | None:
-        """Some rows of a block of frozen sums; None where they are gone."""
+        """Some rows of a block of frozen sums; None where they are gone, or were not left so."""
         sums = self._held.get(owner)
-        if sums is None or sums.nonce != nonce:
+        if sums is None or not token or sums.token != token:
             return None
         return {name: array[rows] for name, array in sums.arrays[index].items()}
 
     async def take(
-        self, owner: str, nonce: str, index: int, start: int, stop: int
+        self, owner: str, token: str, index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
         """`rows` for another worker, with 4 bytes an entry where they fit."""
-        found = self.rows(owner, nonce, index, slice(start, stop))
+        found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
 
     async def reduce(
@@ -250,8 +272,8 @@ class ProcessSums(WorkerPlugin):
                 return None
             sums = {name: array.copy() for name, array in own.items()}
             try:
-                for address, nonce in others:
-                    asked = {"op": TAKE, "owner": owner, "nonce": nonce, "index": index}
+                for address, token in others:
+                    asked = {"op": TAKE, "owner": owner, "token": token, "index": index}
                     await add_theirs(self._worker, address, asked, start, sums)
             except SumsLost:
                 return None
@@ -271,7 +293,7 @@ class ProcessSums(WorkerPlugin):
             if sums is None or sums.opening.group != opening.group:
                 self._held.pop(owner, None)
                 sums = self._held[owner] = GroupSums(layout, opening, opening.epoch)
-            sums.epoch = opening.epoch
+            sums.epoch, sums.token = opening.epoch, ""
             if number not in sums.included:
                 sums.running.add(number)
             return sums
