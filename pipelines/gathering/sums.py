@@ -108,6 +108,8 @@ class GroupSums:
 
         Raises
         ------
+        SumsAstray
+            The sums are given up.
         BoundExceeded
             A sum could pass 2^62; nothing of the batches is added.
         """
@@ -121,15 +123,23 @@ class GroupSums:
 
     def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
+        foundation, layout = self.layout.foundation, self.layout
 
         def subtract(index: int) -> None:
-            taken = self._zero(index)
-            self.layout.foundation.add(batches, taken, self.layout.block(index), most_bytes)
-            for name, array in self.arrays[index].items():
-                np.subtract(array, taken[name], out=array)
+            # a - b is -(-a + b), which takes no memory beyond that of an addition
+            arrays = self.arrays[index]
+            _negate(arrays)
+            foundation.add(batches, arrays, layout.block(index), most_bytes)
+            _negate(arrays)
 
         self._gain(batches)
         self._each_block(subtract)
+
+    def give_up(self) -> None:
+        """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
+        for index in self.opening.blocks:
+            with self._locks[index]:
+                self.arrays.pop(index, None)
 
     def _gain(self, batches: Sequence[Prepared]) -> None:
         with self._bound_lock:
@@ -147,6 +157,8 @@ class GroupSums:
                 self._locks[index].acquire()
             try:
                 waiting.remove(index)
+                if index not in self.arrays:
+                    raise SumsAstray(self.nonce)
                 work(index)
             finally:
                 self._locks[index].release()
@@ -218,7 +230,7 @@ class ProcessSums(WorkerPlugin):
                 return None
             sums.epoch = epoch
             if sums.running:
-                del self._held[owner]
+                self._give_up(owner)
                 return None
             sums.token = uuid.uuid4().hex
             return Frozen(sums.nonce, sums.token, tuple(sums.included))
@@ -227,12 +239,12 @@ class ProcessSums(WorkerPlugin):
         """Give up the sums of that nonce."""
         with self._lock:
             if owner in self._held and self._held[owner].nonce == nonce:
-                del self._held[owner]
+                self._give_up(owner)
 
     def release(self, owner: str) -> None:
         """Give up what a job holds, for ever."""
         with self._lock:
-            self._held.pop(owner, None)
+            self._give_up(owner)
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
@@ -240,7 +252,7 @@ class ProcessSums(WorkerPlugin):
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:
-                    del self._held[owner]
+                    self._give_up(owner)
 
     def rows(
         self, owner: str, token: str, index: int, rows: slice
@@ -249,7 +261,8 @@ class ProcessSums(WorkerPlugin):
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:
             return None
-        return {name: array[rows] for name, array in sums.arrays[index].items()}
+        block = sums.arrays.get(index)
+        return None if block is None else {name: array[rows] for name, array in block.items()}
 
     async def take(
         self, owner: str, token: str, index: int, start: int, stop: int
@@ -279,6 +292,12 @@ class ProcessSums(WorkerPlugin):
                 return None
             return _sent(sums)
 
+    def _give_up(self, owner: str) -> None:
+        """Forget sums and what they hold: a task that still runs would keep it beside the next."""
+        sums = self._held.pop(owner, None)
+        if sums is not None:
+            sums.give_up()
+
     def _entered(self, opening: Opening, layout: SegmentLayout, number: int) -> GroupSums:
         owner = opening.owner
         with self._lock:
@@ -291,7 +310,7 @@ class ProcessSums(WorkerPlugin):
                 # the same task a second time: the first is not waited for
                 sums = None
             if sums is None or sums.opening.group != opening.group:
-                self._held.pop(owner, None)
+                self._give_up(owner)
                 sums = self._held[owner] = GroupSums(layout, opening, opening.epoch)
             sums.epoch, sums.token = opening.epoch, ""
             if number not in sums.included:
@@ -304,6 +323,11 @@ def process_sums(worker: Worker | None = None) -> ProcessSums:
     plugin: Any = (worker or get_worker()).plugins[NAME]
     held: ProcessSums = plugin
     return held
+
+
+def _negate(arrays: Mapping[str, NDArray[np.int64]]) -> None:
+    for array in arrays.values():
+        np.negative(array, out=array)
 
 
 def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -12,13 +13,16 @@ import pytest
 from distributed import LocalCluster
 
 from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import (
+    GroupSums,
     Opening,
     ProcessSums,
     SumsAstray,
@@ -257,6 +261,52 @@ def test_rows_are_read_as_they_were_frozen_or_not_at_all(store):
         held.finished(same, later, 2, receipt)
     assert not readable(second)
     assert readable(held.freeze("client/job", 1, 3).token)
+
+
+def let_go(held, opening, sums):
+    """How sums are given up, to which a task may still be adding."""
+    yield lambda: held.discard(opening.owner, sums.nonce)
+    yield lambda: held.freeze(opening.owner, opening.group, opening.epoch + 1)
+    yield lambda: held.release(opening.owner)
+    yield lambda: held.keep_only(set())
+    # of a later group; the same task a second time
+    yield lambda: held._entered(replace(opening, group=2), sums.layout, 5)
+    yield lambda: held._entered(opening, sums.layout, 4)
+
+
+@pytest.mark.parametrize("way", range(6))
+def test_sums_that_are_given_up_hold_nothing_whoever_still_adds_to_them(store, shards, way):
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    context = ReadingContext.of(store, LIMITS, None)
+    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
+    held = opened_sums()
+    tracemalloc.start()
+    try:
+        sums = held._entered(opening, store.layout, 4)
+        sums.add([prepared], 0)
+        assert tracemalloc.get_traced_memory()[0] >= store.layout.state_bytes
+        tracemalloc.reset_peak()
+        list(let_go(held, opening, sums))[way]()
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * store.layout.state_bytes
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(SumsAstray):
+        sums.add([prepared], 0)
+
+
+def test_what_is_taken_away_takes_no_memory_of_a_block(store, shards):
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    context = ReadingContext.of(store, LIMITS, None)
+    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
+    sums = GroupSums(store.layout, opening, 0)
+    peaks = []
+    for change in (sums.add, sums.add, sums.take_away, sums.take_away):
+        tracemalloc.start()
+        change([prepared], 0)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert not any(array.any() for block in sums.arrays.values() for array in block.values())
+    assert max(peaks[2:]) < max(peaks[:2]) + store.layout.block_bytes / 10
 
 
 def test_what_a_killed_job_has_left_is_given_up_by_the_next(store, undisturbed, four):
