@@ -34,6 +34,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
@@ -71,6 +72,8 @@ class Solved:
     directions: Directions | None
     refusal: str
     seconds: float
+
+    __sizeof__ = held_bytes
 
 
 def select(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.row_block import interleaved
 
@@ -61,6 +62,8 @@ class PairTopics:
     pair_weights: NDArray[np.float64]
     expected: NDArray[np.float64]
     core: int
+
+    __sizeof__ = held_bytes
 
 
 def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:

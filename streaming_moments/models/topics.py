@@ -36,6 +36,7 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -122,6 +123,8 @@ class TopicModel:
     refined: int = 0
     pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     polishing: Polishing | None = None
+
+    __sizeof__ = held_bytes
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:

@@ -1,10 +1,13 @@
 """Whoever runs the steps of a fit: the same bits from the same row blocks."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
+from distributed import WorkerPlugin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_moments import Planted
@@ -26,14 +29,16 @@ from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
+from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.quality.matching import match_topics
@@ -47,6 +52,7 @@ from streaming_moments.synthetic.corpora import lda_corpus
 WORDS, CORE, TOPICS = 40, 30, 3
 BATCH = lda_corpus(400, WORDS, TOPICS, mean_length=30, concentration=40, seed=5).batch
 BASIS = Basis.from_pilot(BATCH, max_topics=TOPICS, core=CORE)
+POOLED = Basis.from_pilot(BATCH, max_topics=TOPICS, core=CORE, length_weights="pooled")
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,8 @@ class Held:
         return self.blocks[index]
 
 
-def blocks_of(number, weighted):
-    parts = [MomentStatistics.of(BATCH, BASIS, RowBlock(index, number)) for index in range(number)]
+def blocks_of(number, weighted, basis=BASIS):
+    parts = [MomentStatistics.of(BATCH, basis, RowBlock(index, number)) for index in range(number)]
     if weighted:
         return tuple(WeightedStatistics.of([(0.5, part), (0.3, part)]) for part in parts)
     return tuple(parts)
@@ -217,6 +223,51 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
         found = start.likelier(pair_rows(rows), 4)
         assert np.array_equal(found.topics, expected.topics)
         assert np.array_equal(found.pair_weights, expected.pair_weights)
+
+
+class Results(WorkerPlugin):
+    """What each task leaves on its worker: its kind, what Dask takes it for, and what travels."""
+
+    name = "results"
+
+    def setup(self, worker):
+        self.worker, self.seen = worker, {}
+
+    def transition(self, key, start, finish, **_):
+        if finish == "memory":
+            value = self.worker.data[key]
+            kind = "list" if isinstance(value, list) else type(value).__name__
+            arrays = []
+            shell = len(pickle.dumps(value, protocol=5, buffer_callback=arrays.append))
+            self.seen[key] = kind, sizeof(value), sum(one.raw().nbytes for one in arrays), shell
+
+
+def results_of(dask_worker):
+    return list(dask_worker.plugins[Results.name].seen.values())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dask_knows_the_bytes_of_all_that_tasks_leave_for_others(embedded, weighted):
+    held = Held(blocks_of(4, weighted, POOLED))
+    embedded.client.register_plugin(Results())
+    try:
+        for model in (TopicModel, PoissonMixture):
+            refit_by(held, model, model.Options(topics=2), Run(embedded))
+        for method in ("feature", "als"):
+            select(held, [2, 3], [0.2], Run(embedded), method, refine=2)
+        [seen] = embedded.client.run(results_of).values()
+    finally:
+        embedded.client.unregister_worker_plugin(Results.name)
+    kinds = {kind for kind, *_ in seen}
+    statistics = "WeightedStatistics" if weighted else "MomentStatistics"
+    assert {statistics, "Whitening", "GapEvidence", "TensorEvidence", "Directions"} <= kinds
+    assert {"PairRows", "PairTopics", "TopicModel", "Solved"} <= kinds
+    untrue = [
+        (kind, told, arrays, shell)
+        for kind, told, arrays, shell in seen
+        if not arrays <= told <= 1.1 * arrays + 2 * (shell + 100)
+    ]
+    assert untrue == []
 
 
 def test_blocks_that_are_missing_or_in_disorder_are_refused():
