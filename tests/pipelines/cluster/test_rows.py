@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from dask.sizeof import sizeof
-from distributed import WorkerPlugin
+from distributed import Future, WorkerPlugin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_moments import Planted
@@ -268,6 +268,45 @@ def test_dask_knows_the_bytes_of_all_that_tasks_leave_for_others(embedded, weigh
         if not arrays <= told <= 1.1 * arrays + 2 * (shell + 100)
     ]
     assert untrue == []
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Row blocks of many words, few of them in the core."""
+    batch = lda_corpus(400, 4000, TOPICS, mean_length=60, concentration=40, seed=5).batch
+    basis = Basis.from_pilot(batch, max_topics=TOPICS, core=60)
+    return Held(tuple(MomentStatistics.of(batch, basis, RowBlock(index, 4)) for index in range(4)))
+
+
+@pytest.fixture
+def arrived(monkeypatch):
+    """Bytes of each result that was brought to the client."""
+    sizes, result = [], Future.result
+
+    def noted(future, timeout=None):
+        found = result(future, timeout)
+        sizes.append(len(pickle.dumps(found, protocol=5)))
+        return found
+
+    monkeypatch.setattr(Future, "result", noted)
+    return sizes
+
+
+@pytest.mark.parametrize("method", ["joint", "feature"])
+@pytest.mark.parametrize("refine", [0, 3])
+def test_of_models_that_are_compared_only_numbers_come_to_the_client(
+    embedded, wide, arrived, method, refine
+):
+    selection = select(wide, [2, 3], [0.0, 0.2], Run(embedded), method, refine=refine)
+    assert not any(one.refusal for one in selection.candidates)
+    # the counts of the top words of all models among it; topics of four models have 320,000
+    assert sum(arrived) < 8 * wide.basis.n_words * TOPICS
+
+
+@pytest.mark.parametrize("refine", [0, 3])
+def test_of_a_refit_the_model_comes_to_the_client_once(embedded, wide, arrived, refine):
+    model = refit(wide, TOPICS, 0.2, Run(embedded), refine=refine)
+    assert sum(arrived) < 1.1 * len(pickle.dumps(model, protocol=5)) + 10_000
 
 
 def test_blocks_that_are_missing_or_in_disorder_are_refused():
