@@ -89,11 +89,10 @@ class Reduction:
         finished = FinishedTasks(cluster)
         # more workers than blocks: each is to add up some rows of one
         pieces = max(1, -(-len(sources) // len(opening.blocks)))
-        lost = False
         waiting = iter(opening.blocks)
         try:
             while True:
-                while len(running) < cluster.workers * cluster.threads and not lost:
+                while len(running) < cluster.workers * cluster.threads:
                     index = next(waiting, None)
                     if index is None:
                         break
@@ -108,32 +107,27 @@ class Reduction:
                     running[future] = index
                     finished.add(future)
                 if not running:
-                    if lost:
-                        self._give_up(opening.blocks)
-                    else:
-                        self.fruitless = 0
-                    return not lost
+                    self.fruitless = 0
+                    return True
                 future = finished.next()
                 index = running.pop(future)
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    self._require_fruit(outcome, lost)
-                    lost = True
-                    continue
+                    # the others may dial the dead for seconds: whatever they write is given up
+                    self._give_up(opening.blocks, outcome)
+                    return False
                 self.written[index] = (self.writer.id, required(outcome, STEP))
                 progress.advance(STEP, len(self.written), all_blocks)
         finally:
             cancel(cluster, running)
 
-    def _require_fruit(self, loss: SumsLost, known: bool) -> None:
-        self.fruitless += not known
+    def _give_up(self, blocks: range, loss: SumsLost) -> None:
+        self.fruitless += 1
         if self.fruitless > _FRUITLESS:
             raise WorkersLost(
                 f"{self.fruitless} times in a row sums were not to be had where they lay: {loss}; "
                 "see that each worker may connect to every other one, and run it again"
             ) from loss
-
-    def _give_up(self, blocks: range) -> None:
         for index in blocks:
             self.written.pop(index, None)
         self.writer = self.store.new_segment()

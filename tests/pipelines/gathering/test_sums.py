@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -381,3 +382,25 @@ def test_a_writer_taken_for_dead_never_reaches_what_is_committed(
     assert found.load() == expected.load()
     left = [heap.path for heap in find_garbage(found.folder, timedelta(0))]
     assert left == [segment_folder(writer.id)], "gc takes what it has left"
+
+
+def test_a_run_that_lost_sums_waits_for_none_of_its_writers(store, undisturbed, four, monkeypatch):
+    _, listed, expected = undisturbed
+    write, segments, begun_again, waited = SegmentWriter.write_block, [], Event(), []
+
+    def stuck(writer, statistics):
+        segments.append(writer.id)
+        if writer.id != segments[0]:
+            begun_again.set()
+        elif statistics.block.index == 0:
+            raise exchange.SumsLost("the peer is dead")
+        else:
+            waited.append(begun_again.wait(30))
+        return write(writer, statistics)
+
+    monkeypatch.setattr(SegmentWriter, "write_block", stuck)
+    found = update(store, listed, Run(four), plan=small(store, four)).store
+    assert begun_again.is_set()
+    assert all(waited)
+    assert found.load() == expected.load()
+    assert found.verify() == []
