@@ -217,10 +217,12 @@ def plan_update(
     # workers than blocks one thread alone writes, and others have half a block added up beside it:
     # what is added up, what comes and what goes
     adding = int(SLACK * (3 if threads > 1 else 4.5) * layout.block_bytes)
+    # sums of one group at a time, whatever tasks that nobody waits for still do
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # what waits for its lump to be full, one batch more, and their entries of a block joined
+        # what waits for its lump to be full, one batch more, and their entries of a block joined;
+        # to take them away again is an addition in place
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS))
         return max(text + _DECODE_FACTOR * decoded + lumps, adding)
 

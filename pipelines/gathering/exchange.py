@@ -18,7 +18,7 @@ MESSAGE_BYTES = 16 << 20  # of the rows that one worker sends another at a time
 _CONNECT_SECONDS = 4.0  # a peer that answers does so at once; dialling a dead one is waiting
 _MESSAGE_SECONDS = 120.0
 
-Source = tuple[str, str]  # address of a worker, nonce of its sums
+Source = tuple[str, str]  # address of a worker, token that its sums were given when frozen
 
 
 class SumsLost(Exception):

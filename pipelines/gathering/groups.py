@@ -277,7 +277,7 @@ def _gather_group(
     least = gathering.least_limit
     opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0], least)
     group = _Group(gathering, list(late), opening, contents)
-    reduction = Reduction(store.new_segment())
+    reduction = Reduction(store)
     for number, blocks in enumerate(passes):
         if number:
             group.next_pass(blocks)
@@ -302,7 +302,7 @@ def _gather_group(
             totals = group.totals()
             if reduction.run(gathering, group.opening, settled.sources, totals):
                 break
-    segment = reduction.writer.seal(totals, group.records(), reduction.files(), group.dates)
+    segment = reduction.seal(run, totals, group.records(), group.dates)
     gathering.pace.close = time.monotonic() - closed
     return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
 

@@ -13,6 +13,7 @@ from distributed import Future, Worker, get_worker
 from distributed.utils import sync
 from numpy.typing import NDArray
 
+from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import (
     FinishedTasks,
     WorkersLost,
@@ -30,36 +31,50 @@ from streaming_moments.pipelines.gathering.exchange import (
 )
 from streaming_moments.pipelines.gathering.gathering import Gathering
 from streaming_moments.pipelines.gathering.sums import Opening, process_sums
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.log.manifests import FileRecord
-from streaming_moments.storage.segments.segments import SegmentWriter
+from streaming_moments.storage.segments.segments import Segment, SegmentWriter
+from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_FRUITLESS = 10  # runs one after another that wrote no block
+_FRUITLESS = 10  # runs one after another that lost sums
 
 
 @dataclass
 class Reduction:
     """Row blocks of one segment on their way to the storage.
 
+    A run that loses sums is given up, and so is the segment it wrote to: the next one writes to a
+    segment of its own. For a worker that Dask takes for dead may live, and write when it likes what
+    it made of sums to which others added since. Only files of a run that lost nothing are sealed,
+    and whoever writes one of these writes the same: no sums change after such a run.
+
     Parameters
     ----------
+    store : MomentStore
+        Where the segment will be.
     writer : SegmentWriter
-        Of the segment.
+        Of the segment that this run writes to.
     written : dict
-        Files of each row block that is done.
+        Segment and files of each row block that is done.
     fruitless : int
-        Runs since one was done.
+        Runs one after another that lost sums.
     """
 
-    writer: SegmentWriter
-    written: dict[int, tuple[FileRecord, ...]] = field(default_factory=dict)
+    store: MomentStore
+    writer: SegmentWriter = field(init=False)
+    written: dict[int, tuple[str, tuple[FileRecord, ...]]] = field(default_factory=dict)
     fruitless: int = 0
+
+    def __post_init__(self) -> None:
+        self.writer = self.store.new_segment()
 
     def run(
         self, gathering: Gathering, opening: Opening, sources: Sequence[Source], totals: Any
     ) -> bool:
-        """Add up and write the blocks that are not written yet; False where sums were lost.
+        """Add up and write the blocks of a pass; False where sums were lost, and none is written.
 
         Raises
         ------
@@ -69,17 +84,15 @@ class Reduction:
             The store cannot be written.
         """
         cluster, progress = gathering.run.cluster, gathering.run.progress
-        blocks = [index for index in opening.blocks if index not in self.written]
         all_blocks = self.writer.layout.row_blocks
         running: dict[Future[Any], int] = {}
         finished = FinishedTasks(cluster)
         # more workers than blocks: each is to add up some rows of one
         pieces = max(1, -(-len(sources) // len(opening.blocks)))
-        lost = False
-        waiting = iter(blocks)
+        waiting = iter(opening.blocks)
         try:
             while True:
-                while len(running) < cluster.workers * cluster.threads and not lost:
+                while len(running) < cluster.workers * cluster.threads:
                     index = next(waiting, None)
                     if index is None:
                         break
@@ -94,30 +107,40 @@ class Reduction:
                     running[future] = index
                     finished.add(future)
                 if not running:
-                    return not lost
+                    self.fruitless = 0
+                    return True
                 future = finished.next()
                 index = running.pop(future)
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    self._require_fruit(outcome, lost)
-                    lost = True
-                    continue
-                self.written[index], self.fruitless = required(outcome, STEP), 0
+                    # the others may dial the dead for seconds: whatever they write is given up
+                    self._give_up(opening.blocks, outcome)
+                    return False
+                self.written[index] = (self.writer.id, required(outcome, STEP))
                 progress.advance(STEP, len(self.written), all_blocks)
         finally:
             cancel(cluster, running)
 
-    def _require_fruit(self, loss: SumsLost, known: bool) -> None:
-        self.fruitless += not known
+    def _give_up(self, blocks: range, loss: SumsLost) -> None:
+        self.fruitless += 1
         if self.fruitless > _FRUITLESS:
             raise WorkersLost(
                 f"{self.fruitless} times in a row sums were not to be had where they lay: {loss}; "
                 "see that each worker may connect to every other one, and run it again"
             ) from loss
+        for index in blocks:
+            self.written.pop(index, None)
+        self.writer = self.store.new_segment()
 
-    def files(self) -> list[FileRecord]:
-        """All files that are written."""
-        return [record for index in sorted(self.written) for record in self.written[index]]
+    def seal(
+        self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
+    ) -> Segment:
+        """Seal the segment, with the blocks of earlier passes; errors as `SegmentWriter.seal`."""
+        elsewhere = [part for part in self.written.values() if part[0] != self.writer.id]
+        calls = [(self.writer, *part) for part in elsewhere]
+        run.calls("copying row blocks", SegmentWriter.take_over, calls, run.cluster.threads)
+        files = [record for _, (_, part) in sorted(self.written.items()) for record in part]
+        return self.writer.seal(totals, shards, files, dates)
 
 
 def write_block(
@@ -150,8 +173,8 @@ def write_block(
         shapes = foundation.shapes(block)
         sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     if pieces == 1:
-        for address, nonce in others:
-            asked = {"op": TAKE, "owner": owner, "nonce": nonce, "index": index}
+        for address, token in others:
+            asked = {"op": TAKE, "owner": owner, "token": token, "index": index}
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)

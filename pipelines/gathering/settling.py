@@ -9,7 +9,7 @@ from typing import Any
 from distributed import Client, Worker
 
 from streaming_moments.pipelines.gathering.bundles import Receipt
-from streaming_moments.pipelines.gathering.sums import Opening, process_sums
+from streaming_moments.pipelines.gathering.sums import Frozen, Opening, process_sums
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Settled:
     Parameters
     ----------
     sources : tuple of (str, str)
-        Address of a worker and nonce of its sums.
+        Address of a worker, and the token of this freeze of its sums.
     void : set of int
         Tasks whose shards no sums hold any longer.
     """
@@ -48,17 +48,19 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
     for number, receipt in receipts.items():
         given.setdefault(receipt.nonce, set()).add(number)
     sources: list[tuple[str, str]] = []
-    torn: list[tuple[str, str]] = []
+    whole: set[str] = set()
     for address, answer in sorted(answers.items(), key=lambda item: str(item[0])):
-        if isinstance(answer, tuple):
-            nonce, included = answer
-            whole = set(included) == given.get(nonce, set())
-            (sources if whole else torn).append((address, nonce))
-    for address, nonce in torn:
-        client.run(discard_here, opening.owner, nonce, workers=[address], on_error="ignore")
-    whole_nonces = {nonce for _, nonce in sources}
-    void = (number for number, one in receipts.items() if one.nonce not in whole_nonces)
-    return Settled(tuple(source for source in sources if source[1] in given), frozenset(void))
+        if not isinstance(answer, Frozen):
+            continue
+        if set(answer.included) != given.get(answer.nonce, set()):
+            gone = (opening.owner, answer.nonce)
+            client.run(discard_here, *gone, workers=[address], on_error="ignore")
+            continue
+        whole.add(answer.nonce)
+        if answer.nonce in given:
+            sources.append((address, answer.token))
+    void = (number for number, one in receipts.items() if one.nonce not in whole)
+    return Settled(tuple(sources), frozenset(void))
 
 
 def freeze_here(owner: str, group: int, epoch: int, dask_worker: Worker) -> Any:

@@ -60,11 +60,31 @@ class Opening:
     least_limit: int = 0
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """What sums say of themselves once nothing more is added.
+
+    Parameters
+    ----------
+    nonce : str
+        Of the sums.
+    token : str
+        Of this freeze; whoever asks for rows of them names it.
+    included : tuple of int
+        Tasks whose shards are added.
+    """
+
+    nonce: str
+    token: str
+    included: tuple[int, ...]
+
+
 @dataclass(eq=False)
 class GroupSums:
     """Sums of one group, or pass of one, in one process.
 
-    The nonce names them: where they are gone, whatever was added is counted again elsewhere.
+    The nonce names them: where they are gone, whatever was added is counted again elsewhere. The
+    token names them as they were frozen last; while tasks may add they have none.
     """
 
     layout: SegmentLayout
@@ -73,6 +93,7 @@ class GroupSums:
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
+    token: str = ""
     bound: float = 0.0
     arrays: dict[int, dict[str, NDArray[np.int64]]] = field(init=False)
     _locks: dict[int, Lock] = field(init=False)
@@ -87,6 +108,8 @@ class GroupSums:
 
         Raises
         ------
+        SumsAstray
+            The sums are given up.
         BoundExceeded
             A sum could pass 2^62; nothing of the batches is added.
         """
@@ -100,15 +123,23 @@ class GroupSums:
 
     def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
+        foundation, layout = self.layout.foundation, self.layout
 
         def subtract(index: int) -> None:
-            taken = self._zero(index)
-            self.layout.foundation.add(batches, taken, self.layout.block(index), most_bytes)
-            for name, array in self.arrays[index].items():
-                np.subtract(array, taken[name], out=array)
+            # a - b is -(-a + b), which takes no memory beyond that of an addition
+            arrays = self.arrays[index]
+            _negate(arrays)
+            foundation.add(batches, arrays, layout.block(index), most_bytes)
+            _negate(arrays)
 
         self._gain(batches)
         self._each_block(subtract)
+
+    def give_up(self) -> None:
+        """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
+        for index in self.opening.blocks:
+            with self._locks[index]:
+                self.arrays.pop(index, None)
 
     def _gain(self, batches: Sequence[Prepared]) -> None:
         with self._bound_lock:
@@ -126,6 +157,8 @@ class GroupSums:
                 self._locks[index].acquire()
             try:
                 waiting.remove(index)
+                if index not in self.arrays:
+                    raise SumsAstray(self.nonce)
                 work(index)
             finally:
                 self._locks[index].release()
@@ -185,8 +218,8 @@ class ProcessSums(WorkerPlugin):
             sums.running.discard(number)
             sums.included[number] = receipt
 
-    def freeze(self, owner: str, group: int, epoch: int) -> tuple[str, tuple[int, ...]] | None:
-        """Refuse all tasks before `epoch`; the nonce, and the tasks whose shards are added.
+    def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
+        """Refuse all tasks before `epoch`, and whoever was to read what was frozen before.
 
         None where there are no sums of the group. Sums to which a task adds just now, which
         nobody waits for, are given up.
@@ -197,20 +230,21 @@ class ProcessSums(WorkerPlugin):
                 return None
             sums.epoch = epoch
             if sums.running:
-                del self._held[owner]
+                self._give_up(owner)
                 return None
-            return sums.nonce, tuple(sums.included)
+            sums.token = uuid.uuid4().hex
+            return Frozen(sums.nonce, sums.token, tuple(sums.included))
 
     def discard(self, owner: str, nonce: str) -> None:
         """Give up the sums of that nonce."""
         with self._lock:
             if owner in self._held and self._held[owner].nonce == nonce:
-                del self._held[owner]
+                self._give_up(owner)
 
     def release(self, owner: str) -> None:
         """Give up what a job holds, for ever."""
         with self._lock:
-            self._held.pop(owner, None)
+            self._give_up(owner)
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
@@ -218,22 +252,23 @@ class ProcessSums(WorkerPlugin):
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:
-                    del self._held[owner]
+                    self._give_up(owner)
 
     def rows(
-        self, owner: str, nonce: str, index: int, rows: slice
+        self, owner: str, token: str, index: int, rows: slice
     ) -> dict[str, NDArray[np.int64]] | None:
-        """Some rows of a block of frozen sums; None where they are gone."""
+        """Some rows of a block of frozen sums; None where they are gone, or were not left so."""
         sums = self._held.get(owner)
-        if sums is None or sums.nonce != nonce:
+        if sums is None or not token or sums.token != token:
             return None
-        return {name: array[rows] for name, array in sums.arrays[index].items()}
+        block = sums.arrays.get(index)
+        return None if block is None else {name: array[rows] for name, array in block.items()}
 
     async def take(
-        self, owner: str, nonce: str, index: int, start: int, stop: int
+        self, owner: str, token: str, index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
         """`rows` for another worker, with 4 bytes an entry where they fit."""
-        found = self.rows(owner, nonce, index, slice(start, stop))
+        found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
 
     async def reduce(
@@ -250,12 +285,18 @@ class ProcessSums(WorkerPlugin):
                 return None
             sums = {name: array.copy() for name, array in own.items()}
             try:
-                for address, nonce in others:
-                    asked = {"op": TAKE, "owner": owner, "nonce": nonce, "index": index}
+                for address, token in others:
+                    asked = {"op": TAKE, "owner": owner, "token": token, "index": index}
                     await add_theirs(self._worker, address, asked, start, sums)
             except SumsLost:
                 return None
             return _sent(sums)
+
+    def _give_up(self, owner: str) -> None:
+        """Forget sums and what they hold: a task that still runs would keep it beside the next."""
+        sums = self._held.pop(owner, None)
+        if sums is not None:
+            sums.give_up()
 
     def _entered(self, opening: Opening, layout: SegmentLayout, number: int) -> GroupSums:
         owner = opening.owner
@@ -269,9 +310,9 @@ class ProcessSums(WorkerPlugin):
                 # the same task a second time: the first is not waited for
                 sums = None
             if sums is None or sums.opening.group != opening.group:
-                self._held.pop(owner, None)
+                self._give_up(owner)
                 sums = self._held[owner] = GroupSums(layout, opening, opening.epoch)
-            sums.epoch = opening.epoch
+            sums.epoch, sums.token = opening.epoch, ""
             if number not in sums.included:
                 sums.running.add(number)
             return sums
@@ -282,6 +323,11 @@ def process_sums(worker: Worker | None = None) -> ProcessSums:
     plugin: Any = (worker or get_worker()).plugins[NAME]
     held: ProcessSums = plugin
     return held
+
+
+def _negate(arrays: Mapping[str, NDArray[np.int64]]) -> None:
+    for array in arrays.values():
+        np.negative(array, out=array)
 
 
 def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
 from streaming_moments.quality.relevance import top_words
 
@@ -95,6 +96,8 @@ class Fitted:
     seconds: float
     words: NDArray[np.int64]
     topics: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
 
     @classmethod
     def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:

@@ -22,6 +22,7 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
+from streaming_moments.models.refined_models import likelier_there
 from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
@@ -34,6 +35,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
@@ -71,6 +73,8 @@ class Solved:
     directions: Directions | None
     refusal: str
     seconds: float
+
+    __sizeof__ = held_bytes
 
 
 def select(
@@ -172,10 +176,10 @@ class _Refining:
     pairs: Rows
     rounds: int
 
-    def __call__(self, model: TopicModel) -> tuple[TopicModel, float]:
-        """The model refined, and the seconds that it took."""
+    def __call__(self, model: Any) -> tuple[Any, float]:
+        """Handle of the model refined, and the seconds that it took."""
         started = time.perf_counter()
-        refined = model.likelier(self.pairs, self.rounds) if self.rounds else model
+        refined = likelier_there(model, self.pairs, self.rounds) if self.rounds else model
         return refined, time.perf_counter() - started
 
 
@@ -215,11 +219,11 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 
 
 def leading_rows(
-    statistics: Statistics, whitening: Whitening, models: Sequence[Directions]
+    statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
 ) -> list[tuple[TopicRows, float]]:
-    """Topic rows of a block of each model, and the seconds each took."""
+    """Topic rows of a block of each candidate with directions, and the seconds each took."""
     found = []
-    for directions in models:
+    for directions, _ in _with_directions(solved):
         started = time.perf_counter()
         k = directions.vectors.shape[0]
         rows = topic_rows(statistics, whitening.leading(k), directions)
@@ -230,14 +234,15 @@ def leading_rows(
 def finish_leading(
     parts: Sequence[list[tuple[TopicRows, float]]],
     whitening: Whitening,
-    solved: Sequence[tuple[Directions, float]],
+    solved: Sequence[Solved],
     lengths: RowLengths[Lengths],
     basis: Basis,
     method: str,
 ) -> list[tuple[TopicModel, float] | NotIdentifiable]:
     """Each model from its rows of all blocks, with the seconds that it took, or its refusal."""
     models: list[tuple[TopicModel, float] | NotIdentifiable] = []
-    for (directions, seconds), own in zip(solved, zip(*parts, strict=True), strict=True):
+    found = _with_directions(solved)
+    for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):
         leading = whitening.leading(directions.vectors.shape[0])
         rows, spent = [one for one, _ in own], sum(one for _, one in own)
         try:
@@ -247,6 +252,27 @@ def finish_leading(
         else:
             models.append((model, seconds + spent))
     return models
+
+
+def _with_directions(solved: Sequence[Solved]) -> list[tuple[Directions, float]]:
+    return [(one.directions, one.seconds) for one in solved if one.directions is not None]
+
+
+def refusal_of(solved: Solved) -> str:
+    """Why there are no directions; empty where there are."""
+    return solved.refusal
+
+
+def numbers_of(
+    made: Sequence[tuple[TopicModel, float] | NotIdentifiable],
+) -> list[float | NotIdentifiable]:
+    """Seconds of each model, or its refusal."""
+    return [one if isinstance(one, NotIdentifiable) else one[1] for one in made]
+
+
+def model_at(made: Sequence[tuple[TopicModel, float]], place: int) -> TopicModel:
+    """One of the models that were made together."""
+    return made[place][0]
 
 
 def _planned(
@@ -312,34 +338,36 @@ def _models(
     }
     # the largest first: they take longest
     falling = numbers[::-1]
-    solved: list[Solved] = rows.calls(
+    solved: list[Future[Any]] = rows.calls(
         "rotations",
         on_aligned,
         [(solve_leading, gathered.get(k, gathered[most]), whitened, k, seed) for k in falling],
+        keep=True,
         in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered
-    for k, one in zip(falling, solved, strict=True):
-        if one.directions is None:
-            yield k, NotIdentifiable(one.refusal)
-    ready = {
-        k: (one.directions, one.seconds)
-        for k, one in zip(falling, solved, strict=True)
-        if one.directions is not None
-    }
+    # directions and models stay where they are: only what is said of them comes here
+    refusals: list[str] = rows.calls("rotations", refusal_of, [(one,) for one in solved])
+    ready: dict[int, Future[Any]] = {}
+    for k, one, refusal in zip(falling, solved, refusals, strict=True):
+        if refusal:
+            yield k, NotIdentifiable(refusal)
+        else:
+            ready[k] = one
     for group in _groups(rows, plan, sorted(ready)):
-        directions = [ready[k][0] for k in group]
-        parts = rows.each("topic rows", leading_rows, whitened, directions)
-        known = rows.lengths, rows.basis, method
         own = [ready[k] for k in group]
+        parts = rows.each("topic rows", leading_rows, whitened, own)
+        known = rows.lengths, rows.basis, method
         made = rows.once("finishing", finish_leading, parts, whitened, own, *known)
-        for k, one in zip(group, rows.value(made), strict=True):
-            if isinstance(one, NotIdentifiable):
-                yield k, one
+        del parts
+        told = rows.value(rows.once("finishing", numbers_of, made))
+        for place, (k, spent) in enumerate(zip(group, told, strict=True)):
+            if isinstance(spent, NotIdentifiable):
+                yield k, spent
             else:
-                model, spent = one
-                model, seconds = refining(model)
-                yield k, Fitted.of(model, rows.basis.core, spent + seconds)
+                model, seconds = refining(rows.once("finishing", model_at, made, place))
+                known_of_it = rows.basis.core, spent + seconds
+                yield k, rows.value(rows.once("coherence", Fitted.of, model, *known_of_it))
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:

@@ -24,7 +24,12 @@ from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, SegmentLayout, segment_folder
 from streaming_moments.storage.log.ledger import ShardRecord, table_of, table_to_parquet
-from streaming_moments.storage.log.manifests import MANIFEST, FileRecord, files_to_json
+from streaming_moments.storage.log.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_to_json,
+    read_files,
+)
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
 
@@ -103,6 +108,19 @@ class SegmentWriter:
             largest = magnitude(arrays[path.partition("/")[0]])
             records.append(FileRecord.of(path, content, largest))
         return tuple(records)
+
+    def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
+        """Copy files of blocks that were written for another segment, which is never sealed.
+
+        Raises
+        ------
+        StoreError
+            A file is not as it was written, or cannot be written here.
+        """
+        records = {record.path: record for record in files}
+        for path, record in records.items():
+            content = read_files(self.folder, segment_folder(segment), {path: record}, [path])
+            self.folder.write(f"{segment_folder(self.id)}/{path}", content[path])
 
     def seal(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.packing import unpack
 
 
@@ -31,6 +32,8 @@ class GapEvidence:
     method: str
     gap: float
     slice: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
@@ -101,3 +104,5 @@ class Directions:
 
     vectors: NDArray[np.float64]
     values: NDArray[np.float64] | None
+
+    __sizeof__ = held_bytes

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.row_block import interleaved
 
@@ -62,6 +64,8 @@ class PairTopics:
     expected: NDArray[np.float64]
     core: int
 
+    __sizeof__ = held_bytes
+
 
 def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
     """Topics after so many rounds of expectation maximisation, from the pair counts alone.
@@ -87,15 +91,19 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
     --------
     See `streaming_moments.fit_by`.
     """
-    if not rounds:
-        return start
+    result: PairTopics = rows.value(refined_there(rows, start, rounds)) if rounds else start
+    return result
+
+
+def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
+    """As `refined`, of a handle: what it gives is one too, nothing comes here; 1 round or more."""
     state = rows.once(STEP, begun, start)
     for left in range(rounds, 0, -1):
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
         parts = rows.each(STEP, expected_ratios, state)
         state = rows.once(STEP, next_topics, parts, state, relaxation)
-    result: PairTopics = rows.value(state)
-    return result
+        del parts  # before the next are made
+    return state
 
 
 def pair_rows(rows: Rows) -> Rows:
@@ -137,11 +145,16 @@ def next_topics(
         Power to which each change of a topic is raised; 1 is a plain round.
     """
     gathered, core = interleaved(parts), state.core
-    topics = _columns(state.topics * (gathered @ state.pair_weights), state.topics)
+    # in place, all through: of arrays of all words there are few
+    topics = gathered @ state.pair_weights
+    topics *= state.topics
+    topics = _columns(topics, state.topics)
     pairs = state.pair_weights * (state.topics[:core].T @ gathered[:core])
     if relaxation != 1:
         changes = _divided(topics, state.topics)
-        topics = _columns(state.topics * changes**relaxation, topics)
+        changes **= relaxation
+        changes *= state.topics
+        topics = _columns(changes, topics)
     shares = topics[:core].sum(axis=0)
     pairs = _divided(pairs + pairs.T, np.outer(shares, shares))
     return replace(state, topics=topics, pair_weights=pairs / pairs.sum())
@@ -200,6 +213,9 @@ def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np
 
 
 def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values with each column of sum 1; a column of nothing is that of `otherwise`."""
+    """The values, each column now of sum 1; a column of nothing is that of `otherwise`."""
     totals = values.sum(axis=0)
-    return np.where(totals > 0, _divided(values, np.broadcast_to(totals, values.shape)), otherwise)
+    some = totals > 0
+    np.divide(values, totals, out=values, where=some)
+    values[:, ~some] = otherwise[:, ~some]
+    return values

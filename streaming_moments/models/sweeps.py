@@ -14,6 +14,7 @@ from streaming_moments.decompositions.forms import Form
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows, strips
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths, quotients
@@ -112,6 +113,8 @@ class TensorEvidence:
 
     method: str
     sums: TensorSums
+
+    __sizeof__ = held_bytes
 
     def __add__(self, other: TensorEvidence) -> TensorEvidence:
         if other.method != self.method:

@@ -17,14 +17,13 @@ from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.refined_models import likelier_there
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
-    PairTopics,
     correlations,
     dirichlet_pair_weights,
     implied_alpha0,
     pair_rows,
-    refined,
 )
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
@@ -36,6 +35,7 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -123,6 +123,8 @@ class TopicModel:
     pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     polishing: Polishing | None = None
 
+    __sizeof__ = held_bytes
+
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
             assumed = dirichlet_pair_weights(self.weights, self.alpha0)
@@ -151,8 +153,10 @@ class TopicModel:
             The same as the arguments of `fit_by`, whose errors are raised.
         """
         last = both_rows if options.rows == "mean" else topic_rows
-        model = cls.of_form(rows, form_of(options.alpha0), options, last)
-        return model.likelier(pair_rows(rows), options.refine) if options.refine else model
+        made = cls._made(rows, form_of(options.alpha0), options, last)
+        if options.refine:
+            made = likelier_there(made, pair_rows(rows), options.refine)
+        return cls._brought(rows, made)
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
@@ -168,11 +172,22 @@ class TopicModel:
         last: Callable[..., TopicRows] = topic_rows,
     ) -> Self:
         """The model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
+        return cls._brought(rows, cls._made(rows, form, options, last))
+
+    @classmethod
+    def _made(
+        cls, rows: Rows, form: Form, options: FitOptions, last: Callable[..., TopicRows]
+    ) -> Any:
+        """A handle of it."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last)
         known = rows.lengths, rows.basis, options.method
+        return rows.once("finishing", cls.finished, *swept, *known)
+
+    @classmethod
+    def _brought(cls, rows: Rows, made: Any) -> Self:
         # of all rows only the model itself comes here, once; made anew, its arrays are read-only
-        made: Self = rows.value(rows.once("finishing", cls.finished, *swept, *known))
-        return replace(made)
+        model: Self = rows.value(made)
+        return replace(model)
 
     @classmethod
     def finished(
@@ -207,19 +222,7 @@ class TopicModel:
         rounds : int
             1 or more.
         """
-        start = PairTopics(
-            self.topics, self.pair_weights, self.word_probabilities, pairs.basis.core
-        )
-        found = refined(pairs, start, rounds)
-        weights = found.pair_weights.sum(axis=1)
-        model = replace(
-            self,
-            topics=found.topics,
-            weights=weights,
-            refined=self.refined + rounds,
-            pair_weights=found.pair_weights,
-        )
-        return model.reordered(np.argsort(-weights, kind="stable"))
+        return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
 
     @property
     def n_words(self) -> int:

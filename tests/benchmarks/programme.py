@@ -126,7 +126,7 @@ class Programme:
             *(Traffic(processes, shards) for processes in (2, 4, 8) for shards in (20, 40)),
             Traffic(2, 40, threads=4),
             *(SmallShards(shards) for shards in (400, 1000)),
-            Killed(4),
+            *(Killed(4, in_close=in_close) for in_close in (False, True)),
             ManyDocuments(self.cache, self._many()),
         ]
 

@@ -32,7 +32,7 @@ PACKAGES = (
 PEER_NAMES = ("gensim", "scikit-learn", "tomotopy")
 OURS = "this project"
 SCALING_NAMES = ("update ", "store ", "text ", "triple ", "compare ")
-SCALING_NAMES += ("traffic, ", "small shards, ", "killed, ", "many, ")
+SCALING_NAMES += ("traffic, ", "small shards, ", "killed", "many, ")
 # A peer counts as as good as we are up to so many times our error.
 ERROR_FACTOR = 1.5
 

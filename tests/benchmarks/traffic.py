@@ -34,6 +34,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -122,14 +123,16 @@ class SmallShards:
 
 @dataclass(frozen=True)
 class Killed:
-    """Shards read once more after a worker was killed, half of them read."""
+    """Shards read once more after a worker was killed: half of them read, or in the close."""
 
     processes: int
     shards: int = 60
+    in_close: bool = False
 
     @property
     def name(self) -> str:
-        return f"killed, one of {self.processes} processes, {self.shards} shards"
+        when = " in the close" if self.in_close else ""
+        return f"killed{when}, one of {self.processes} processes, {self.shards} shards"
 
     def run(self, clock: Clock) -> Mapping[str, float]:
         with TemporaryDirectory() as place, _processes(self.processes, 1) as cluster:
@@ -139,10 +142,13 @@ class Killed:
             _warmed(cluster)
             with clock.running("undisturbed"):
                 undisturbed = update(MomentStore.open(f"{place}/copy"), shards, Run(cluster)).store
-            log = Path(place) / "reads"
+            log, writes = Path(place) / "reads", Path(place) / "writes"
             log.touch()
-            cluster.client.register_plugin(ReadLog(str(log)))
-            killer = _Killer(log, self.shards // 2)
+            writes.touch()
+            cluster.client.register_plugin(WorkLog(str(log), str(writes)))
+            # half of the shards begun, or the second row block added up
+            moment = (writes, 2) if self.in_close else (log, self.shards // 2)
+            killer = _Killer(log, *moment)
             killer.start()
             with clock.running("killed"):
                 updated = update(store, shards, Run(cluster)).store
@@ -172,23 +178,32 @@ class Received(WorkerPlugin):
         tcp.from_frames = counted
 
 
-class ReadLog(WorkerPlugin):
-    """Each worker leaves a line with its process for each shard it begins to read."""
+class WorkLog(WorkerPlugin):
+    """Each worker leaves a line with its process for each shard, and row block, that it begins."""
 
-    name = "read-log"
+    name = "work-log"
 
-    def __init__(self, log: str) -> None:
-        self.log = log
+    def __init__(self, reads: str, writes: str) -> None:
+        self.reads, self.writes = reads, writes
 
     def setup(self, worker: Worker) -> None:
-        read = reading.read_indexed
+        read, write = reading.read_indexed, SegmentWriter.write_block
 
-        def logged(shard: Shard, *arguments: Any) -> Any:
-            with open(self.log, "a") as log:
-                log.write(f"{os.getpid()} {shard.url}\n")
+        def reading_logged(shard: Shard, *arguments: Any) -> Any:
+            self._note(self.reads, shard.url)
             return read(shard, *arguments)
 
-        reading.read_indexed = logged
+        def writing_logged(writer: SegmentWriter, statistics: Any) -> Any:
+            self._note(self.writes, str(statistics.block.index))
+            return write(writer, statistics)
+
+        reading.read_indexed = reading_logged
+        patched: Any = SegmentWriter
+        patched.write_block = writing_logged
+
+    def _note(self, path: str, what: str) -> None:
+        with open(path, "a") as log:
+            log.write(f"{os.getpid()} {what}\n")
 
 
 @dataclass
@@ -212,9 +227,10 @@ class Steps:
 
 @dataclass
 class _Killer:
-    """Ends the process that reads as so many shards have been begun."""
+    """Ends the process that began the last of so many pieces of work; counts what it had read."""
 
     log: Path
+    watched: Path
     after: int
     held: int = 0
     _thread: Thread = field(init=False)
@@ -231,7 +247,7 @@ class _Killer:
         lines: list[str] = []
         while len(lines) < self.after and time.monotonic() < deadline:
             time.sleep(_POLL)
-            lines = self.log.read_text().splitlines()
+            lines = self.watched.read_text().splitlines()
         process = lines[-1].split()[0]
         with suppress(ProcessLookupError):
             os.kill(int(process), signal.SIGKILL)

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from select import select
 
@@ -16,8 +17,12 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import groups
+from streaming_moments.pipelines.gathering.reduction import Reduction
+from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -43,6 +48,45 @@ class ReadLog(WorkerPlugin):
         reading.read_indexed = logged
 
 
+class CloseSteps(WorkerPlugin):
+    """Each worker counts the steps of the closes; whoever takes one that was ordered dies of it."""
+
+    name = "close-steps"
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def setup(self, worker):
+        watch(self.take, (ProcessSums, "freeze"), (ProcessSums, "rows"), (Folder, "write"))
+
+    def take(self):
+        log = os.open(self.folder / "steps", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(log, b".")
+        step = os.lseek(log, 0, os.SEEK_CUR)
+        os.close(log)
+        # one alone takes the order
+        with suppress(FileNotFoundError):
+            if step >= int((self.folder / "order").read_text()):
+                (self.folder / "order").rename(self.folder / f"died-{os.getpid()}")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def watch(take, *steps):
+    """Take a step before and after each call of these functions."""
+    for owner, name in steps:
+        setattr(owner, name, _watched(getattr(owner, name), take))
+
+
+def _watched(function, take):
+    def called(*arguments, **named):
+        take()
+        result = function(*arguments, **named)
+        take()
+        return result
+
+    return called
+
+
 @dataclass(frozen=True)
 class KillableCluster:
     """A running cluster whose workers come back when they are killed."""
@@ -60,6 +104,25 @@ class KillableCluster:
         """Names of the workers that were not killed: process id and start, as ids come again."""
         names = sorted(path.name for path in (self.folder / "workers").iterdir())
         return [worker for worker in names if worker not in self.killed]
+
+    def order_death(self, steps):
+        """One worker is to die in so many steps of a close; the order before is taken back."""
+        log, order = self.folder / "steps", self.folder / "order"
+        taken = log.stat().st_size if log.exists() else 0
+        order.with_name("new").write_text(str(taken + steps))
+        order.with_name("new").rename(order)
+
+    def call_off(self):
+        """Nobody is to die."""
+        (self.folder / "order").unlink(missing_ok=True)
+
+    def died(self):
+        """How many have died of an order since this was asked last."""
+        dead = [path.name.partition("-")[2] for path in self.folder.glob("died-*")]
+        for process in dead:
+            self.killed.update(one for one in self.workers() if one.startswith(f"{process}@"))
+            (self.folder / f"died-{process}").unlink()
+        return len(dead)
 
     def kill_worker(self, rng):
         """SIGKILL to one of the workers, as soon as there is one."""
@@ -120,12 +183,25 @@ def coordinate(address, store, shards, plan):
         update(MomentStore.open(store), list_shards([shards]), Run(cluster), plan=plan)
 
 
-def coordinator(*arguments):
+def coordinate_until(steps, *arguments):
+    """`coordinate`, killed after so many steps of its closes."""
+    taken = count(1)
+
+    def take():
+        if next(taken) > steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    closing = (groups, "settle"), (Reduction, "run"), (Reduction, "seal")
+    watch(take, *closing, (Folder, "write"), (Folder, "create"))
+    coordinate(*arguments)
+
+
+def coordinator(*arguments, work=coordinate):
     """A process that coordinates; forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
     # before Python 3.13 the fork server knows no paths but those of the installation
     context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.jobs.update"])
-    process = context.Process(target=coordinate, args=arguments)
+    process = context.Process(target=work, args=arguments)
     process.start()
     return process
 
@@ -138,6 +214,7 @@ def _serve(folder, workers):
         Client(local) as client,
     ):
         client.register_plugin(ReadLog(folder))
+        client.register_plugin(CloseSteps(folder))
         print(local.scheduler_address, flush=True)
         while not select([sys.stdin], [], [], 0.005)[0]:
             # a nanny brings back only workers that it has seen running

@@ -9,7 +9,13 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 import pytest
-from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
+from killable_cluster import (
+    PATIENCE,
+    coordinate_until,
+    coordinator,
+    killable_cluster,
+    wait_for,
+)
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
@@ -22,6 +28,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 SHARDS, DOCUMENTS = 24, 6
 GROUP = 4  # shards to a commit
+WORKERS_STEPS, COORDINATORS_STEPS = 120, 60  # of some two closes, before and after each call
 POLICY = TokenPolicy()
 VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), core=3, policy=POLICY.fingerprint)
 BASIS = Basis(
@@ -143,12 +150,16 @@ def disturbed_update(cluster, corpus, url, most, rng, strike):
         settled, mark = {record.url for record in store.ledger()}, len(reads)
         wait_for(cluster.workers)
         process = coordinator(*arguments)
-    store, reads = store.latest(), cluster.reads()
     if strike is kill_coordinator:
-        assert settled.isdisjoint(reads[mark:]), "a committed group was read again"
+        assert settled.isdisjoint(cluster.reads()[mark:]), "a committed group was read again"
+    return judged(cluster, corpus, store.latest(), kills, faults, begun)
+
+
+def judged(cluster, corpus, store, kills, faults, begun):
+    """What came of an update that is done, and how often it read shards again."""
     faults += lost_or_doubled(store, corpus) + abs(len(store.ledger()) - SHARDS)
     sound = store.verify() == [] and store.load() == corpus.statistics
-    repeated = len(reads) - begun - SHARDS
+    repeated = len(cluster.reads()) - begun - SHARDS
     held = kills if sound and not faults else 0
     return Disturbed(kills, held, faults, 1, store.version, repeated)
 
@@ -201,3 +212,56 @@ def test_updates_whose_coordinators_and_workers_are_killed(campaigns, cluster, c
     # a group is lost with the coordinator, and one with what the worker held
     assert done.repeated <= 2 * done.kills * corpus.group
     campaigns.record("both killed", done.kills, done.held, done.note())
+
+
+def closed_update(cluster, corpus, url, most, rng):
+    """One update, whose workers die at drawn steps of its closes."""
+    store, begun, kills, faults = new_store(url), len(cluster.reads()), 0, 0
+    wait_for(cluster.workers)
+    cluster.order_death(rng.randrange(WORKERS_STEPS))
+    process = coordinator(cluster.address, store.url, corpus.shards, corpus.plan)
+    deadline = time.monotonic() + PATIENCE
+    while process.exitcode is None:
+        assert time.monotonic() < deadline, "the update hangs"
+        process.join(0.005)
+        if cluster.died():
+            kills, deadline = kills + 1, time.monotonic() + PATIENCE
+            faults += lost_or_doubled(store.latest(), corpus)
+            if kills < most:
+                cluster.order_death(rng.randrange(WORKERS_STEPS))
+    cluster.call_off()
+    kills += cluster.died()  # of the last step
+    assert process.exitcode == 0
+    return judged(cluster, corpus, store.latest(), kills, faults, begun)
+
+
+def test_updates_whose_workers_are_killed_in_the_close(campaigns, cluster, corpus, tmp_path):
+    rng, kills, total = random.Random(campaigns.seed), campaigns.size(4, 350), Disturbed()
+    while total.kills < kills:
+        url = tmp_path / str(total.updates)
+        total += closed_update(cluster, corpus, url, kills - total.kills, rng)
+        shutil.rmtree(url)
+    assert total.repeated <= total.kills * corpus.group
+    campaigns.record("worker killed in the close", total.kills, total.held, total.note())
+
+
+def test_updates_whose_coordinators_are_killed_in_the_close(campaigns, cluster, corpus, tmp_path):
+    rng, wanted, total = random.Random(campaigns.seed), campaigns.size(4, 450), Disturbed()
+    while total.kills < wanted:
+        url = tmp_path / str(total.updates)
+        store, begun, kills, faults = new_store(url), len(cluster.reads()), 0, 0
+        arguments = (cluster.address, store.url, corpus.shards, corpus.plan)
+        while True:
+            more = total.kills + kills < wanted
+            steps = (rng.randrange(COORDINATORS_STEPS),) if more else ()
+            work = {"work": coordinate_until} if more else {}
+            process = coordinator(*steps, *arguments, **work)
+            process.join(PATIENCE)
+            if process.exitcode == 0:
+                break
+            assert process.exitcode == -signal.SIGKILL
+            kills, faults = kills + 1, faults + lost_or_doubled(store.latest(), corpus)
+        total += judged(cluster, corpus, store.latest(), kills, faults, begun)
+        shutil.rmtree(url)
+    assert total.repeated <= total.kills * corpus.group
+    campaigns.record("coordinator killed in the close", total.kills, total.held, total.note())

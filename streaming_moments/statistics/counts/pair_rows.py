@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Mixture
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.kernels import likelihood_kernels
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
@@ -49,6 +50,8 @@ class PairRows:
     starts: NDArray[np.int64]
     words: NDArray[np.int32]
     counts: NDArray[Any]
+
+    __sizeof__ = held_bytes
 
     @classmethod
     def of(cls, statistics: Statistics, dtype: type[np.floating[Any]] = np.float32) -> PairRows:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -202,6 +203,7 @@ class MomentStatistics:
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
+    __sizeof__ = held_bytes
 
     @property
     def row_lengths(self) -> RowLengths[LengthHistogram]:
@@ -222,9 +224,6 @@ class MomentStatistics:
     def n_documents(self) -> int:
         """Number of documents."""
         return self.length_histogram.n_documents
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes
 
     @property
     def nbytes(self) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -55,6 +56,8 @@ class WeightedStatistics:
     codocuments: NDArray[np.float64] | None
     later: tuple[tuple[int, WeightedLengths], ...] = ()
     weighted_counts: NDArray[np.float64] | None = None
+
+    __sizeof__ = held_bytes
 
     @property
     def moment_counts(self) -> NDArray[np.float64]:

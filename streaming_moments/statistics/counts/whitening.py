@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import Form, Mixture
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -138,6 +139,8 @@ class Whitening:
     first: NDArray[np.float64]
     second: NDArray[np.float64]
     form: Form
+
+    __sizeof__ = held_bytes
 
     @property
     def n_topics(self) -> int:

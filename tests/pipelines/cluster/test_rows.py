@@ -1,10 +1,13 @@
 """Whoever runs the steps of a fit: the same bits from the same row blocks."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
+from distributed import Future, WorkerPlugin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planted_moments import Planted
@@ -26,14 +29,16 @@ from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
+from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.planning.timed_rows import Timed
 from streaming_moments.quality.matching import match_topics
@@ -47,6 +52,7 @@ from streaming_moments.synthetic.corpora import lda_corpus
 WORDS, CORE, TOPICS = 40, 30, 3
 BATCH = lda_corpus(400, WORDS, TOPICS, mean_length=30, concentration=40, seed=5).batch
 BASIS = Basis.from_pilot(BATCH, max_topics=TOPICS, core=CORE)
+POOLED = Basis.from_pilot(BATCH, max_topics=TOPICS, core=CORE, length_weights="pooled")
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,8 @@ class Held:
         return self.blocks[index]
 
 
-def blocks_of(number, weighted):
-    parts = [MomentStatistics.of(BATCH, BASIS, RowBlock(index, number)) for index in range(number)]
+def blocks_of(number, weighted, basis=BASIS):
+    parts = [MomentStatistics.of(BATCH, basis, RowBlock(index, number)) for index in range(number)]
     if weighted:
         return tuple(WeightedStatistics.of([(0.5, part), (0.3, part)]) for part in parts)
     return tuple(parts)
@@ -217,6 +223,90 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
         found = start.likelier(pair_rows(rows), 4)
         assert np.array_equal(found.topics, expected.topics)
         assert np.array_equal(found.pair_weights, expected.pair_weights)
+
+
+class Results(WorkerPlugin):
+    """What each task leaves on its worker: its kind, what Dask takes it for, and what travels."""
+
+    name = "results"
+
+    def setup(self, worker):
+        self.worker, self.seen = worker, {}
+
+    def transition(self, key, start, finish, **_):
+        if finish == "memory":
+            value = self.worker.data[key]
+            kind = "list" if isinstance(value, list) else type(value).__name__
+            arrays = []
+            shell = len(pickle.dumps(value, protocol=5, buffer_callback=arrays.append))
+            self.seen[key] = kind, sizeof(value), sum(one.raw().nbytes for one in arrays), shell
+
+
+def results_of(dask_worker):
+    return list(dask_worker.plugins[Results.name].seen.values())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dask_knows_the_bytes_of_all_that_tasks_leave_for_others(embedded, weighted):
+    held = Held(blocks_of(4, weighted, POOLED))
+    embedded.client.register_plugin(Results())
+    try:
+        for model in (TopicModel, PoissonMixture):
+            refit_by(held, model, model.Options(topics=2), Run(embedded))
+        for method in ("feature", "als"):
+            select(held, [2, 3], [0.2], Run(embedded), method, refine=2)
+        [seen] = embedded.client.run(results_of).values()
+    finally:
+        embedded.client.unregister_worker_plugin(Results.name)
+    kinds = {kind for kind, *_ in seen}
+    statistics = "WeightedStatistics" if weighted else "MomentStatistics"
+    assert {statistics, "Whitening", "GapEvidence", "TensorEvidence", "Directions"} <= kinds
+    assert {"PairRows", "PairTopics", "TopicModel", "Solved"} <= kinds
+    untrue = [
+        (kind, told, arrays, shell)
+        for kind, told, arrays, shell in seen
+        if not arrays <= told <= 1.1 * arrays + 2 * (shell + 100)
+    ]
+    assert untrue == []
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Row blocks of many words, few of them in the core."""
+    batch = lda_corpus(400, 4000, TOPICS, mean_length=60, concentration=40, seed=5).batch
+    basis = Basis.from_pilot(batch, max_topics=TOPICS, core=60)
+    return Held(tuple(MomentStatistics.of(batch, basis, RowBlock(index, 4)) for index in range(4)))
+
+
+@pytest.fixture
+def arrived(monkeypatch):
+    """Bytes of each result that was brought to the client."""
+    sizes, result = [], Future.result
+
+    def noted(future, timeout=None):
+        found = result(future, timeout)
+        sizes.append(len(pickle.dumps(found, protocol=5)))
+        return found
+
+    monkeypatch.setattr(Future, "result", noted)
+    return sizes
+
+
+@pytest.mark.parametrize("method", ["joint", "feature"])
+@pytest.mark.parametrize("refine", [0, 3])
+def test_of_models_that_are_compared_only_numbers_come_to_the_client(
+    embedded, wide, arrived, method, refine
+):
+    selection = select(wide, [2, 3], [0.0, 0.2], Run(embedded), method, refine=refine)
+    assert not any(one.refusal for one in selection.candidates)
+    # the counts of the top words of all models among it; topics of four models have 320,000
+    assert sum(arrived) < 8 * wide.basis.n_words * TOPICS
+
+
+@pytest.mark.parametrize("refine", [0, 3])
+def test_of_a_refit_the_model_comes_to_the_client_once(embedded, wide, arrived, refine):
+    model = refit(wide, TOPICS, 0.2, Run(embedded), refine=refine)
+    assert sum(arrived) < 1.1 * len(pickle.dumps(model, protocol=5)) + 10_000
 
 
 def test_blocks_that_are_missing_or_in_disorder_are_refused():

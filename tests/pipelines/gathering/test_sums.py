@@ -2,22 +2,28 @@
 
 import logging
 import shutil
+import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from itertools import product
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
 from distributed import LocalCluster
 
 from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import (
+    GroupSums,
     Opening,
     ProcessSums,
     SumsAstray,
@@ -27,7 +33,10 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.layout import segment_folder
+from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
@@ -99,8 +108,8 @@ def test_rows_go_by_in_messages_below_their_bound(store, undisturbed, four, monk
     sent = []
     rows = ProcessSums.rows
 
-    def noted(self, owner, nonce, index, wanted):
-        found = rows(self, owner, nonce, index, wanted)
+    def noted(self, owner, token, index, wanted):
+        found = rows(self, owner, token, index, wanted)
         if wanted != slice(None):
             sent.append(sum(array.nbytes for array in found.values()))
         return found
@@ -162,11 +171,11 @@ def test_only_what_lost_sums_held_is_counted_again(
     monkeypatch.setattr(ProcessSums, "finished", dying)
     rows = ProcessSums.rows
 
-    def asked(self, owner, nonce, index, wanted):
+    def asked(self, owner, token, index, wanted):
         # by another worker, not its own
         if moment == "reducing" and wanted != slice(None):
             lose(self)
-        return rows(self, owner, nonce, index, wanted)
+        return rows(self, owner, token, index, wanted)
 
     monkeypatch.setattr(ProcessSums, "rows", asked)
     skip = moment == "skipping"
@@ -202,7 +211,7 @@ def test_a_task_that_ran_twice_makes_its_sums_worth_nothing(store, four):
     mine = {7: replace(receipt, nonce=sums.nonce)}
     settled = settle(client, opening, mine)
     assert (settled.sources, settled.void) == ((), {7})
-    assert held.rows("client/job", sums.nonce, 0, slice(None)) is None
+    assert held.rows("client/job", sums.token, 0, slice(None)) is None
 
 
 def test_a_task_of_before_the_freeze_adds_nothing(store):
@@ -211,7 +220,8 @@ def test_a_task_of_before_the_freeze_adds_nothing(store):
     receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
     with held.counting(opening, store.layout, 1) as sums:
         held.finished(sums, opening, 1, receipt)
-    assert held.freeze("client/job", 1, 1) == (sums.nonce, (1,))
+    frozen = held.freeze("client/job", 1, 1)
+    assert (frozen.nonce, frozen.included) == (sums.nonce, (1,))
     with pytest.raises(SumsAstray), held.counting(opening, store.layout, 2):
         raise AssertionError("it was let in")
     later = replace(opening, epoch=1)
@@ -224,6 +234,80 @@ def test_a_task_of_before_the_freeze_adds_nothing(store):
     held.release("client/job")
     with pytest.raises(SumsAstray), held.counting(later, store.layout, 4):
         raise AssertionError("the job is over")
+
+
+def test_rows_are_read_as_they_were_frozen_or_not_at_all(store):
+    held = opened_sums()
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+
+    def readable(token):
+        return held.rows("client/job", token, 0, slice(None)) is not None
+
+    with held.counting(opening, store.layout, 1) as sums:
+        assert not readable(sums.token)
+        assert not readable("")
+        held.finished(sums, opening, 1, receipt)
+    first = held.freeze("client/job", 1, 1).token
+    assert readable(first)
+    assert not readable(sums.nonce)
+    second = held.freeze("client/job", 1, 2).token
+    assert readable(second)
+    assert not readable(first)
+    # what another worker has lost is counted here as well
+    later = replace(opening, epoch=2)
+    with held.counting(later, store.layout, 2) as same:
+        assert same is sums
+        assert not readable(second)
+        held.finished(same, later, 2, receipt)
+    assert not readable(second)
+    assert readable(held.freeze("client/job", 1, 3).token)
+
+
+def let_go(held, opening, sums):
+    """How sums are given up, to which a task may still be adding."""
+    yield lambda: held.discard(opening.owner, sums.nonce)
+    yield lambda: held.freeze(opening.owner, opening.group, opening.epoch + 1)
+    yield lambda: held.release(opening.owner)
+    yield lambda: held.keep_only(set())
+    # of a later group; the same task a second time
+    yield lambda: held._entered(replace(opening, group=2), sums.layout, 5)
+    yield lambda: held._entered(opening, sums.layout, 4)
+
+
+@pytest.mark.parametrize("way", range(6))
+def test_sums_that_are_given_up_hold_nothing_whoever_still_adds_to_them(store, shards, way):
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    context = ReadingContext.of(store, LIMITS, None)
+    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
+    held = opened_sums()
+    tracemalloc.start()
+    try:
+        sums = held._entered(opening, store.layout, 4)
+        sums.add([prepared], 0)
+        assert tracemalloc.get_traced_memory()[0] >= store.layout.state_bytes
+        tracemalloc.reset_peak()
+        list(let_go(held, opening, sums))[way]()
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * store.layout.state_bytes
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(SumsAstray):
+        sums.add([prepared], 0)
+
+
+def test_what_is_taken_away_takes_no_memory_of_a_block(store, shards):
+    opening = Opening("client/job", 1, 0, range(store.row_blocks))
+    context = ReadingContext.of(store, LIMITS, None)
+    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
+    sums = GroupSums(store.layout, opening, 0)
+    peaks = []
+    for change in (sums.add, sums.add, sums.take_away, sums.take_away):
+        tracemalloc.start()
+        change([prepared], 0)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert not any(array.any() for block in sums.arrays.values() for array in block.values())
+    assert max(peaks[2:]) < max(peaks[:2]) + store.layout.block_bytes / 10
 
 
 def test_what_a_killed_job_has_left_is_given_up_by_the_next(store, undisturbed, four):
@@ -274,3 +358,49 @@ def test_workers_that_never_reach_one_another_end_the_update(store, shards, four
     with pytest.raises(WorkersLost, match=r"11 times in a row .*10.0.0.7:1 does not answer"):
         update(store, list_shards([str(shards)]), Run(four))
     assert MomentStore.open(store.url).version == store.version
+
+
+@pytest.mark.parametrize(("passes", "struck"), [(1, 0), (1, 7), (2, 7), (8, 5)])
+def test_a_writer_taken_for_dead_never_reaches_what_is_committed(
+    store, undisturbed, four, monkeypatch, passes, struck
+):
+    _, listed, expected = undisturbed
+    write, late = SegmentWriter.write_block, []
+
+    def delayed(writer, statistics):
+        if not late and statistics.block.index == struck:
+            late.append((writer, statistics))
+            raise exchange.SumsLost("it lives, but nobody hears of it")
+        return write(writer, statistics)
+
+    monkeypatch.setattr(SegmentWriter, "write_block", delayed)
+    found = update(store, listed, Run(four), plan=small(store, four, passes=passes)).store
+    [(writer, statistics)] = late
+    # it added up what others had counted on with meanwhile
+    write(writer, statistics + statistics)
+    assert found.verify() == []
+    assert found.load() == expected.load()
+    left = [heap.path for heap in find_garbage(found.folder, timedelta(0))]
+    assert left == [segment_folder(writer.id)], "gc takes what it has left"
+
+
+def test_a_run_that_lost_sums_waits_for_none_of_its_writers(store, undisturbed, four, monkeypatch):
+    _, listed, expected = undisturbed
+    write, segments, begun_again, waited = SegmentWriter.write_block, [], Event(), []
+
+    def stuck(writer, statistics):
+        segments.append(writer.id)
+        if writer.id != segments[0]:
+            begun_again.set()
+        elif statistics.block.index == 0:
+            raise exchange.SumsLost("the peer is dead")
+        else:
+            waited.append(begun_again.wait(30))
+        return write(writer, statistics)
+
+    monkeypatch.setattr(SegmentWriter, "write_block", stuck)
+    found = update(store, listed, Run(four), plan=small(store, four)).store
+    assert begun_again.is_set()
+    assert all(waited)
+    assert found.load() == expected.load()
+    assert found.verify() == []

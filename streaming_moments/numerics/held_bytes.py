@@ -1,0 +1,41 @@
+"""Bytes that a value with arrays holds, as `sys.getsizeof` is to tell whoever keeps or sends it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
+
+def held_bytes(value: object) -> int:
+    """Bytes of a dataclass and of all that its fields hold: for its `__sizeof__`.
+
+    Parameters
+    ----------
+    value : dataclass
+        Of arrays, numbers and texts, and of dataclasses, tuples and lists of such.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Pair:
+    ...     one: np.ndarray
+    ...     other: np.ndarray
+    ...     __sizeof__ = held_bytes
+    >>> sys.getsizeof(Pair(np.zeros(1000), np.zeros(1000))) // 1000
+    16
+    """
+    own = object.__sizeof__(value)
+    if not is_dataclass(value):
+        return own
+    return own + sum(_bytes(getattr(value, one.name)) for one in fields(value))
+
+
+def _bytes(part: object) -> int:
+    if isinstance(part, np.ndarray):
+        return part.nbytes  # of a view, what travels
+    if isinstance(part, list | tuple):
+        return sys.getsizeof(part) + sum(map(_bytes, part))
+    return held_bytes(part) if is_dataclass(part) else sys.getsizeof(part)
