@@ -10,8 +10,11 @@ import fsspec
 
 def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
     """Whether `each_below` can list a file system: S3, where no versions of objects are asked."""
-    protocols = fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)
-    return "s3" in protocols and not getattr(fs, "version_aware", True)
+    # what stands before a file system has no protocol
+    protocols = getattr(fs, "protocol", ())
+    return "s3" in (protocols if isinstance(protocols, tuple) else (protocols,)) and not getattr(
+        fs, "version_aware", True
+    )
 
 
 def each_below(
