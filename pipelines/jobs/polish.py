@@ -19,6 +19,7 @@ from streaming_moments.models.polishing import (
 )
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import result_of
@@ -84,6 +85,8 @@ class PassContext:
     work: PolishingFolder
     number: int
     keep_going: bool
+
+    __sizeof__ = held_bytes
 
     @classmethod
     def of(

@@ -10,6 +10,7 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
@@ -48,6 +49,8 @@ class TransformContext:
     output: str
     method: Method
     seed: int | None
+
+    __sizeof__ = held_bytes
 
 
 def transform(

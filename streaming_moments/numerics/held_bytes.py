@@ -38,4 +38,5 @@ def _bytes(part: object) -> int:
         return part.nbytes  # of a view, what travels
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
-    return held_bytes(part) if is_dataclass(part) else sys.getsizeof(part)
+    own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__
+    return held_bytes(part) if own else sys.getsizeof(part)

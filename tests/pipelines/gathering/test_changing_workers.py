@@ -13,16 +13,21 @@ from pathlib import Path
 
 import cloudpickle
 import dask
+import numpy as np
 import pytest
 from dask.sizeof import sizeof
 from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.polishing import Reader
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.polish import PassContext
+from streaming_moments.pipelines.jobs.transform import TransformContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -157,8 +162,15 @@ def threads_of(limit, **memory):
 def test_what_travels_is_as_large_as_it_says(undisturbed):
     _, _, expected = undisturbed
     context = ReadingContext.of(expected, LIMITS, None)
-    travels = len(pickle.dumps(context))
-    assert 0.9 * travels <= sizeof(context) <= 1.1 * travels
+    topics = np.random.default_rng(1).dirichlet(np.ones(expected.basis.n_words), 50).T
+    model = TopicModel.from_topics(topics, np.full(50, 0.02), alpha0=0.1)
+    for one in (
+        context,
+        PassContext(context, Reader(model), None, 1, False),
+        TransformContext(context, model, "out", "fixed-point", None),
+    ):
+        travels = len(pickle.dumps(one))
+        assert 0.9 * travels <= sizeof(one) <= 1.1 * travels
     assert sizeof(context) > sum(map(len, expected.vocabulary.terms))
     statistics = expected.load()
     assert statistics.nbytes <= sizeof(statistics) <= 1.1 * statistics.nbytes
