@@ -18,10 +18,12 @@ from dask.sizeof import sizeof
 from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster import asking
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.reduction import STEP
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
@@ -131,6 +133,34 @@ def test_a_worker_that_comes_or_goes_changes_no_bit(tmp_path, store, undisturbed
     assert result.counted == len(listed)
     assert result.store.load() == expected.load()
     assert set(result.store.ledger()) == set(expected.ledger())
+    assert result.store.verify() == []
+
+
+class StoppedAfter:
+    """Told of progress: at the end of each of some steps a worker stops without a word."""
+
+    def __init__(self, cluster, *steps):
+        self.cluster, self.steps, self.stopped = cluster, list(steps), []
+
+    def advance(self, step, done, total):
+        if step in self.steps and done == total:
+            self.steps.remove(step)
+            self.stopped.append(min(self.cluster.client.run(os.getpid).values()))
+            os.kill(self.stopped[-1], signal.SIGSTOP)
+
+
+def test_a_worker_that_hangs_is_not_waited_for_at_the_close(store, undisturbed, monkeypatch):
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 5.0)
+    _, listed, expected = undisturbed
+    with processes(2) as (_, cluster):
+        # before the sums are frozen, and before they are given up
+        progress = StoppedAfter(cluster, "reading shards", STEP)
+        result = update(store, listed, Run(cluster, progress))
+        assert len(progress.stopped) == 2
+        # others have taken their places, or will
+        assert not {*progress.stopped} & {*cluster.client.run(os.getpid).values()}
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
     assert result.store.verify() == []
 
 
