@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -198,6 +199,24 @@ def with_one_of(local, limit):
     local.new_spec["options"]["memory_limit"] = limit
     local.scale(2)
     local.wait_for_workers(2, timeout=PATIENCE)
+
+
+def test_with_fewer_workers_than_asked_for_the_bits_are_the_same(tmp_path, store, undisturbed):
+    _, listed, expected = undisturbed
+    with threads_of(4096 * MEBIBYTE) as local:
+        local.scale(3)
+        local.wait_for_workers(3, timeout=PATIENCE)
+        with connect(local.scheduler_address) as cluster:
+            # of five two never come, and two leave with what they have counted
+            progress = Then(
+                tmp_path, lambda: cluster.client.retire_workers(cluster.addresses()[:2])
+            )
+            result = update(store, listed, Run(replace(cluster, workers=5), progress))
+            assert progress.happened
+            assert len(cluster.addresses()) == 1
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
+    assert result.store.verify() == []
 
 
 def test_the_smallest_of_unlike_workers_plans():
