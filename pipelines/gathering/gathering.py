@@ -14,9 +14,11 @@ from distributed import Client, Future
 from distributed.comm.core import CommClosedError
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.asking import ask_workers
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import WorkersLost
 from streaming_moments.pipelines.gathering.bundles import Bundle, bundled
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.settling import keep_only_here, release_here
@@ -125,6 +127,8 @@ def gathering_on(
     ------
     BoundExceeded
         The memory budget cannot hold the work.
+    WorkersLost
+        A worker does not answer.
     """
     plan = plan or plan_of(store, run)
     if plan.passes > 1:
@@ -139,9 +143,10 @@ def gathering_on(
         yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
     finally:
         if client.status == "running":
-            # a scheduler that is gone has taken its workers with it
-            with suppress(CommClosedError):
-                client.run(release_here, owner, on_error="ignore")
+            # a scheduler that is gone has taken its workers with it; a worker that does not
+            # answer is told by the next job
+            with suppress(CommClosedError, WorkersLost):
+                ask_workers(client, release_here, owner)
 
 
 def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
@@ -154,7 +159,7 @@ def _give_up_those_of_the_dead(client: Client) -> None:
     """Free the sums of jobs that were killed: nobody told the workers."""
     # a lambda goes by its value: a scheduler may be without this package
     clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
-    client.run(keep_only_here, frozenset(clients), on_error="ignore")
+    ask_workers(client, keep_only_here, frozenset(clients))
 
 
 def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from distributed import Client, Worker
 
+from streaming_moments.pipelines.cluster.asking import ask_workers
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.sums import Frozen, Opening, process_sums
 
@@ -41,9 +42,14 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
         The sums; tasks sent from now on say a later epoch.
     receipts : mapping
         By the number of the task.
+
+    Raises
+    ------
+    WorkersLost
+        A worker does not answer.
     """
     asked = (opening.owner, opening.group, opening.epoch + 1)
-    answers: Any = client.run(freeze_here, *asked, on_error="return")
+    answers = ask_workers(client, freeze_here, *asked)
     given: dict[str, set[int]] = {}
     for number, receipt in receipts.items():
         given.setdefault(receipt.nonce, set()).add(number)
@@ -54,7 +60,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
             continue
         if set(answer.included) != given.get(answer.nonce, set()):
             gone = (opening.owner, answer.nonce)
-            client.run(discard_here, *gone, workers=[address], on_error="ignore")
+            ask_workers(client, discard_here, *gone, workers=[address])
             continue
         whole.add(answer.nonce)
         if answer.nonce in given:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from distributed import LocalCluster, WorkerPlugin
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.polishing import Reader
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster import asking
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.reduction import STEP
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.polish import PassContext
 from streaming_moments.pipelines.jobs.transform import TransformContext
@@ -139,6 +142,34 @@ def test_a_worker_that_comes_or_goes_changes_no_bit(tmp_path, store, undisturbed
     assert result.store.verify() == []
 
 
+class StoppedAfter:
+    """Told of progress: at the end of each of some steps a worker stops without a word."""
+
+    def __init__(self, cluster, *steps):
+        self.cluster, self.steps, self.stopped = cluster, list(steps), []
+
+    def advance(self, step, done, total):
+        if step in self.steps and done == total:
+            self.steps.remove(step)
+            self.stopped.append(min(self.cluster.client.run(os.getpid).values()))
+            os.kill(self.stopped[-1], signal.SIGSTOP)
+
+
+def test_a_worker_that_hangs_is_not_waited_for_at_the_close(store, undisturbed, monkeypatch):
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 5.0)
+    _, listed, expected = undisturbed
+    with processes(2) as (_, cluster):
+        # before the sums are frozen, and before they are given up
+        progress = StoppedAfter(cluster, "reading shards", STEP)
+        result = update(store, listed, Run(cluster, progress))
+        assert len(progress.stopped) == 2
+        # others have taken their places, or will
+        assert not {*progress.stopped} & {*cluster.client.run(os.getpid).values()}
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
+    assert result.store.verify() == []
+
+
 @contextmanager
 def threads_of(limit, **memory):
     """A worker of this memory limit, whose memory Dask does not look at beyond what is said."""
@@ -180,6 +211,24 @@ def with_one_of(local, limit):
     local.new_spec["options"]["memory_limit"] = limit
     local.scale(2)
     local.wait_for_workers(2, timeout=PATIENCE)
+
+
+def test_with_fewer_workers_than_asked_for_the_bits_are_the_same(tmp_path, store, undisturbed):
+    _, listed, expected = undisturbed
+    with threads_of(4096 * MEBIBYTE) as local:
+        local.scale(3)
+        local.wait_for_workers(3, timeout=PATIENCE)
+        with connect(local.scheduler_address) as cluster:
+            # of five two never come, and two leave with what they have counted
+            progress = Then(
+                tmp_path, lambda: cluster.client.retire_workers(cluster.addresses()[:2])
+            )
+            result = update(store, listed, Run(replace(cluster, workers=5), progress))
+            assert progress.happened
+            assert len(cluster.addresses()) == 1
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
+    assert result.store.verify() == []
 
 
 def test_the_smallest_of_unlike_workers_plans():

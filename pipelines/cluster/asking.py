@@ -1,0 +1,76 @@
+"""Asking workers beside their tasks: one that hangs is not waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from distributed import Client
+
+from streaming_moments.pipelines.cluster.tasks import WorkersLost
+
+ANSWER_SECONDS = 120.0
+
+
+def ask_workers(
+    client: Client,
+    function: Callable[..., Any],
+    *asked: Any,
+    workers: list[str] | None = None,
+) -> dict[str, Any]:
+    """What a function gives on each worker, or the exception it raises, by the worker's address.
+
+    A worker that has not been heard of meanwhile is restarted, and so taken for dead: whoever
+    waits for its tasks has them from another. The others are asked again.
+
+    Parameters
+    ----------
+    client : Client
+        Of the cluster.
+    function : callable
+        Takes `dask_worker` and what is asked; it may run twice.
+    *asked
+        Its other arguments.
+    workers : list of str, optional
+        Addresses; by default all there are.
+
+    Raises
+    ------
+    WorkersLost
+        A worker that is alive does not answer.
+    """
+    for _ in range(2):
+        try:
+            answers: dict[str, Any] = client.run(
+                function,
+                *asked,
+                workers=workers,
+                on_error="return",
+                callback_timeout=ANSWER_SECONDS,
+            )
+        except TimeoutError:
+            _restart_silent(client, ANSWER_SECONDS / 2)
+        else:
+            return answers
+    raise WorkersLost(
+        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
+        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+    )
+
+
+def _restart_silent(client: Client, seconds: float) -> None:
+    """Do to workers not heard of for so long what Dask does after `worker-ttl`, 5 minutes."""
+
+    # nested, so that it goes by its value: a scheduler may be without this package
+    async def restart(dask_scheduler: Any) -> None:
+        last = time.time() - seconds
+        silent = [one.address for one in dask_scheduler.workers.values() if one.last_seen < last]
+        # one whose nanny is silent too is removed all the same
+        with suppress(TimeoutError):
+            await dask_scheduler.restart_workers(
+                silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
+            )
+
+    client.run_on_scheduler(restart)
