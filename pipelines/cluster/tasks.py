@@ -129,6 +129,10 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             if keep and not future.cancelled():
                 return future
             return future.result(timeout=wait)
+        except KilledWorker as death:
+            return (
+                death  # it had ended: its result went with the workers, like all that repeated it
+            )
         except CancelledError as error:
             # nobody waits for a task that we cancelled
             raise SchedulerLost(cluster.address) from error

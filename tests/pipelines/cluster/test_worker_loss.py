@@ -17,7 +17,7 @@ import cloudpickle
 import dask
 import numpy as np
 import pytest
-from distributed import LocalCluster, WorkerPlugin
+from distributed import Future, KilledWorker, LocalCluster, WorkerPlugin
 from distributed.core import Status
 
 from streaming_moments.errors import ShardError
@@ -27,7 +27,12 @@ from streaming_moments.pipelines.cluster.cluster import connect, identity_of
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import WorkersLost, result_of, run_bounded
+from streaming_moments.pipelines.cluster.tasks import (
+    WorkersLost,
+    outcome_of,
+    result_of,
+    run_bounded,
+)
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -377,3 +382,40 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     assert left.verify() == []
     subprocess.run(command, check=True, capture_output=True, timeout=200)
     assert left.latest().load() == undisturbed
+
+
+def once_alive(path):
+    """A task that ends the first time alone, whose worker dies with what it gave."""
+    if path.exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    path.touch()
+    return path.name
+
+
+def test_a_result_that_goes_with_its_workers_is_their_death(tmp_path, monkeypatch):
+    exception = Future.exception
+
+    def unlucky(future, timeout):
+        failure = exception(future, timeout)
+        if not killed:
+            killed.append(cluster.client.run(os.getpid).popitem()[1])
+            os.kill(killed[0], signal.SIGKILL)
+            until(lambda: future.status != "finished")
+        return failure
+
+    killed = []
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as local,
+        connect(local.scheduler_address) as cluster,
+    ):
+        future = cluster.client.submit(once_alive, tmp_path / "begun")
+        until(future.done)
+        monkeypatch.setattr(Future, "exception", unlucky)
+        monkeypatch.setattr(tasks._Patience, "step", 100.0)
+        assert isinstance(outcome_of(cluster, future), KilledWorker)

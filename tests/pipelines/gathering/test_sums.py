@@ -300,14 +300,16 @@ def test_what_is_taken_away_takes_no_memory_of_a_block(store, shards):
     context = ReadingContext.of(store, LIMITS, None)
     [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
     sums = GroupSums(store.layout, opening, 0)
-    peaks = []
-    for change in (sums.add, sums.add, sums.take_away, sums.take_away):
-        tracemalloc.start()
-        change([prepared], 0)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+    adding, taking = [], []
+    # other threads of this process may take some too: the least of several is its own
+    for _ in range(10):
+        for change, peaks in ((sums.add, adding), (sums.take_away, taking)):
+            tracemalloc.start()
+            change([prepared], 0)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
     assert not any(array.any() for block in sums.arrays.values() for array in block.values())
-    assert max(peaks[2:]) < max(peaks[:2]) + store.layout.block_bytes / 10
+    assert min(taking) < min(adding) + store.layout.block_bytes / 10
 
 
 def test_what_a_killed_job_has_left_is_given_up_by_the_next(store, undisturbed, four):
