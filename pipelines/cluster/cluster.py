@@ -198,6 +198,8 @@ def connect(
         "distributed.admin.tick.limit": "1 hour",
         # a death is blamed on all that waited on the worker too
         "distributed.scheduler.allowed-failures": 10,
+        # one that was killed may take long to come back; Dask would close it for ever
+        "distributed.deploy.lost-worker-timeout": f"{WORKER_TIMEOUT}s",
         # on the loopback interface who does not answer at once is dead
         "distributed.comm.timeouts.connect": "5s",
     }

@@ -193,6 +193,17 @@ def test_what_one_paused_worker_does_not_begin_is_waited_for_in_vain(tmp_path):
             result_of(impatient, futures[2], "waiting")
 
 
+def test_a_worker_that_is_slow_to_come_back_is_waited_for():
+    # Dask closes for good what has not come back by then, which may have begun to work meanwhile
+    hurried = dask.config.set({"distributed.deploy.lost-worker-timeout": "50ms"})
+    with hurried, connect(workers=1) as cluster:
+        [pid] = cluster.client.run(os.getpid).values()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not workers_of(cluster))
+        future = cluster.client.submit(os.getpid, pure=False)
+        assert result_of(replace(cluster, worker_timeout=30.0), future, "waiting") != pid
+
+
 def model_of(store):
     topics = np.full((store.basis.n_words, 2), 1 / store.basis.n_words)
     return TopicModel.from_topics(topics, np.array([0.5, 0.5]), alpha0=0.1)

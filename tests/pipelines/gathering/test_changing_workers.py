@@ -163,7 +163,8 @@ def test_a_worker_that_hangs_is_not_waited_for_at_the_close(store, undisturbed, 
         progress = StoppedAfter(cluster, "reading shards", STEP)
         result = update(store, listed, Run(cluster, progress))
         assert len(progress.stopped) == 2
-        # others have taken their places, or will
+        # others take their places
+        cluster.client.wait_for_workers(2, timeout=PATIENCE)
         assert not {*progress.stopped} & {*cluster.client.run(os.getpid).values()}
     assert result.counted == len(listed)
     assert result.store.load() == expected.load()
