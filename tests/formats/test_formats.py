@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from forgery import reforged, resealed
 
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import ForeignStatistics, StoreError
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.rebase import pilot_of
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -24,7 +24,13 @@ from streaming_moments.storage.log.format import FormatError
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.history import rollback
-from streaming_moments.storage.operations.lineages import give_up, stage
+from streaming_moments.storage.operations.lineages import (
+    adopt,
+    give_up,
+    stage,
+    stage_segment,
+    staged_store,
+)
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -147,9 +153,8 @@ def test_models_and_tags_of_format_1_are_read(capsys):
 
 
 def counted(store, rows):
-    return MomentStatistics.of(
-        CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint), store.basis
-    )
+    batch = CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint)
+    return MomentStatistics.of(batch, store.basis, halves=store.halves)
 
 
 def test_format_1_is_written_on(copy):
@@ -198,7 +203,8 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert unseal((copy / "format.json").read_bytes(), "")["of a later version"] == {"x": [1, None]}
     # nothing but the format has changed as yet
     assert MomentStore.open(str(copy)).load() == state
-    made = MomentStore.create(str(copy.parent / "new"), *words, weighted, store.form)
+    new = str(copy.parent / "new")
+    made = MomentStore.create(new, *words, weighted, store.form, halves=False)
     assert format_of(made.url) == second
     shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
     made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
@@ -206,7 +212,11 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert MomentStore.open(made.url).basis.weights == weights
     assert made.verify() == []
     plain = MomentStore.create(
-        str(copy.parent / "plain"), *words, replace(weighted, weights=POOLED), store.form
+        str(copy.parent / "plain"),
+        *words,
+        replace(weighted, weights=POOLED),
+        store.form,
+        halves=False,
     )
     assert format_of(plain.url) == first
     # as version 0.1.0 would open them
@@ -215,6 +225,46 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert MomentStore.open(plain.url).version == 0
     for place in (copy, made.url):
         with pytest.raises(FormatError, match=r"know store format 2, .* to 0\.2\.0 or later$"):
+            MomentStore.open(str(place))
+
+
+def test_versions_that_know_no_halves_are_kept_out(copy, monkeypatch):
+    third = {"format": 3, "min_reader": 3, "min_writer": 3, "install": "0.2.0"}
+    store = MomentStore.open(str(copy))
+    assert not store.halves
+    state, words = store.load(), (store.vocabulary, store.policy)
+    assert state.even_pair_counts is None
+    made = MomentStore.create(str(copy.parent / "new"), *words, store.basis, store.form)
+    assert format_of(made.url) == third
+    shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
+    made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
+    assert made.verify() == []
+    opened = MomentStore.open(made.url)
+    assert opened.halves
+    even = counted(store, [[1, 2, 3]]).pair_counts
+    assert opened.load().even_pair_counts.tolist() == even.tolist()
+    for other, own in ((store, made), (made, store)):
+        with pytest.raises(ForeignStatistics, match=f"halves={other.halves}"):
+            other.append_statistics(counted(own, [[1, 2, 3]]), [shard])
+    # the same words and basis, with halves
+    store = stage(store, *words, store.basis, {}, halves=True)
+    assert format_of(copy) == third
+    assert MomentStore.open(str(copy)).load() == state
+    aside = staged_store(store)
+    assert aside.halves
+    shards = [ShardRecord(one.url, 5, one.fingerprint, 1, 6, 0) for one in store.ledger()]
+    for record in shards:
+        ready = aside.write_segment(counted(aside, [[1, 2, 3]]), [record])
+        store = stage_segment(store, ready)
+    adopted = adopt(store)
+    assert adopted.halves
+    assert adopted.load().even_pair_counts.tolist() == (2 * even).tolist()
+    assert MomentStore.open(str(copy)).verify() == []
+    # as a version that weighs documents but knows no halves would open them
+    monkeypatch.setattr(format_module, "READS", 2)
+    monkeypatch.setattr(format_module, "WRITES", 2)
+    for place in (copy, made.url):
+        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.2\.0 or later$"):
             MomentStore.open(str(place))
 
 
@@ -236,12 +286,12 @@ def test_a_weighted_store_tells_damage_of_its_weighted_counts(tmp_path):
 @pytest.mark.parametrize("key", ["min_reader", "min_writer"])
 @pytest.mark.parametrize("install", ["9.1.0", "", None, "rm -rf /"])
 def test_a_later_format_is_refused_with_the_version_to_install(copy, key, install):
-    news = {key: 3, "format": 3, "install": install, "sealed otherwise": [1]}
+    news = {key: 4, "format": 4, "install": install, "sealed otherwise": [1]}
     path = copy / "format.json"
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 3, this one knows 2; {remedy}$"
+    said = rf"know store format 4, this one knows 3; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))
