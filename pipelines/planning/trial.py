@@ -90,6 +90,7 @@ def try_out(
     n_topics: int,
     threads: int,
     codocuments: bool = True,
+    halves: bool = True,
 ) -> tuple[Job, StepCosts]:
     """Run every step of create, update and refit on a little of the corpus, and time it.
 
@@ -110,6 +111,8 @@ def try_out(
         Threads of a worker, all of them busy while the clock runs.
     codocuments : bool
         Whether the store is to gather co-document counts.
+    halves : bool
+        Whether it is to keep half of the documents apart.
 
     Raises
     ------
@@ -132,6 +135,7 @@ def try_out(
                 pilot.basis,
                 reading.form,
                 codocuments=codocuments,
+                halves=halves,
             )
             pieces, open_shard = _read(sampled, store, reading, pool)
             counted = store.counts, store.row_blocks
