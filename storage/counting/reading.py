@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -181,13 +180,12 @@ def read_indexed(
     """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
 
     With `content` nothing but that is counted; anything else is a ShardError. Documents are of the
-    even and the odd half in turn; which is the first is drawn by the mark of the content, so that
-    shards of one document are not all of the same half.
+    even and the odd half in turn. The first is of the even one where the shard has an even number
+    of bytes, so that shards of one document are not all of the same half.
     """
     _require_fitting(shard, form, index.vocabulary)
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
-    first = 0 if content is None else hashlib.sha256(content.mark.encode()).digest()[0]
-    return steadily(_counted(chunks, index, first), shard, storage_options, content)
+    return steadily(_counted(chunks, index, shard.size), shard, storage_options, content)
 
 
 def _counted(

@@ -24,8 +24,7 @@ from small_shards import (
 )
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
-from streaming_moments.storage.contents import content_of
-from streaming_moments.storage.counting.reading import index_of, read_indexed, read_shard
+from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.samples import sample_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import ReadLimits
@@ -66,7 +65,8 @@ def test_counts_are_those_of_a_counter_in_batches_of_any_size(
         assert batch.vocabulary == whole.vocabulary == vocabulary.fingerprint
         for name in ("indptr", "words", "counts", "odd"):
             np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
-        halves = [number % 2 for number, text in enumerate(texts) for _ in policy.passages(text)]
+        numbers = enumerate(texts, start=shard.size)
+        halves = [number % 2 for number, text in numbers for _ in policy.passages(text)]
         assert batch.odd.tolist() == halves
 
 
@@ -94,26 +94,22 @@ def test_ids_are_mapped_to_the_rows_of_the_vocabulary(
         batch, seen_outside = read_all(shard, form, ID_VOCABULARY, None, limits)
         assert (rows(batch), seen_outside) == (expected, outside)
         assert batch.vocabulary == ID_VOCABULARY.fingerprint
-        assert batch.odd.tolist() == [number % 2 for number in range(len(documents))]
+        numbers = range(shard.size, shard.size + len(documents))
+        assert batch.odd.tolist() == [number % 2 for number in numbers]
 
 
-def test_shards_of_one_document_are_of_both_halves_and_of_the_same_every_time() -> None:
+def test_shards_of_one_document_are_of_both_halves() -> None:
     policy = TokenPolicy(passage_words=2)
-    place, index = f"memory:///{uuid.uuid4().hex}", index_of(vocabulary_for(policy), policy)
-    shards = [put(place, f"{n}.jsonl", jsonl([f"sea law {'ship ' * n}"])) for n in range(40)]
-
-    def half_of(shard: Shard) -> bool:
-        content = content_of(shard)
-        [part] = read_indexed(shard, ShardFormat(), index, content=content)
-        [odd] = set(part.batch.odd.tolist())
-        return bool(odd)
-
-    halves = [half_of(shard) for shard in shards]
-    assert 8 < sum(halves) < 32
-    assert [half_of(shard) for shard in shards] == halves
-    # and so is a copy under another name
-    copies = [put(place, f"copy-{n}.jsonl", jsonl([f"sea law {'ship ' * n}"])) for n in range(40)]
-    assert [half_of(shard) for shard in copies] == halves
+    place, vocabulary = f"memory:///{uuid.uuid4().hex}", vocabulary_for(policy)
+    halves = []
+    for number in range(8):
+        for name in ("one", "copy"):
+            shard = put(place, f"{number}-{name}.jsonl", jsonl([f"sea law {'s' * number}"]))
+            [read] = read_shard(shard, ShardFormat(), vocabulary, policy)
+            [odd] = set(read.batch.odd.tolist())
+            halves.append(odd)
+    assert sum(halves) == 8
+    assert halves[::2] == halves[1::2]
 
 
 def put_folder(place: str, texts: list[str]) -> Shard:
