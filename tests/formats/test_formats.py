@@ -5,18 +5,17 @@ import json
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from forgery import reforged, resealed
+from written_stores import V1, content_of, counted, format_of
 
-from streaming_moments.errors import ForeignStatistics, StoreError
+from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.rebase import pilot_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.log import format as format_module
@@ -24,17 +23,10 @@ from streaming_moments.storage.log.format import FormatError
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.history import rollback
-from streaming_moments.storage.operations.lineages import (
-    adopt,
-    give_up,
-    stage,
-    stage_segment,
-    staged_store,
-)
+from streaming_moments.storage.operations.lineages import give_up, stage
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
-V1 = Path(__file__).parent / "v1"
 WORD_COUNTS = {
     0: [0, 0, 0],
     1: [2, 4, 1],
@@ -56,11 +48,6 @@ LATEST = {
     ],
     "codocuments": [[4, 2], [2, 3]],
 }
-
-
-def content_of(folder):
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture
@@ -152,11 +139,6 @@ def test_models_and_tags_of_format_1_are_read(capsys):
     assert (shown["model"], len(shown["topics"])) == ("first", 2)
 
 
-def counted(store, rows):
-    batch = CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint)
-    return MomentStatistics.of(batch, store.basis, halves=store.halves)
-
-
 def test_format_1_is_written_on(copy):
     before = content_of(copy)
     store = MomentStore.open(str(copy))
@@ -179,11 +161,6 @@ def test_format_1_is_written_on(copy):
     assert MomentStore.open(str(copy), 10).load() == state + more
     # nothing that was there is written again
     assert before.items() <= content_of(copy).items()
-
-
-def format_of(place):
-    content = unseal((Path(place) / "format.json").read_bytes(), "")
-    return {name: content[name] for name in ("format", "min_reader", "min_writer", "install")}
 
 
 def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
@@ -225,46 +202,6 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert MomentStore.open(plain.url).version == 0
     for place in (copy, made.url):
         with pytest.raises(FormatError, match=r"know store format 2, .* to 0\.2\.0 or later$"):
-            MomentStore.open(str(place))
-
-
-def test_versions_that_know_no_halves_are_kept_out(copy, monkeypatch):
-    third = {"format": 3, "min_reader": 3, "min_writer": 3, "install": "0.2.0"}
-    store = MomentStore.open(str(copy))
-    assert not store.halves
-    state, words = store.load(), (store.vocabulary, store.policy)
-    assert state.even_pair_counts is None
-    made = MomentStore.create(str(copy.parent / "new"), *words, store.basis, store.form)
-    assert format_of(made.url) == third
-    shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
-    made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
-    assert made.verify() == []
-    opened = MomentStore.open(made.url)
-    assert opened.halves
-    even = counted(store, [[1, 2, 3]]).pair_counts
-    assert opened.load().even_pair_counts.tolist() == even.tolist()
-    for other, own in ((store, made), (made, store)):
-        with pytest.raises(ForeignStatistics, match=f"halves={other.halves}"):
-            other.append_statistics(counted(own, [[1, 2, 3]]), [shard])
-    # the same words and basis, with halves
-    store = stage(store, *words, store.basis, {}, halves=True)
-    assert format_of(copy) == third
-    assert MomentStore.open(str(copy)).load() == state
-    aside = staged_store(store)
-    assert aside.halves
-    shards = [ShardRecord(one.url, 5, one.fingerprint, 1, 6, 0) for one in store.ledger()]
-    for record in shards:
-        ready = aside.write_segment(counted(aside, [[1, 2, 3]]), [record])
-        store = stage_segment(store, ready)
-    adopted = adopt(store)
-    assert adopted.halves
-    assert adopted.load().even_pair_counts.tolist() == (2 * even).tolist()
-    assert MomentStore.open(str(copy)).verify() == []
-    # as a version that weighs documents but knows no halves would open them
-    monkeypatch.setattr(format_module, "READS", 2)
-    monkeypatch.setattr(format_module, "WRITES", 2)
-    for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.2\.0 or later$"):
             MomentStore.open(str(place))
 
 
