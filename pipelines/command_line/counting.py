@@ -95,7 +95,8 @@ def create(
             "--stop-word"
         )
     with running(session, storage_options, limits) as run:
-        made = create_store(store, listed, form, policy, pilot, run, counting.codocuments, dates)
+        kept = (counting.codocuments, dates, counting.halves)
+        made = create_store(store, listed, form, policy, pilot, run, *kept)
     say(made.commit.message)
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "

@@ -62,6 +62,11 @@ def nightly(config: str, json_output: bool) -> int:
 @click.command()
 @store_argument
 @click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@click.option(
+    "--halves/--no-halves",
+    default=None,
+    help="Keep half of the documents apart, for error bars [as before].",
+)
 @declared_options(PilotOptions, "changes", changes=True)
 @limit_options
 @cluster_options
@@ -70,6 +75,7 @@ def nightly(config: str, json_output: bool) -> int:
 def rebase(
     store: str,
     allow_missing: bool,
+    halves: bool | None,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
@@ -83,7 +89,7 @@ def rebase(
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     options = replace(pilot_of(opened), **changes)
     with running(session, storage_options, limits) as run:
-        result = rebase_store(opened, run, options, allow_missing)
+        result = rebase_store(opened, run, options, allow_missing, halves)
     if json_output:
         print_json(
             {

@@ -139,6 +139,7 @@ def plan(
         n_topics or pilot.max_topics,
         CPU_COUNT,
         counting.codocuments,
+        counting.halves,
     )
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:

@@ -56,6 +56,7 @@ class CountingOptions:
         metavar="PATTERN",
     )
     codocuments: bool = option("Keep counts for coherence.", True)
+    halves: bool = option("Keep half of the documents apart, for error bars.", True)
 
     @property
     def form(self) -> ShardFormat:
@@ -148,6 +149,7 @@ def create(
     run: Run,
     codocuments: bool = True,
     dates: DateSource = DateSource(),
+    halves: bool = True,
 ) -> MomentStore:
     """Make an empty store whose vocabulary and basis fit the shards.
 
@@ -167,6 +169,8 @@ def create(
         Whether to gather the counts from which coherence follows.
     dates : DateSource
         Where the days of documents are, kept in the store.
+    halves : bool
+        Whether to keep half of the documents apart, for error bars and what is held out.
 
     Raises
     ------
@@ -192,6 +196,7 @@ def create(
         storage_options=run.storage_options,
         dates=dates,
         pilot=asdict(options),
+        halves=halves,
     )
 
 

@@ -72,7 +72,11 @@ def pilot_of(store: MomentStore) -> PilotOptions:
 
 
 def rebase(
-    store: MomentStore, run: Run, options: PilotOptions | None = None, allow_missing: bool = False
+    store: MomentStore,
+    run: Run,
+    options: PilotOptions | None = None,
+    allow_missing: bool = False,
+    halves: bool | None = None,
 ) -> RebaseResult:
     """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
 
@@ -90,6 +94,8 @@ def rebase(
         As in `create`; by default as vocabulary and basis were made before.
     allow_missing : bool
         Leave out shards that are gone, have new content or cannot be read; else they are an error.
+    halves : bool, optional
+        Whether to keep half of the documents apart; by default as before.
 
     Raises
     ------
@@ -116,6 +122,7 @@ def rebase(
                 pilot.basis,
                 asdict(chosen),
                 f"rebase: begin from {pilot.origin}",
+                halves,
             )
         aside = staged_store(store)
         with gathering_on(aside, run) as gathering:

@@ -228,6 +228,7 @@ def _store(
             run,
             section.codocuments,
             section.dates,
+            section.halves,
         )
         found |= {"words": made.basis.n_words, "columns": made.basis.columns}
     return journal.fenced(made)

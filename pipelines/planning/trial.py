@@ -90,6 +90,7 @@ def try_out(
     n_topics: int,
     threads: int,
     codocuments: bool = True,
+    halves: bool = True,
 ) -> tuple[Job, StepCosts]:
     """Run every step of create, update and refit on a little of the corpus, and time it.
 
@@ -110,6 +111,8 @@ def try_out(
         Threads of a worker, all of them busy while the clock runs.
     codocuments : bool
         Whether the store is to gather co-document counts.
+    halves : bool
+        Whether it is to keep half of the documents apart.
 
     Raises
     ------
@@ -132,6 +135,7 @@ def try_out(
                 pilot.basis,
                 reading.form,
                 codocuments=codocuments,
+                halves=halves,
             )
             pieces, open_shard = _read(sampled, store, reading, pool)
             counted = store.counts, store.row_blocks
@@ -237,15 +241,15 @@ def _block_costs(
 
     def added(index: int) -> MomentStatistics:
         block = layout.block(index)
-        return MomentStatistics.of_projected(batches, store.basis, block, store.codocuments)
+        return store.counts.of(batches, block)
 
     def empty(index: int) -> MomentStatistics:
-        return MomentStatistics.zero(store.basis, layout.block(index), store.codocuments)
+        return store.counts.of([], layout.block(index))
 
     words, fingerprint = store.vocabulary.n_words, store.vocabulary.fingerprint
     one = CountBatch.from_rows([0, 1], [0], None, words, fingerprint)
     warm = ProjectedBatch.of(one, store.basis)
-    MomentStatistics.of_projected([warm], store.basis, layout.block(0), store.codocuments)
+    store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
@@ -327,7 +331,8 @@ def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
     over cells not seen yet as cells were seen only once (Good and Turing).
     """
     rng = np.random.default_rng(0)
-    together, lengths = statistics.codocuments, statistics.length_histogram
+    together, even = statistics.codocuments, statistics.even_pair_counts
+    lengths = statistics.length_histogram
     # the mean weight of a pair
     unit = max(lengths.C2 / max(replace(lengths, weights=POOLED).C2, 1), 1.0)
     return replace(
@@ -335,6 +340,7 @@ def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
         pair_counts=_drawn(statistics.pair_counts, factor, rng, unit),
         triple_sketch=(statistics.triple_sketch * factor).astype(np.int64),
         codocuments=None if together is None else _drawn(together, factor, rng),
+        even_pair_counts=None if even is None else _drawn(even, factor, rng, unit),
     )
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.jobs.create import weighing
 from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
@@ -57,6 +58,7 @@ class Status:
     basis_columns: int
     row_blocks: int
     state_bytes: int
+    counting: str
     models: tuple[str, ...]
     tags: Mapping[str, str]
     vocabulary: str
@@ -96,6 +98,7 @@ def status_of(store: MomentStore) -> Status:
         basis_columns=basis.columns,
         row_blocks=store.row_blocks,
         state_bytes=store.layout.state_bytes,
+        counting=_counting(store),
         models=tuple(store.models),
         tags=dict(store.commit.tags),
         vocabulary=basis.vocabulary,
@@ -124,6 +127,7 @@ def print_status(console: Console, status: Status) -> None:
         *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
         ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
+        ("counting", status.counting),
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
     ]
@@ -142,6 +146,15 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
     for row in rows:
         table.add_row(*row)
     console.print(table)
+
+
+def _counting(store: MomentStore) -> str:
+    """How documents count and what is kept of halves; of older stores also what new ones have."""
+    pooled = store.basis.weights.is_pooled
+    kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
+    remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
+    new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
+    return f"{weighing(store.basis)}; {kept}{new}"
 
 
 def _captured(store: MomentStore) -> float | None:

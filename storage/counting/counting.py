@@ -130,7 +130,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     Returns
     -------
     batch : CountBatch
-        (passages, n) counts.
+        (passages, n) counts; the passages of a text are of one half.
     outside : int
         Tokens that are not in the vocabulary.
 
@@ -149,7 +149,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     """
     read = SpelledTexts.of(texts)
     vocabulary, policy = index.vocabulary, index.policy
-    indptr, words, counts, outside = count_words(
+    indptr, words, counts, outside, passages = count_words(
         read.spelled,
         read.begins,
         read.folded,
@@ -163,7 +163,8 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
         policy.min_length,
         policy.passage_words or -1,
     )
-    batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
+    odd = np.repeat(np.arange(passages.size) % 2 == 1, passages)
+    batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint, odd)
     return batch, int(outside)
 
 

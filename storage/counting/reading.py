@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -44,7 +44,7 @@ class ReadBatch:
     Parameters
     ----------
     batch : CountBatch
-        (passages, n) counts over the vocabulary.
+        (passages, n) counts over the vocabulary, each of the half of its document.
     outside : int
         Tokens of these passages that are not in the vocabulary.
     after : Position
@@ -179,12 +179,22 @@ def read_indexed(
 ) -> Iterator[ReadBatch]:
     """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
 
-    With `content` nothing but that is counted; anything else is a ShardError.
+    With `content` nothing but that is counted; anything else is a ShardError. Documents are of the
+    even and the odd half in turn. The first is of the even one where the shard has an even number
+    of bytes, so that shards of one document are not all of the same half.
     """
     _require_fitting(shard, form, index.vocabulary)
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
-    counted = (ReadBatch(*index.count(chunk), after) for chunk, after in chunks)
-    return steadily(counted, shard, storage_options, content)
+    return steadily(_counted(chunks, index, shard.size), shard, storage_options, content)
+
+
+def _counted(
+    chunks: Iterable[tuple[Any, Position]], index: WordIndex | IdIndex, number: int
+) -> Iterator[ReadBatch]:
+    for chunk, after in chunks:
+        batch, outside = index.count(chunk)
+        yield ReadBatch(replace(batch, halves=~batch.odd) if number % 2 else batch, outside, after)
+        number += len(chunk)
 
 
 def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:

@@ -208,12 +208,12 @@ def count_words(
     n_words: int,
     min_length: int,
     passage_words: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], np.int64]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], np.int64, NDArray[np.int64]]:
     """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
 
     A document with a place of 0 or more is the one there of the `folded`. Keys below `n_words` are
     rows, others stop words; `longest` is the most lanes of a key; passages are of `passage_words`,
-    -1: documents. Returns indptr, words, counts, tokens outside.
+    -1: documents. Returns indptr, words, counts, tokens outside, passages of each text.
 
     The result grows by doubling, its bound being far too large, and between documents: a loop that
     might replace an array counts its references at each turn, which takes four times the rest.
@@ -226,8 +226,9 @@ def count_words(
     words = np.empty(1024, dtype=np.int32)
     counts = np.empty(1024, dtype=np.int32)
     state = np.zeros(3, dtype=np.int64)
+    cut = np.empty(begins.size - 1, dtype=np.int64)
     for document in range(begins.size - 1):
-        place = places[document]
+        place, before = places[document], state[0]
         if place < 0:
             text, at, stop = spelled, begins[document], begins[document + 1]
         else:
@@ -254,8 +255,9 @@ def count_words(
             counts,
             state,
         )
+        cut[document] = state[0] - before
     passages, filled, outside = state
-    return ends[: passages + 1].copy(), words[:filled].copy(), counts[:filled].copy(), outside
+    return ends[: passages + 1].copy(), words[:filled].copy(), counts[:filled].copy(), outside, cut
 
 
 @njit(cache=True, nogil=True, inline="always")

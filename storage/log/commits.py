@@ -71,6 +71,8 @@ class Lineage(Extensible):
         Earlier, smaller vocabularies of the same core and matrix, the oldest first.
     kind : str, optional
         Of the statistics; None, as in stores of before there were others: counts.
+    halves : bool
+        Whether pair counts of half of the documents are gathered apart.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -84,6 +86,7 @@ class Lineage(Extensible):
     pilot: Mapping[str, Any] | None = None
     eras: tuple[Era, ...] = ()
     kind: str | None = None
+    halves: StrictBool = False
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
@@ -324,6 +327,8 @@ def _flat(
     written = {name: value for name, value in known.items() if value is not None}
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
+    if not written.get("halves", True):  # as it was before there were any
+        del written["halves"]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]
     return {**written, **part.unknown}

@@ -17,11 +17,12 @@ from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
-READS = 2
-WRITES = 2
+READS = 3
+WRITES = 3
 # Formats, each with the first version of the package that reads and writes it: the second has
-# documents that are weighted by their lengths, and is made only where they are.
-_INSTALLS = {1: "0.1.0", 2: "0.2.0"}
+# documents that are weighted by their lengths, the third halves of the documents, and each is made
+# only where these are.
+_INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0"}
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -63,8 +64,9 @@ class StoreFormat(Extensible):
     def raised(self, foundation: Foundation) -> StoreFormat:
         """The format that holds statistics of a foundation, too."""
         needed = 1
-        if isinstance(foundation, CountsFoundation) and not foundation.basis.weights.is_pooled:
-            needed = 2
+        if isinstance(foundation, CountsFoundation):
+            weighted = not foundation.basis.weights.is_pooled
+            needed = 3 if foundation.halves else 2 if weighted else 1
         if min(self.format, self.min_reader, self.min_writer) >= needed:
             return self
         return replace(

@@ -13,6 +13,7 @@ from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
 
 LARGEST_CHUNK = 32 << 20  # bytes before compression
+LARGEST_BLOCK = 56 << 20  # bytes of all its arrays: a worker has room for some
 FEWEST_BLOCKS = 8  # so that several workers share a small store too
 COMMITS = "commits"
 SEGMENTS = "segments"
@@ -81,7 +82,9 @@ def require_name(name: str) -> str:
 
 
 def row_blocks_for(foundation: Foundation) -> int:
-    """Number of row blocks of a new store: no chunk above 32 MiB, at least min(8, n).
+    """Number of row blocks of a new store: at least min(8, n).
+
+    No chunk is above 32 MiB, and no block of all arrays above 56 MiB.
 
     Examples
     --------
@@ -92,8 +95,9 @@ def row_blocks_for(foundation: Foundation) -> int:
     >>> row_blocks_for(CountsFoundation(basis, codocuments=True))
     31
     """
-    largest = max(8 * prod(shape) for shape in foundation.shapes(RowBlock()).values())
-    return min(foundation.rows, max(FEWEST_BLOCKS, -(-largest // LARGEST_CHUNK)))
+    sizes = [8 * prod(shape) for shape in foundation.shapes(RowBlock()).values()]
+    needed = max(-(-max(sizes) // LARGEST_CHUNK), -(-sum(sizes) // LARGEST_BLOCK))
+    return min(foundation.rows, max(FEWEST_BLOCKS, needed))
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def stage(
     basis: Basis,
     pilot: Mapping[str, Any],
     message: str = "",
+    halves: bool | None = None,
 ) -> MomentStore:
     """Begin a lineage aside, instead of any other that the version given has begun.
 
@@ -68,6 +69,8 @@ def stage(
         How they were made, as JSON.
     message : str
         For the log.
+    halves : bool, optional
+        Whether it keeps halves of the documents; by default as the store does.
 
     Raises
     ------
@@ -78,7 +81,8 @@ def stage(
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
-    foundation = CountsFoundation(basis, store.codocuments)
+    kept = store.halves if halves is None else halves
+    foundation = CountsFoundation(basis, store.codocuments, kept)
     write_foundation(store.folder, foundation)
     store.folder.sync("")
     store = replace(store.writable(), format=raise_format(store.folder, foundation))
@@ -97,6 +101,7 @@ def stage(
             row_blocks=row_blocks_for(foundation),
             pilot=pilot,
             eras=(),
+            halves=kept,
         )
         return head.successor("stage", message, staged=Staging(lineage))
 

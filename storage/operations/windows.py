@@ -159,6 +159,11 @@ class WindowedStore:
         return self.store.codocuments
 
     @property
+    def halves(self) -> bool:
+        """Whether pair counts of half of the documents are kept apart."""
+        return self.store.halves
+
+    @property
     def layout(self) -> SegmentLayout:
         """How the statistics are cut."""
         return self.store.layout

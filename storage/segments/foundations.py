@@ -141,7 +141,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
             path.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
             for path, data in read_files(folder, name, files, files).items()
         }
-        content["codocuments"] = lineage.codocuments
+        content |= {"codocuments": lineage.codocuments, "halves": lineage.halves}
         foundation = KINDS[kind].from_parts(arrays, content)
     except (LookupError, TypeError, ValueError, ArithmeticError, EOFError) as error:
         raise StoreError(f"{where} describes no basis ({error}); restore it from a copy") from error

@@ -97,6 +97,11 @@ class Snapshot:
         return self.counts.codocuments
 
     @property
+    def halves(self) -> bool:
+        """Whether pair counts of half of the documents are kept apart."""
+        return self.counts.halves
+
+    @property
     def row_blocks(self) -> int:
         """Number of row blocks B."""
         return self.commit.lineage.row_blocks
@@ -210,6 +215,7 @@ class Snapshot:
         if whole:
             require_whole(self.folder, commit, self.commit)
         before = self.commit.lineage
-        same = (commit.lineage.kind, commit.lineage.basis) == (before.kind, before.basis)
-        foundation = self.foundation if same else read_foundation(self.folder, commit.lineage)
+        after = commit.lineage
+        same = (after.kind, after.basis, after.halves) == (before.kind, before.basis, before.halves)
+        foundation = self.foundation if same else read_foundation(self.folder, after)
         return replace(self, commit=commit, foundation=foundation)

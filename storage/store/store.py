@@ -80,6 +80,7 @@ class MomentStore(Snapshot):
         single_writer: bool = False,
         dates: DateSource = DateSource(),
         pilot: Mapping[str, Any] | None = None,
+        halves: bool = True,
     ) -> MomentStore:
         """Create an empty store of documents; it exists once its first commit does.
 
@@ -105,6 +106,9 @@ class MomentStore(Snapshot):
             Vouch that nobody else writes, where the storage refuses no second writer.
         dates, pilot : DateSource, mapping or None
             Where the days of documents are; how vocabulary and basis were made, as JSON.
+        halves : bool
+            Whether to keep pair counts of half of the documents apart, from which error bars and
+            held-out likelihood follow.
 
         Raises
         ------
@@ -115,7 +119,7 @@ class MomentStore(Snapshot):
             Vocabulary, policy and basis do not belong together.
         """
         require_matching(vocabulary, policy, basis)
-        foundation = CountsFoundation(basis, codocuments)
+        foundation = CountsFoundation(basis, codocuments, halves)
         lineage = Lineage(
             vocabulary.fingerprint,
             basis.fingerprint,
@@ -124,6 +128,7 @@ class MomentStore(Snapshot):
             form.to_json(),
             None if dates == DateSource() else dates.to_json(),
             pilot,
+            halves=halves,
         )
         words = vocabulary, policy
         return cls._founded(

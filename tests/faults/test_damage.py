@@ -203,6 +203,7 @@ def test_every_file_is_one_whose_damage_is_tried(subject):
         "segments/*/array/zarr.json",
         "segments/*/codocuments/chunk",
         "segments/*/document_frequencies/chunk",
+        "segments/*/even_pair_counts/chunk",
         "segments/*/length_histogram/chunk",
         "segments/*/manifest.json",
         "segments/*/pair_counts/chunk",

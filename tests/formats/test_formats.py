@@ -5,18 +5,17 @@ import json
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from forgery import reforged, resealed
+from written_stores import V1, content_of, counted, format_of
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.rebase import pilot_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.log import format as format_module
@@ -28,7 +27,6 @@ from streaming_moments.storage.operations.lineages import give_up, stage
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
-V1 = Path(__file__).parent / "v1"
 WORD_COUNTS = {
     0: [0, 0, 0],
     1: [2, 4, 1],
@@ -50,11 +48,6 @@ LATEST = {
     ],
     "codocuments": [[4, 2], [2, 3]],
 }
-
-
-def content_of(folder):
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.fixture
@@ -146,12 +139,6 @@ def test_models_and_tags_of_format_1_are_read(capsys):
     assert (shown["model"], len(shown["topics"])) == ("first", 2)
 
 
-def counted(store, rows):
-    return MomentStatistics.of(
-        CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint), store.basis
-    )
-
-
 def test_format_1_is_written_on(copy):
     before = content_of(copy)
     store = MomentStore.open(str(copy))
@@ -176,11 +163,6 @@ def test_format_1_is_written_on(copy):
     assert before.items() <= content_of(copy).items()
 
 
-def format_of(place):
-    content = unseal((Path(place) / "format.json").read_bytes(), "")
-    return {name: content[name] for name in ("format", "min_reader", "min_writer", "install")}
-
-
 def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     first = {"format": 1, "min_reader": 1, "min_writer": 1, "install": "0.1.0"}
     second = {"format": 2, "min_reader": 2, "min_writer": 2, "install": "0.2.0"}
@@ -198,7 +180,8 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert unseal((copy / "format.json").read_bytes(), "")["of a later version"] == {"x": [1, None]}
     # nothing but the format has changed as yet
     assert MomentStore.open(str(copy)).load() == state
-    made = MomentStore.create(str(copy.parent / "new"), *words, weighted, store.form)
+    new = str(copy.parent / "new")
+    made = MomentStore.create(new, *words, weighted, store.form, halves=False)
     assert format_of(made.url) == second
     shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
     made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
@@ -206,7 +189,11 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     assert MomentStore.open(made.url).basis.weights == weights
     assert made.verify() == []
     plain = MomentStore.create(
-        str(copy.parent / "plain"), *words, replace(weighted, weights=POOLED), store.form
+        str(copy.parent / "plain"),
+        *words,
+        replace(weighted, weights=POOLED),
+        store.form,
+        halves=False,
     )
     assert format_of(plain.url) == first
     # as version 0.1.0 would open them
@@ -236,12 +223,12 @@ def test_a_weighted_store_tells_damage_of_its_weighted_counts(tmp_path):
 @pytest.mark.parametrize("key", ["min_reader", "min_writer"])
 @pytest.mark.parametrize("install", ["9.1.0", "", None, "rm -rf /"])
 def test_a_later_format_is_refused_with_the_version_to_install(copy, key, install):
-    news = {key: 3, "format": 3, "install": install, "sealed otherwise": [1]}
+    news = {key: 4, "format": 4, "install": install, "sealed otherwise": [1]}
     path = copy / "format.json"
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 3, this one knows 2; {remedy}$"
+    said = rf"know store format 4, this one knows 3; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))

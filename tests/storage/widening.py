@@ -46,21 +46,12 @@ def widened(statistics: MomentStatistics, basis: Basis) -> MomentStatistics:
         )
     block, mine = statistics.block, statistics.arrays()
     arrays = {}
-    for name, shape in statistic_shapes(basis, block, "codocuments" in mine).items():
+    for name, shape in statistic_shapes(basis, block, *statistics.optional).items():
         arrays[name] = np.zeros(shape, dtype=np.int64)
         arrays[name][: len(mine[name])] = mine[name]
     lengths = statistics.row_lengths
     if basis.n_words > own.n_words:
         lengths = lengths.until(own.n_words)
     return MomentStatistics(
-        basis,
-        block,
-        statistics.length_histogram,
-        arrays["word_counts"],
-        arrays["document_frequencies"],
-        arrays["pair_counts"],
-        arrays["triple_sketch"],
-        arrays.get("codocuments"),
-        lengths.later,
-        arrays.get("weighted_counts"),
+        basis, block, statistics.length_histogram, later=lengths.later, **arrays
     )

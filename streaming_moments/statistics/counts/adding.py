@@ -31,7 +31,8 @@ def add_projected(
     basis : Basis
         Q.
     arrays : mapping
-        int64 row arrays of the block by name, `codocuments` only where they are gathered.
+        int64 row arrays of the block by name, `even_pair_counts` and `codocuments` only where
+        they are gathered.
     block : RowBlock
         Which words' rows.
     most_bytes : int
@@ -62,7 +63,8 @@ def add_projected(
             weighted = arrays["weighted_counts"]
             np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
         np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
-        projected.add_pairs(block, arrays["pair_counts"], arrays.get("codocuments"))
+        optional = (arrays.get("codocuments"), arrays.get("even_pair_counts"))
+        projected.add_pairs(block, arrays["pair_counts"], *optional)
         sketch = (projected.projections, projected.long, arrays["triple_sketch"])
         triple_kernels.add_triples(first, step, *by_word, *sketch)
         if projected.long.any():

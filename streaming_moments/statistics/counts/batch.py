@@ -36,12 +36,14 @@ class CountBatch:
         Number of words n of the vocabulary.
     vocabulary : str, optional
         Fingerprint of the vocabulary; empty for matrices without one.
+    halves : (documents,) bool, optional
+        Whether each is of the odd half; by default the parity of its number, from 0.
 
     Examples
     --------
     >>> batch = CountBatch.from_csr([[2, 0, 1], [0, 0, 0]])
-    >>> batch.documents, batch.lengths
-    (2, array([3, 0]))
+    >>> batch.documents, batch.lengths, batch.select(1, 2).odd
+    (2, array([3, 0]), array([ True]))
     """
 
     indptr: NDArray[np.int64]
@@ -49,6 +51,7 @@ class CountBatch:
     counts: NDArray[np.int32]
     n_words: int
     vocabulary: str = ""
+    halves: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for array in (self.indptr, self.words, self.counts):
@@ -181,6 +184,13 @@ class CountBatch:
         """(documents,) int64, length of each document in vocabulary tokens."""
         return row_kernels.run_sums(self.indptr, self.counts)
 
+    @cached_property
+    def odd(self) -> NDArray[np.bool_]:
+        """(documents,) whether each is of the odd half, which it stays wherever it is put."""
+        if self.halves is not None:
+            return self.halves
+        return (np.arange(self.documents) & 1).astype(np.bool_)
+
     @property
     def tokens(self) -> int:
         """Number of vocabulary tokens."""
@@ -205,6 +215,7 @@ class CountBatch:
             self.counts[first:last],
             self.n_words,
             self.vocabulary,
+            self.odd[start:stop],
         )
 
 
@@ -236,6 +247,7 @@ def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
         np.concatenate([batch.counts for batch in batches]),
         batches[0].n_words,
         batches[0].vocabulary,
+        np.concatenate([batch.odd for batch in batches]),
     )
 
 

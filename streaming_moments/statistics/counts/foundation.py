@@ -35,6 +35,8 @@ class CountsFoundation:
         Q, with the fingerprint of its vocabulary.
     codocuments : bool
         Whether co-document counts are gathered.
+    halves : bool
+        Whether the pair counts of half of the documents are gathered apart.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class CountsFoundation:
 
     basis: Basis
     codocuments: bool
+    halves: bool = True
     kind: ClassVar[str] = "counts"
 
     @property
@@ -68,7 +71,7 @@ class CountsFoundation:
     def from_parts(
         cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]
     ) -> CountsFoundation:
-        """The foundation of `parts`, and of whether co-document counts are kept.
+        """The foundation of `parts`, and of whether co-document counts and halves are kept.
 
         Raises
         ------
@@ -78,7 +81,7 @@ class CountsFoundation:
         words, vocabulary = int(attributes["n_words"]), str(attributes["vocabulary"])
         weights = LengthWeights(arrays["length_weights"]) if "length_weights" in arrays else POOLED
         basis = Basis(arrays["Q"], words, vocabulary, weights)
-        return cls(basis, bool(attributes["codocuments"]))
+        return cls(basis, bool(attributes["codocuments"]), bool(attributes["halves"]))
 
     def names(self) -> dict[str, str]:
         """Fingerprints of basis and vocabulary."""
@@ -86,7 +89,7 @@ class CountsFoundation:
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
         """Shape of each row array of a block by name; maybe of the first so many words only."""
-        return statistic_shapes(self.basis, block, self.codocuments, rows)
+        return statistic_shapes(self.basis, block, self.codocuments, self.halves, rows)
 
     def compresses(self, name: str) -> bool:
         """Whether an array's bytes are worth compressing: the sketch is noise to a compressor."""
@@ -103,18 +106,7 @@ class CountsFoundation:
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
     ) -> MomentStatistics:
         """The statistics whose arrays were read back."""
-        return MomentStatistics(
-            self.basis,
-            block,
-            totals.whole,
-            arrays["word_counts"],
-            arrays["document_frequencies"],
-            arrays["pair_counts"],
-            arrays["triple_sketch"],
-            arrays.get("codocuments"),
-            totals.later,
-            arrays.get("weighted_counts"),
-        )
+        return MomentStatistics(self.basis, block, totals.whole, later=totals.later, **arrays)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
         """The batch projected on the basis; errors as `ProjectedBatch.of`."""
@@ -147,7 +139,8 @@ class CountsFoundation:
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
         """The statistics of projected batches; zero without any."""
-        return MomentStatistics.of_projected(batches, self.basis, block, self.codocuments)
+        kept = (self.codocuments, self.halves)
+        return MomentStatistics.of_projected(batches, self.basis, block, *kept)
 
     def require_own(self, statistics: MomentStatistics) -> None:
         """Refuse statistics of another basis, of fewer words, or with other arrays.
@@ -171,6 +164,11 @@ class CountsFoundation:
             raise ForeignStatistics(
                 f"co-document counts are {'' if self.codocuments else 'not '}kept in the store; "
                 f"gather the statistics with codocuments={self.codocuments}"
+            )
+        if (statistics.even_pair_counts is not None) != self.halves:
+            raise ForeignStatistics(
+                f"halves of the documents are {'' if self.halves else 'not '}kept in the store; "
+                f"gather the statistics with halves={self.halves}"
             )
 
     def problems(

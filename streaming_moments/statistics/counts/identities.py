@@ -70,8 +70,14 @@ def _block_problems(
     for name in ("pair_counts", "triple_sketch"):
         if arrays[name][:rows][absent].any():
             yield f"{name} is not zero for words that never occurred"
+    own = np.arange(core_rows)
+    for name in ("pair_counts", "even_pair_counts"):
+        # x (x - 1) ordered pairs of a word with itself
+        if name in arrays and (arrays[name][own, own * block.step + block.index] & 1).any():
+            yield f"the diagonal of {name} is not even"
+    if "even_pair_counts" in arrays and (arrays["even_pair_counts"] > arrays["pair_counts"]).any():
+        yield "even_pair_counts has more than pair_counts"
     if "codocuments" in arrays:
-        own = np.arange(core_rows)
         together = arrays["codocuments"][:core_rows]
         if (together[own, own * block.step + block.index] != documents[:core_rows]).any():
             yield "the diagonal of codocuments is not document_frequencies"
@@ -108,7 +114,7 @@ class _Sums:
         self.weighted += sum(arrays.get("weighted_counts", arrays["word_counts"]).tolist())
         self.pairs += sum(arrays["pair_counts"].sum(axis=1).tolist())
         left, right = self.left[block.rows], self.right[block.rows]
-        for name in ("pair_counts", "codocuments"):
+        for name in ("pair_counts", "even_pair_counts", "codocuments"):
             if name in arrays:
                 inner = arrays[name][:rows]
                 skew = (left * (inner @ self.right) - right * (inner @ self.left)).sum(axis=0)

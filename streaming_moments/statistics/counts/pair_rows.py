@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Mixture
+from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.kernels import likelihood_kernels
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
@@ -54,7 +55,12 @@ class PairRows:
     __sizeof__ = held_bytes
 
     @classmethod
-    def of(cls, statistics: Statistics, dtype: type[np.floating[Any]] = np.float32) -> PairRows:
+    def of(
+        cls,
+        statistics: Statistics,
+        dtype: type[np.floating[Any]] = np.float32,
+        half: int | None = None,
+    ) -> PairRows:
         """Of the statistics of a block.
 
         Parameters
@@ -63,6 +69,14 @@ class PairRows:
             One block of rows.
         dtype : type
             float32 is what fits take; float64 serves as reference.
+        half : int, optional
+            0 for the even half of the documents, 1 for the odd one; by default all. The scales
+            are those of all documents.
+
+        Raises
+        ------
+        InvalidInput
+            A half of statistics that keep none.
 
         Examples
         --------
@@ -74,7 +88,7 @@ class PairRows:
         (array([0, 1, 3]), array([2., 2., 0., 0.], dtype=float32), \
 array([3], dtype=int32), array([1.], dtype=float32))
         """
-        pairs = statistics.pair_counts
+        pairs = statistics.pair_counts if half is None else half_pairs(statistics, half)
         rows, core = pairs.shape
         entries = np.empty(rows, dtype=np.int64)
         for start in range(0, rows, _ROWS):
@@ -144,3 +158,28 @@ array([3], dtype=int32), array([1.], dtype=float32))
             self.starts, self.words, self.counts, lefts, rights, self.sparse_places, sums
         )
         return quotients(sums * self.scales[:, None], own)
+
+
+def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
+    """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
+
+    Raises
+    ------
+    InvalidInput
+        The statistics keep no halves.
+
+    Examples
+    --------
+    >>> from streaming_moments import Basis, CountBatch, MomentStatistics
+    >>> batch = CountBatch.from_csr([[2, 0], [1, 1], [1, 2]])
+    >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
+    >>> half_pairs(statistics, 0).tolist(), half_pairs(statistics, 1).tolist()
+    ([[2, 2], [2, 2]], [[0, 1], [1, 0]])
+    """
+    even = statistics.even_pair_counts
+    if even is None:
+        raise InvalidInput(
+            "the statistics keep no halves of the documents, which this compares; gather them with "
+            "halves=True, or rebase a store that was made before there were any or with --no-halves"
+        )
+    return statistics.pair_counts - even if half else even

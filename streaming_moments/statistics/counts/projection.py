@@ -40,6 +40,8 @@ class ProjectedBatch:
         Counts of each word, in tokens, and with each document as often as it counts.
     starts : (n + 1,) int64
         Where each word's entries begin.
+    odd_starts : (n,) int64
+        Where those of documents of the odd half begin, which come after the others.
     documents, values : (entries,) int32
         Document of the entries by word, and their count times the weight of the document.
     projections : (documents, s) float32
@@ -65,6 +67,7 @@ class ProjectedBatch:
     word_counts: NDArray[np.int64]
     weighted_counts: NDArray[np.int64]
     starts: NDArray[np.int64]
+    odd_starts: NDArray[np.int64]
     documents: NDArray[np.int32]
     values: NDArray[np.int32]
     projections: NDArray[np.float32]
@@ -92,8 +95,8 @@ class ProjectedBatch:
                 f"but the basis {short(basis.fingerprint)} is of {short(basis.vocabulary)} "
                 f"({basis.n_words} words); count the documents with the basis's vocabulary"
             )
-        starts, documents, values = row_kernels.transpose(
-            batch.indptr, batch.words, batch.counts, batch.n_words
+        starts, odd_starts, documents, values = row_kernels.transpose(
+            batch.indptr, batch.words, batch.counts, batch.odd, batch.n_words
         )
         word_counts = row_kernels.run_sums(starts, values)
         weights, weighted_counts = basis.weights.at(batch.lengths), word_counts
@@ -122,6 +125,7 @@ class ProjectedBatch:
             word_counts,
             weighted_counts,
             starts,
+            odd_starts,
             documents,
             values,
             projections,
@@ -141,6 +145,7 @@ class ProjectedBatch:
             self.word_counts,
             self.weighted_counts,
             self.starts,
+            self.odd_starts,
             self.documents,
             self.values,
             self.projections,
@@ -162,9 +167,13 @@ class ProjectedBatch:
         return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(
-        self, block: RowBlock, pair_counts: NDArray[np.int64], codocuments: NDArray[np.int64] | None
+        self,
+        block: RowBlock,
+        pair_counts: NDArray[np.int64],
+        codocuments: NDArray[np.int64] | None,
+        even_pair_counts: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add pairs, and co-documents where they are wanted, to the first rows of a block.
+        """Add pairs, and what else is wanted of them, to the first rows of a block.
 
         Parameters
         ----------
@@ -174,24 +183,32 @@ class ProjectedBatch:
             `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal matrix of the weights w.
         codocuments : (r', core) int64 or None
             `D += (X > 0)' (X > 0)`, r' at most r.
+        even_pair_counts : (r, core) int64 or None
+            As `pair_counts`, X of the documents of the even half.
         """
-        place = (block.index, block.step, self.starts, self.documents)
+        rows, by_word = (block.index, block.step), (self.documents, self.values)
         if self.batch is None:
-            together = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
+            none = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
             pair_kernels.add_pairs_together(
-                *place,
-                self.values,
+                *rows,
+                self.starts,
+                self.odd_starts,
+                *by_word,
                 self.core_starts,
                 self.packed,
                 _count_bits(self.lengths.size),
                 pair_counts,
-                together if codocuments is None else codocuments,
+                none if even_pair_counts is None else even_pair_counts,
+                none if codocuments is None else codocuments,
             )
             return
-        entries = (self.batch.indptr, self.batch.words)
-        pair_kernels.add_pairs(*place, self.values, *entries, self.batch.counts, pair_counts)
+        words = (self.batch.indptr, self.batch.words)
+        for stops, sums in ((self.starts[1:], pair_counts), (self.odd_starts, even_pair_counts)):
+            if sums is not None:
+                runs = (self.starts[:-1], stops)
+                pair_kernels.add_pairs(*rows, *runs, *by_word, *words, self.batch.counts, sums)
         if codocuments is not None:
-            pair_kernels.add_codocuments(*place, *entries, codocuments)
+            pair_kernels.add_codocuments(*rows, self.starts, self.documents, *words, codocuments)
 
 
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
@@ -272,7 +289,7 @@ def joined(
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
     >>> [both] = joined([one, one], RowBlock(1, 3), most_bytes=10_000)
     >>> both.starts.tolist(), both.documents.tolist(), both.values.tolist()
-    ([0, 0, 4, 4], [0, 1, 2, 3], [1, 1, 1, 1])
+    ([0, 0, 4, 4], [0, 2, 1, 3], [1, 1, 1, 1])
     """
     waiting: list[ProjectedBatch] = []
     size = _Size()
@@ -327,16 +344,19 @@ class _Size:
 def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> ProjectedBatch:
     if len(batches) == 1:
         return batches[0]
-    runs = np.zeros(batches[0].basis.n_words, dtype=np.int64)
+    runs = np.zeros((batches[0].basis.n_words, 2), dtype=np.int64)
     for batch in batches:
-        runs[block.rows] += np.diff(batch.starts)[block.rows]
-    starts = np.concatenate([[0], np.cumsum(runs)])
+        places = np.stack([batch.starts[:-1], batch.odd_starts, batch.starts[1:]], axis=1)
+        runs[block.rows] += np.diff(places)[block.rows]
+    starts = np.concatenate([[0], np.cumsum(runs.sum(axis=1))])
+    odd_starts = starts[:-1] + runs[:, 0]
     documents = np.empty(starts[-1], dtype=np.int32)
     values = np.empty(starts[-1], dtype=np.int32)
-    free, before = starts[:-1].copy(), 0
+    free, odd_free, before = starts[:-1].copy(), odd_starts.copy(), 0
     for batch in batches:
-        by_word = (batch.starts, batch.documents, batch.values)
-        row_kernels.append_runs(block.index, block.step, *by_word, before, free, documents, values)
+        own = (batch.starts, batch.odd_starts, batch.documents, batch.values)
+        frees = (free, odd_free, documents, values)
+        row_kernels.append_runs(block.index, block.step, *own, before, *frees)
         before += batch.lengths.size
     ends = np.cumsum([0, *(batch.packed.size for batch in batches)])
     core_starts = [
@@ -348,6 +368,7 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> Pr
         word_counts=np.asarray(size.word_counts),
         weighted_counts=np.asarray(size.weighted_counts),
         starts=starts,
+        odd_starts=odd_starts,
         documents=documents,
         values=values,
         projections=np.concatenate([batch.projections for batch in batches]),

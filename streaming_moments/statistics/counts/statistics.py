@@ -50,6 +50,9 @@ class MomentStatistics:
         Words that came later, as in `RowLengths`: first row, documents that count it.
     weighted_counts : (r,) int64 or None
         `sum w x_i`; None where documents are pooled, and it would be `word_counts`.
+    even_pair_counts : (r, core) int64 or None
+        `pair_counts` of the even half of the documents; None when not gathered. What is left of
+        `pair_counts` is of the odd half: see `CountBatch.odd`.
 
     Examples
     --------
@@ -71,12 +74,13 @@ class MomentStatistics:
     document_frequencies: NDArray[np.int64]
     pair_counts: NDArray[np.int64]
     triple_sketch: NDArray[np.int64]
-    codocuments: NDArray[np.int64] | None
+    codocuments: NDArray[np.int64] | None = None
     later: tuple[tuple[int, LengthHistogram], ...] = ()
     weighted_counts: NDArray[np.int64] | None = None
+    even_pair_counts: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        shapes = statistic_shapes(self.basis, self.block, *self.optional)
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array is None:
@@ -91,24 +95,14 @@ class MomentStatistics:
 
     @classmethod
     def zero(
-        cls, basis: Basis, block: RowBlock = RowBlock(), codocuments: bool = True
+        cls,
+        basis: Basis,
+        block: RowBlock = RowBlock(),
+        codocuments: bool = True,
+        halves: bool = True,
     ) -> MomentStatistics:
         """The statistics of no documents: the identity of `+`."""
-        arrays = {
-            name: np.zeros(shape, dtype=np.int64)
-            for name, shape in statistic_shapes(basis, block, codocuments).items()
-        }
-        return cls(
-            basis,
-            block,
-            LengthHistogram.zero(basis.weights),
-            arrays["word_counts"],
-            arrays["document_frequencies"],
-            arrays["pair_counts"],
-            arrays["triple_sketch"],
-            arrays.get("codocuments"),
-            weighted_counts=arrays.get("weighted_counts"),
-        )
+        return cls.of_projected([], basis, block, codocuments, halves)
 
     @classmethod
     def of(
@@ -117,6 +111,7 @@ class MomentStatistics:
         basis: Basis,
         block: RowBlock = RowBlock(),
         codocuments: bool = True,
+        halves: bool = True,
     ) -> MomentStatistics:
         """The statistics of a batch of documents.
 
@@ -130,6 +125,9 @@ class MomentStatistics:
             Rows to gather; all by default.
         codocuments : bool, optional
             Whether to gather co-document counts, from which coherence follows.
+        halves : bool, optional
+            Whether to gather the pair counts of half of the documents apart, from which error bars
+            and held-out likelihood follow.
 
         Raises
         ------
@@ -138,7 +136,8 @@ class MomentStatistics:
         BoundExceeded
             A sum would pass 2^62: shorter passages, or another store for the later documents.
         """
-        return cls.of_projected([ProjectedBatch.of(batch, basis)], basis, block, codocuments)
+        projected = [ProjectedBatch.of(batch, basis)]
+        return cls.of_projected(projected, basis, block, codocuments, halves)
 
     @classmethod
     def of_projected(
@@ -147,12 +146,13 @@ class MomentStatistics:
         basis: Basis,
         block: RowBlock = RowBlock(),
         codocuments: bool = True,
+        halves: bool = True,
     ) -> MomentStatistics:
         """The statistics of several batches; holds one block's arrays however many there are.
 
         And the block's share of some batches, whose bytes are at most those of the arrays.
         """
-        shapes = statistic_shapes(basis, block, codocuments)
+        shapes = statistic_shapes(basis, block, codocuments, halves)
         arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
 
@@ -167,25 +167,15 @@ class MomentStatistics:
 
         sums_bytes = sum(array.nbytes for array in arrays.values())
         add_projected(noted(), basis, arrays, block, sums_bytes)
-        return cls(
-            basis,
-            block,
-            histogram,
-            arrays["word_counts"],
-            arrays["document_frequencies"],
-            arrays["pair_counts"],
-            arrays["triple_sketch"],
-            arrays.get("codocuments"),
-            weighted_counts=arrays.get("weighted_counts"),
-        )
+        return cls(basis, block, histogram, later=(), **arrays)
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
-        self.require_same(other.basis, other.block, other.codocuments is not None)
+        self.require_same(other.basis, other.block, *other.optional)
         refuse_overflow(float(self._largest) + float(other._largest))
         return self._with(self.row_lengths + other.row_lengths, other, np.add)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
-        self.require_same(other.basis, other.block, other.codocuments is not None)
+        self.require_same(other.basis, other.block, *other.optional)
         left = self._with(self.row_lengths - other.row_lengths, other, np.subtract)
         left.require_non_negative()
         return left
@@ -197,13 +187,18 @@ class MomentStatistics:
             return False
         if self.row_lengths != other.row_lengths:
             return False
-        if (self.codocuments is None) != (other.codocuments is None):
+        if self.optional != other.optional:
             return False
         mine, theirs = self.arrays(), other.arrays()
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
     __sizeof__ = held_bytes
+
+    @property
+    def optional(self) -> tuple[bool, bool]:
+        """Whether co-document counts and halves are gathered."""
+        return self.codocuments is not None, self.even_pair_counts is not None
 
     @property
     def row_lengths(self) -> RowLengths[LengthHistogram]:
@@ -231,8 +226,8 @@ class MomentStatistics:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """The row arrays by name, `codocuments` only where gathered."""
-        names = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        """The row arrays by name, those that are optional only where gathered."""
+        names = statistic_shapes(self.basis, self.block, *self.optional)
         return {name: getattr(self, name) for name in names}
 
     def require_non_negative(self) -> None:
@@ -248,6 +243,8 @@ class MomentStatistics:
             for name, array in self.arrays().items()
             if name != "triple_sketch" and array.size and array.min() < 0
         ]
+        if self.even_pair_counts is not None and (self.pair_counts < self.even_pair_counts).any():
+            negative.append("pair_counts (of the odd half below zero)")
         if self._diagonal.size and self._diagonal.min() < 0:
             negative.append("triple_sketch (squares below zero)")
         if negative:
@@ -271,7 +268,7 @@ class MomentStatistics:
         squares = int(diagonal.max()) if diagonal.size else 0
         return max(squares, self.length_histogram.C2)
 
-    def require_same(self, basis: Basis, block: RowBlock, codocuments: bool) -> None:
+    def require_same(self, basis: Basis, block: RowBlock, codocuments: bool, halves: bool) -> None:
         """Refuse to be combined with statistics of another basis, other rows or arrays.
 
         Raises
@@ -286,11 +283,14 @@ class MomentStatistics:
                 f"rows {self.block} and rows {block} cannot be combined; "
                 "add statistics of the same rows"
             )
-        if (self.codocuments is not None) != codocuments:
-            raise ForeignStatistics(
-                "one of the statistics has co-document counts and the other has not; "
-                "gather both with codocuments=True or both without"
-            )
+        kinds = (("co-document counts", "codocuments"), ("halves", "halves"))
+        given = (codocuments, halves)
+        for (what, name), own, other in zip(kinds, self.optional, given, strict=True):
+            if own != other:
+                raise ForeignStatistics(
+                    f"one of the statistics has {what} and the other has not; "
+                    f"gather both with {name}=True or both without"
+                )
 
     def _with(
         self, lengths: RowLengths[LengthHistogram], other: MomentStatistics, combine: np.ufunc
@@ -301,13 +301,14 @@ class MomentStatistics:
 
 
 def statistic_shapes(
-    basis: Basis, block: RowBlock, codocuments: bool, n_words: int | None = None
+    basis: Basis, block: RowBlock, codocuments: bool, halves: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each int64 row array of `MomentStatistics`, by name; maybe of fewer words.
 
     Examples
     --------
-    >>> statistic_shapes(Basis(np.eye(4, 2, dtype=np.int8), 6), RowBlock(1, 2), True)["pair_counts"]
+    >>> basis = Basis(np.eye(4, 2, dtype=np.int8), 6)
+    >>> statistic_shapes(basis, RowBlock(1, 2), codocuments=True, halves=True)["pair_counts"]
     (3, 4)
     """
     rows = block.size(basis.n_words if n_words is None else n_words)
@@ -321,6 +322,8 @@ def statistic_shapes(
         shapes["weighted_counts"] = (rows,)
     if codocuments:
         shapes["codocuments"] = (block.size(basis.core), basis.core)
+    if halves:
+        shapes["even_pair_counts"] = shapes["pair_counts"]
     return shapes
 
 
@@ -353,20 +356,11 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
             raise ForeignStatistics(foreign("basis", head.basis, part.basis))
         if part.row_lengths != head.row_lengths:
             raise ForeignStatistics("the row blocks are of different documents")
-    shapes = statistic_shapes(head.basis, RowBlock(), head.codocuments is not None)
+    shapes = statistic_shapes(head.basis, RowBlock(), *head.optional)
     arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}
     for part in ordered:
         for name, array in part.arrays().items():
             arrays[name][part.block.rows] = array
     return MomentStatistics(
-        head.basis,
-        RowBlock(),
-        head.length_histogram,
-        arrays["word_counts"],
-        arrays["document_frequencies"],
-        arrays["pair_counts"],
-        arrays["triple_sketch"],
-        arrays.get("codocuments"),
-        head.later,
-        arrays.get("weighted_counts"),
+        head.basis, RowBlock(), head.length_histogram, later=head.later, **arrays
     )

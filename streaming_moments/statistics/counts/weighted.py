@@ -32,10 +32,12 @@ class WeightedStatistics:
         Which words' rows.
     length_histogram : WeightedLengths
         Documents by length and weight.
-    word_counts, document_frequencies, pair_counts, triple_sketch, codocuments, weighted_counts
+    word_counts, document_frequencies, pair_counts, triple_sketch, codocuments
         As in `MomentStatistics`, float64.
     later : tuple of (int, WeightedLengths)
         Words that came later, as in `RowLengths`.
+    weighted_counts, even_pair_counts
+        As in `MomentStatistics`, float64.
 
     Examples
     --------
@@ -53,9 +55,10 @@ class WeightedStatistics:
     document_frequencies: NDArray[np.float64]
     pair_counts: NDArray[np.float64]
     triple_sketch: NDArray[np.float64]
-    codocuments: NDArray[np.float64] | None
+    codocuments: NDArray[np.float64] | None = None
     later: tuple[tuple[int, WeightedLengths], ...] = ()
     weighted_counts: NDArray[np.float64] | None = None
+    even_pair_counts: NDArray[np.float64] | None = None
 
     __sizeof__ = held_bytes
 
@@ -87,24 +90,15 @@ class WeightedStatistics:
             if first is None:
                 first = part.basis, part.block
                 totals = {name: np.zeros(array.shape) for name, array in part.arrays().items()}
-            part.require_same(*first, "codocuments" in totals)
+            part.require_same(*first, "codocuments" in totals, "even_pair_counts" in totals)
             for name, array in part.arrays().items():
                 totals[name] += weight * array
             lengths.append((weight, part.row_lengths))
         if first is None:
             raise InvalidInput("no statistics to weigh; give at least one part")
         summed = RowLengths.weighted(lengths)
-        return cls(
-            *first,
-            summed.whole,
-            totals["word_counts"],
-            totals["document_frequencies"],
-            totals["pair_counts"],
-            totals["triple_sketch"],
-            totals.get("codocuments"),
-            summed.later,
-            totals.get("weighted_counts"),
-        )
+        basis, block = first
+        return cls(basis, block, summed.whole, later=summed.later, **totals)
 
 
 Statistics = MomentStatistics | WeightedStatistics

@@ -17,7 +17,7 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 
 GIBIBYTE = 1024 * MEBIBYTE
 COLUMNS = np.random.default_rng(0).integers(-127, 128, (4096, 32)).astype(np.int8)
-WORDS = CountsFoundation(Basis(COLUMNS, 10_000), codocuments=True)
+WORDS = CountsFoundation(Basis(COLUMNS, 10_000), codocuments=True, halves=False)
 JOB = Job(CorpusSize(10**13, 100_000, 10**8), WORDS, 10, n_topics=16, pilot_documents=20_000)
 BLOCKS = BlockCosts(
     add=1.2e-9, write=0.1, load=0.1, disk_bytes=7e6, core_rows=0, evidence=0, topic_rows=0,

@@ -63,8 +63,11 @@ def test_counts_are_those_of_a_counter_in_batches_of_any_size(
         batch, outside_again = read_all(shard, ShardFormat(), vocabulary, policy, limits)
         assert outside_again == outside
         assert batch.vocabulary == whole.vocabulary == vocabulary.fingerprint
-        for name in ("indptr", "words", "counts"):
+        for name in ("indptr", "words", "counts", "odd"):
             np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
+        numbers = enumerate(texts, start=shard.size)
+        halves = [number % 2 for number, text in numbers for _ in policy.passages(text)]
+        assert batch.odd.tolist() == halves
 
 
 @settings(max_examples=40)
@@ -91,6 +94,22 @@ def test_ids_are_mapped_to_the_rows_of_the_vocabulary(
         batch, seen_outside = read_all(shard, form, ID_VOCABULARY, None, limits)
         assert (rows(batch), seen_outside) == (expected, outside)
         assert batch.vocabulary == ID_VOCABULARY.fingerprint
+        numbers = range(shard.size, shard.size + len(documents))
+        assert batch.odd.tolist() == [number % 2 for number in numbers]
+
+
+def test_shards_of_one_document_are_of_both_halves() -> None:
+    policy = TokenPolicy(passage_words=2)
+    place, vocabulary = f"memory:///{uuid.uuid4().hex}", vocabulary_for(policy)
+    halves = []
+    for number in range(8):
+        for name in ("one", "copy"):
+            shard = put(place, f"{number}-{name}.jsonl", jsonl([f"sea law {'s' * number}"]))
+            [read] = read_shard(shard, ShardFormat(), vocabulary, policy)
+            [odd] = set(read.batch.odd.tolist())
+            halves.append(odd)
+    assert sum(halves) == 8
+    assert halves[::2] == halves[1::2]
 
 
 def put_folder(place: str, texts: list[str]) -> Shard:

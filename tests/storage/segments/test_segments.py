@@ -111,7 +111,7 @@ def test_plain_zarr_reads_a_segment(folder, sealed, tmp_path):
 
 def test_blocks_share_no_file(folder):
     _, files = written(folder, statistics_of(basis_of()))
-    assert len({record.path for record in files}) == len(files) == 5 * BLOCKS
+    assert len({record.path for record in files}) == len(files) == 6 * BLOCKS
 
 
 def test_writers_travel_to_workers_without_showing_options(folder):
@@ -256,7 +256,7 @@ def test_a_pickled_array_is_not_read(folder, tmp_path):
     basis = basis_of()
     foundation = CountsFoundation(basis, True)
     write_foundation(folder, foundation)
-    lineage = Lineage("", basis.fingerprint, BLOCKS, True, {})
+    lineage = Lineage("", basis.fingerprint, BLOCKS, True, {}, halves=True)
     assert read_foundation(folder, lineage) == foundation
     place = tmp_path / "basis" / basis.fingerprint
     np.save(place / "Q.npy", np.array([{}], dtype=object), allow_pickle=True)

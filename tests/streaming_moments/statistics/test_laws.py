@@ -1,5 +1,7 @@
 """Every statistic obeys the laws, on random samples, partitions and orders."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from streaming_moments import Basis, CountBatch, LengthHistogram, MomentStatisti
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.pair_rows import half_pairs
 from streaming_moments.statistics.counts.statistics import merge_blocks
 from streaming_moments.testing.laws import check_laws
 
@@ -53,18 +56,38 @@ def test_length_histogram(sample, weights):
     )
 
 
-@given(samples(), bases(), st.integers(1, 3), st.booleans(), st.data())
+@given(samples(), bases(), st.integers(1, 3), st.booleans(), st.booleans(), st.data())
 @settings(max_examples=60)
-def test_moment_statistics(sample, basis, step, codocuments, data):
+def test_moment_statistics(sample, basis, step, codocuments, halves, data):
     parts, order = sample
     block = RowBlock(data.draw(st.integers(0, step - 1)), step)
+
+    def halved(counts):
+        odd = data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts)))
+        return replace(CountBatch.from_csr(counts), halves=np.array(odd, dtype=bool))
+
     check_laws(
-        MomentStatistics.zero(basis, block, codocuments),
-        lambda batch: MomentStatistics.of(batch, basis, block, codocuments),
+        MomentStatistics.zero(basis, block, codocuments, halves),
+        lambda batch: MomentStatistics.of(batch, basis, block, codocuments, halves),
         concatenate,
-        [CountBatch.from_csr(part) for part in parts],
+        [halved(part) for part in parts],
         order,
     )
+
+
+@given(samples(), bases(), st.integers(0, 20), st.integers(0, 20))
+@settings(max_examples=40)
+def test_halves_make_up_the_whole(sample, basis, start, stop):
+    counts = np.vstack(sample[0])
+    batch = CountBatch.from_csr(counts)
+    statistics = MomentStatistics.of(batch, basis)
+    for half in range(2):
+        alone = MomentStatistics.of(CountBatch.from_csr(counts[half::2]), basis)
+        assert np.array_equal(half_pairs(statistics, half), alone.pair_counts)
+    start, stop = sorted((min(start, len(counts)), min(stop, len(counts))))
+    cut = [batch.select(0, start), batch.select(start, stop), batch.select(stop, len(counts))]
+    parts = (MomentStatistics.of(part, basis) for part in cut)
+    assert sum(parts, MomentStatistics.zero(basis)) == statistics
 
 
 @given(samples(), bases(), st.integers(1, 8))
@@ -91,6 +114,22 @@ def test_equality_sees_every_array():
     assert one != statistics_of([[1, 2, 3]], [[1], [3]])
     assert one != statistics_of([[1, 3, 2]], [[1], [2]])
     assert one != statistics_of([[1, 2, 3], [0, 0, 0]], [[1], [2]])
+
+
+def test_statistics_with_and_without_halves_are_not_combined():
+    batch = CountBatch.from_csr([[1, 2, 3], [0, 1, 1]])
+    basis = Basis(np.array([[1], [2]], dtype=np.int8), batch.n_words)
+    kept = MomentStatistics.of(batch, basis)
+    none = MomentStatistics.of(batch, basis, halves=False)
+    assert kept != none
+    for combine in (lambda: kept + none, lambda: none - kept):
+        with pytest.raises(ForeignStatistics, match="halves=True or both without"):
+            combine()
+    with pytest.raises(InvalidInput, match="keep no halves"):
+        half_pairs(none, 0)
+    moved = replace(batch.select(0, 1), halves=np.array([True]))
+    with pytest.raises(InvalidInput, match="of the odd half below zero"):
+        kept - MomentStatistics.of(moved, basis)
 
 
 def test_foreign_statistics_are_refused_with_both_named():

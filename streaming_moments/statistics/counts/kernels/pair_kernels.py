@@ -21,6 +21,7 @@ def add_pairs(
     first: int,
     step: int,
     starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
     documents: NDArray[np.int32],
     values: NDArray[np.int32],
     indptr: NDArray[np.int64],
@@ -30,15 +31,15 @@ def add_pairs(
 ) -> None:
     """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
 
-    One word's row of P at a time: 8 bytes x core stay in the cache while the documents that
-    hold the word stream by.
+    X is of the documents of each word from `starts` to before `stops`. One word's row of P at a
+    time: 8 bytes x core stay in the cache while the documents that hold the word stream by.
     """
     core = pairs.shape[1]
     for row in range(pairs.shape[0]):
         word = first + row * step
         target = pairs[row]
         total = np.int64(0)
-        for entry in range(starts[word], starts[word + 1]):
+        for entry in range(starts[word], stops[word]):
             document = documents[entry]
             count = np.int64(values[entry])
             total += count
@@ -116,15 +117,20 @@ def add_pairs_together(
     first: int,
     step: int,
     starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
     documents: NDArray[np.int32],
     values: NDArray[np.int32],
     core_starts: NDArray[np.int64],
     packed: NDArray[np.uint16],
     count_bits: int,
     pairs: NDArray[np.int64],
+    even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`add_pairs` and `add_codocuments` in one sweep; no rows of `codocuments`, none are added.
+    """`add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half on the way.
+
+    No rows of `even_pairs` or `codocuments`, none are added. The documents of the even half come
+    first, so that what they have is read off in the middle and nothing is added twice.
 
     The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
     so one addition into a row that stays in the cache does both. The caller makes sure that no
@@ -142,20 +148,29 @@ def add_pairs_together(
         if starts[word] == starts[word + 1]:
             continue
         total = np.int64(0)
-        for entry in range(starts[word], starts[word + 1]):
-            document = np.uint64(documents[entry])
-            _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)], 0])
-            total += values[entry]
-            count = np.uint64(values[entry])
-            once = np.uint64(core_starts[document, 0])
-            more = np.uint64(core_starts[document, 1])
-            stop = np.uint64(core_starts[document + next_one, 0])
-            both = one + count
-            for place in range(once, more):
-                cells[np.uint64(packed[place])] += both
-            for place in range(more, stop, two):
-                both = one + count * np.uint64(packed[place + next_one])
-                cells[np.uint64(packed[place])] += both
+        for half in range(2):
+            begin, end = starts[word], odd_starts[word]
+            if half:
+                begin, end = end, starts[word + 1]
+            for entry in range(begin, end):
+                document = np.uint64(documents[entry])
+                _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)], 0])
+                total += values[entry]
+                count = np.uint64(values[entry])
+                once = np.uint64(core_starts[document, 0])
+                more = np.uint64(core_starts[document, 1])
+                stop = np.uint64(core_starts[document + next_one, 0])
+                both = one + count
+                for place in range(once, more):
+                    cells[np.uint64(packed[place])] += both
+                for place in range(more, stop, two):
+                    both = one + count * np.uint64(packed[place + next_one])
+                    cells[np.uint64(packed[place])] += both
+            if half == 0 and begin < end and row < even_pairs.shape[0]:
+                for other in range(core):
+                    even_pairs[row, other] += np.int64(cells[other] & low)
+                if word < core:
+                    even_pairs[row, word] -= total
         for other in range(core):
             pairs[row, other] += np.int64(cells[other] & low)
         if row < codocuments.shape[0]:

@@ -64,27 +64,38 @@ def add_up_rows(
 
 @njit(cache=True, nogil=True)
 def transpose(
-    indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], n_words: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    odd: NDArray[np.bool_],
+    n_words: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
 
-    Returns `(n + 1,)` starts, and for each entry its document and count, documents rising.
+    Returns `(n + 1,)` starts of words, `(n,)` starts of their documents of the odd half, and for
+    each entry its document and count, documents of a word and half rising.
     """
+    free = np.zeros((n_words, 2), dtype=np.int64)
+    for document in range(indptr.size - 1):
+        half = np.int64(odd[document])
+        for entry in range(indptr[document], indptr[document + 1]):
+            free[words[entry], half] += 1
     starts = np.zeros(n_words + 1, dtype=np.int64)
-    for entry in range(words.size):
-        starts[words[entry] + 1] += 1
     for word in range(n_words):
-        starts[word + 1] += starts[word]
-    free = starts[:-1].copy()
+        even, whole = free[word, 0], free[word, 0] + free[word, 1]
+        free[word, 0], free[word, 1] = starts[word], starts[word] + even
+        starts[word + 1] = starts[word] + whole
+    odd_starts = free[:, 1].copy()
     documents = np.empty(words.size, dtype=np.int32)
     values = np.empty(words.size, dtype=np.int32)
     for document in range(indptr.size - 1):
+        half = np.int64(odd[document])
         for entry in range(indptr[document], indptr[document + 1]):
-            place = free[words[entry]]
+            place = free[words[entry], half]
             documents[place] = document
             values[place] = counts[entry]
-            free[words[entry]] = place + 1
-    return starts, documents, values
+            free[words[entry], half] = place + 1
+    return starts, odd_starts, documents, values
 
 
 @njit(cache=True, nogil=True)
@@ -92,25 +103,33 @@ def append_runs(
     first: int,
     step: int,
     starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
     documents: NDArray[np.int32],
     values: NDArray[np.int32],
     before: int,
     free: NDArray[np.int64],
+    odd_free: NDArray[np.int64],
     all_documents: NDArray[np.int32],
     all_values: NDArray[np.int32],
 ) -> None:
     """Copy the entries of words `first, first + step, ...` to where they are free in larger runs.
 
     `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of each
-    such word i, values as they are, and `free[i] += m`.
+    such word i in the even half, values as they are, and `free[i] += m`; the odd half likewise.
     """
     for word in range(first, free.size, step):
-        place = free[word]
-        for entry in range(starts[word], starts[word + 1]):
-            all_documents[place] = documents[entry] + before
-            all_values[place] = values[entry]
-            place += 1
-        free[word] = place
+        for half in range(2):
+            begin, end, place = starts[word], odd_starts[word], free[word]
+            if half:
+                begin, end, place = end, starts[word + 1], odd_free[word]
+            for entry in range(begin, end):
+                all_documents[place] = documents[entry] + before
+                all_values[place] = values[entry]
+                place += 1
+            if half:
+                odd_free[word] = place
+            else:
+                free[word] = place
 
 
 @njit(cache=True, nogil=True)

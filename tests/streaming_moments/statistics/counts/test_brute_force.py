@@ -10,6 +10,7 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
+from streaming_moments.statistics.counts.pair_rows import half_pairs
 from streaming_moments.statistics.counts.slices import rotated_diagonals, whitened_slices
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
@@ -75,6 +76,10 @@ def distinct_position_counts(documents, order, weights):
 def test_pair_counts_are_ordered_pairs_of_distinct_positions(documents, statistics, weights):
     counts = distinct_position_counts(documents, 2, weights)
     assert np.array_equal(statistics.pair_counts, counts[:, :CORE])
+    even = distinct_position_counts(documents[::2], 2, weights)
+    assert np.array_equal(statistics.even_pair_counts, even[:, :CORE])
+    odd = distinct_position_counts(documents[1::2], 2, weights)
+    assert np.array_equal(half_pairs(statistics, 1), odd[:, :CORE])
 
 
 def test_normalising_constants_are_the_numbers_of_positions(documents, statistics, weights):

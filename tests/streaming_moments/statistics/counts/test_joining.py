@@ -1,13 +1,12 @@
 """Batches joined for a row block hold the documents they held before."""
 
-from itertools import chain
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
+from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 
@@ -38,6 +37,15 @@ def by_word(batch):
     return counts
 
 
+def even_by_word(batch):
+    """(documents, n) counts of the even half, each document as often as it counts."""
+    counts = np.zeros((batch.lengths.size, N_WORDS), dtype=int)
+    for word in range(N_WORDS):
+        entries = slice(batch.starts[word], batch.odd_starts[word])
+        counts[batch.documents[entries], word] = batch.values[entries]
+    return counts
+
+
 def by_document(batch):
     """(documents, core) counts by the packed entries of each document."""
     counts = np.zeros((batch.lengths.size, CORE), dtype=int)
@@ -57,6 +65,9 @@ def test_joined_batches_hold_the_same_documents(corpus, block, most_bytes):
     rows = np.concatenate([by_word(batch)[:, block.rows] for batch in found])
     V = X * WEIGHTS.at(X.sum(axis=1))[:, None]
     assert np.array_equal(rows, V[:, block.rows])
+    even = np.concatenate([np.arange(len(counts)) % 2 == 0 for counts in corpus])
+    rows = np.concatenate([even_by_word(batch)[:, block.rows] for batch in found])
+    assert np.array_equal(rows, (V * even[:, None])[:, block.rows])
     assert np.array_equal(sum(batch.weighted_counts for batch in found), V.sum(axis=0))
     assert np.array_equal(np.concatenate([by_document(batch) for batch in found]), X[:, :CORE])
     assert np.array_equal(np.concatenate([batch.lengths for batch in found]), X.sum(axis=1))
@@ -71,7 +82,9 @@ def test_joined_batches_hold_the_same_documents(corpus, block, most_bytes):
 
 @given(corpora, blocks)
 def test_statistics_do_not_depend_on_the_cut(corpus, block):
-    together = MomentStatistics.of_projected([project(list(chain(*corpus)))], BASIS, block)
+    batches = [CountBatch.from_csr(np.asarray(counts)) for counts in corpus]
+    whole = ProjectedBatch.of(concatenate(batches), BASIS)
+    together = MomentStatistics.of_projected([whole], BASIS, block)
     assert MomentStatistics.of_projected(map(project, corpus), BASIS, block) == together
 
 

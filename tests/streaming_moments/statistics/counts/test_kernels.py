@@ -1,5 +1,7 @@
 """Each kernel against its NumPy line."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -31,7 +33,8 @@ def batch_and_basis(request):
     counts = rng.poisson(rng.gamma(0.3, 2.0, size=(documents, n_words)))
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
     weights = LengthWeights(rng.integers(1, largest + 1, size=30))
-    return CountBatch.from_csr(counts), Basis(Q, n_words, weights=weights)
+    batch = replace(CountBatch.from_csr(counts), halves=rng.random(documents) < 0.5)
+    return batch, Basis(Q, n_words, weights=weights)
 
 
 @pytest.fixture
@@ -77,15 +80,21 @@ def test_rows_added_up(rows):
 
 
 def test_transpose(batch, projected, weighted):
-    expected = batch.to_csr().tocsc()
-    starts, _, values = row_kernels.transpose(
-        batch.indptr, batch.words, batch.counts, batch.n_words
+    order = np.argsort(batch.odd, kind="stable")
+    expected = batch.to_csr()[order].tocsc()
+    starts, odd_starts, documents, values = row_kernels.transpose(
+        batch.indptr, batch.words, batch.counts, batch.odd, batch.n_words
     )
     assert np.array_equal(starts, expected.indptr)
+    assert np.array_equal(
+        odd_starts - starts[:-1], np.diff(batch.to_csr()[~batch.odd].tocsc().indptr)
+    )
+    assert np.array_equal(documents, order[expected.indices])
     assert np.array_equal(values, expected.data)
-    expected = sp.csr_array(weighted).tocsc()
+    expected = sp.csr_array(weighted)[order].tocsc()
     assert np.array_equal(projected.starts, expected.indptr)
-    assert np.array_equal(projected.documents, expected.indices)
+    assert np.array_equal(projected.odd_starts, odd_starts)
+    assert np.array_equal(projected.documents, order[expected.indices])
     assert np.array_equal(projected.values, expected.data)
 
 
@@ -154,37 +163,42 @@ def test_pairs_and_codocuments(batch, projected, weighted, block):
     pairs = (weighted.T @ X - np.diag(weighted.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, co = np.zeros_like(pairs), np.zeros_like(together)
-    by_word = (block.index, block.step, projected.starts, projected.documents)
-    pair_kernels.add_pairs(
-        *by_word, projected.values, batch.indptr, batch.words, batch.counts, found
-    )
-    pair_kernels.add_codocuments(*by_word, batch.indptr, batch.words, co)
+    rows, by_word = (block.index, block.step), (projected.documents, projected.values)
+    runs, entries = (projected.starts[:-1], projected.starts[1:]), (batch.indptr, batch.words)
+    pair_kernels.add_pairs(*rows, *runs, *by_word, *entries, batch.counts, found)
+    pair_kernels.add_codocuments(*rows, projected.starts, projected.documents, *entries, co)
     assert np.array_equal(found, pairs)
     assert np.array_equal(co, together)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("gathered", [True, False])
-def test_pairs_together(batch, projected, weighted, block, gathered):
+@pytest.mark.parametrize("halves", [True, False])
+def test_pairs_together(batch, projected, weighted, block, gathered, halves):
     core = projected.basis.core
     X = batch.to_csr().toarray()
     pairs = (weighted.T @ X - np.diag(weighted.sum(axis=0)))[block.rows, :core]
+    of_even = weighted * ~batch.odd[:, None]
+    even_pairs = (of_even.T @ X - np.diag(of_even.sum(axis=0)))[block.rows, :core]
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
-    found, co = np.ones_like(pairs), np.ones_like(together)
+    found, even, co = np.ones_like(pairs), np.ones_like(pairs), np.ones_like(together)
     assert projected.batch is None
     pair_kernels.add_pairs_together(
         block.index,
         block.step,
         projected.starts,
+        projected.odd_starts,
         projected.documents,
         projected.values,
         projected.core_starts,
         projected.packed,
         len(X).bit_length(),
         found,
+        even if halves else even[:0],
         co if gathered else co[:0],
     )
     assert np.array_equal(found - 1, pairs)
+    assert np.array_equal(even - 1, even_pairs if halves else np.zeros_like(pairs))
     assert np.array_equal(co - 1, together if gathered else np.zeros_like(together))
 
 
@@ -198,6 +212,10 @@ def test_counts_too_large_to_pack_are_counted_all_the_same():
         statistics = MomentStatistics.of(batch, basis)
         assert np.array_equal(
             statistics.pair_counts, weight * (counts.T @ counts - np.diag(counts.sum(axis=0)))
+        )
+        even = counts[::2]
+        assert np.array_equal(
+            statistics.even_pair_counts, weight * (even.T @ even - np.diag(even.sum(axis=0)))
         )
         assert np.array_equal(statistics.codocuments, (counts > 0).T @ (counts > 0).astype(int))
 

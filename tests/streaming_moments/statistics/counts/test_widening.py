@@ -40,6 +40,8 @@ def of_eras(parts, block=RowBlock()):
     total = MomentStatistics.zero(BASES[-1], block)
     for counts, basis in zip(parts, BASES, strict=True):
         batch = CountBatch.from_csr(counts[:, : basis.n_words])
+        # a document is of the same half wherever it stands
+        batch = replace(batch, halves=counts.sum(axis=1) % 2 == 1)
         total = total + widened(MomentStatistics.of(batch, basis, block), BASES[-1])
     return total
 

@@ -1,0 +1,110 @@
+"""Halves of the documents, from the shards to the statistics and back."""
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streaming_moments import CountBatch, MomentStatistics
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import compact
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.rebase import rebase
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+SIZES = (61, 30, 17, 1, 1, 1)
+
+
+def put(path, texts):
+    """Lines with blank ones among them, which are no documents."""
+    lines = [json.dumps({"text": text}) for text in texts]
+    path.write_text("\n\n".join(lines[:4]) + "\n" + "\n".join(lines[4:]) + "\n\n")
+
+
+@pytest.fixture
+def corpus(planted, tmp_path):
+    """Texts by shard."""
+    begins = np.cumsum([0, *SIZES])
+    texts = {
+        tmp_path / f"{number}.jsonl": planted[start : start + size]
+        for number, (start, size) in enumerate(zip(begins, SIZES, strict=False))
+    }
+    for path, own in texts.items():
+        put(path, own)
+    return texts
+
+
+def expected(store, corpus):
+    """Statistics of texts, counted one by one; the passages of a text are of one half."""
+    rows, halves = [], []
+    for path, texts in corpus.items():
+        for number, text in enumerate(texts, start=path.stat().st_size):
+            passages = [Counter(passage) for passage in store.policy.passages(text)]
+            rows += [[passage[term] for term in store.vocabulary.terms] for passage in passages]
+            halves += [number % 2 == 1] * len(passages)
+    batch = CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint)
+    batch = replace(batch, halves=np.array(halves))
+    return MomentStatistics.of(batch, store.basis, halves=store.halves)
+
+
+@pytest.mark.parametrize("passage_words", [None, 7])
+def test_whatever_comes_and_goes_halves_are_of_the_documents_left(
+    corpus, embedded, tmp_path, passage_words
+):
+    run, listed = Run(embedded), list_shards([str(tmp_path / "*.jsonl")])
+    policy = TokenPolicy(passage_words=passage_words)
+    store = create(str(tmp_path / "store"), listed, ShardFormat(), policy, OPTIONS, run)
+    store = update(update(store, listed[1:3], run).store, listed, run).store
+    assert store.load() == expected(store, corpus)
+    even = store.load().even_pair_counts.sum()
+    assert 0 < even < store.load().pair_counts.sum()
+    # a shard of the first segment, one document of the second
+    store = forget(store, [listed[1], listed[4]], run)
+    left = {path: texts for path, texts in corpus.items() if path.stem not in "14"}
+    assert store.load() == expected(store, left)
+    # new content, the old one read from a copy
+    path = tmp_path / "2.jsonl"
+    (tmp_path / "old").mkdir()
+    shutil.copy(path, tmp_path / "old" / "copy.jsonl")
+    put(path, corpus[path][3:9])
+    left[path] = corpus[path][3:9]
+    changed = list_shards([str(path)])
+    store = update(store, changed, run, old=list_shards([str(tmp_path / "old")])).store
+    assert store.load() == expected(store, left)
+    store = compact(store, run)
+    assert len(store.commit.segments) == 1
+    assert store.load() == expected(store, left)
+    assert store.verify() == []
+    without = rebase(store, run, halves=False).store
+    assert not without.halves
+    assert without.load() == expected(without, left)
+    assert without.load().even_pair_counts is None
+    again = rebase(without, run, halves=True).store
+    assert again.halves
+    assert again.load() == expected(again, left)
+    assert MomentStore.open(again.url).verify() == []
+
+
+def test_a_store_without_halves_says_what_new_ones_have(corpus, run, tmp_path):
+    store, shards = str(tmp_path / "store"), str(tmp_path / "*.jsonl")
+    options = ["--vocabulary-size", 120, "--max-topics", 4, "--min-documents", 2]
+    plain = ["--no-halves", "--length-weights", "pooled"]
+    assert run("create", store, shards, *options, *plain)[0] == 0
+    assert run("update", store, shards)[0] == 0
+    assert MomentStore.open(store).format.format == 1
+    said = " ".join(run("status", store)[1].split())
+    assert "no halves of them, so no error bars" in said
+    assert "`rebase --length-weights even --halves`" in said
+    code, _, errors = run("rebase", store, "--length-weights", "even", "--halves")
+    assert (code, MomentStore.open(store).halves) == (0, True), errors
+    shown = json.loads(run("status", store, "--json")[1])
+    assert shown["counting"].endswith("halves of them kept apart")
