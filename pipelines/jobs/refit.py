@@ -152,6 +152,7 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
         plan.keep_blocks,
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
+        keeps_halves=plan.kept_pairs >= 2,
     )
     fitted = model.fit(rows, options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted

@@ -137,6 +137,7 @@ def select(
         plan.keep_blocks,
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
+        keeps_halves=plan.kept_pairs >= 3,
     )
     refining = _Refining(pair_rows(rows) if refine else rows, refine)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,13 +90,17 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
     """
     if not rounds:
         return start
-    state = rows.once(STEP, begun, start)
+    result: PairTopics = rows.value(rounds_from(rows, rows.once(STEP, begun, start), rounds))
+    return result
+
+
+def rounds_from(rows: Rows, state: Any, rounds: int, step: str = STEP) -> Any:
+    """Handle of the topics so many rounds after those of a handle; see `refined`."""
     for left in range(rounds, 0, -1):
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
-        parts = rows.each(STEP, expected_ratios, state)
-        state = rows.once(STEP, next_topics, parts, state, relaxation)
-    result: PairTopics = rows.value(state)
-    return result
+        parts = rows.each(step, expected_ratios, state)
+        state = rows.once(step, next_topics, parts, state, relaxation)
+    return state
 
 
 def pair_rows(rows: Rows) -> Rows:

@@ -15,6 +15,7 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
+from streaming_moments.models.halves import HalfRows, HeldOut, cross_fit
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.refinement import (
@@ -86,6 +87,11 @@ class TopicModel:
         topics; rows add up to the weights. Where it was not refined, that of the Dirichlet.
     polishing : Polishing, optional
         The passes over documents since the fit.
+    topic_bars, word_bars : (k,) and (n, k) float64, optional
+        L1 error to be expected of each topic, and standard error of each probability, where the
+        statistics keep halves of the documents.
+    held_out : HeldOut, optional
+        How likely the pairs of each half are by topics of the other one.
 
     Examples
     --------
@@ -122,12 +128,15 @@ class TopicModel:
     refined: int = 0
     pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     polishing: Polishing | None = None
+    topic_bars: NDArray[np.float64] | None = None
+    word_bars: NDArray[np.float64] | None = None
+    held_out: HeldOut | None = None
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
             assumed = dirichlet_pair_weights(self.weights, self.alpha0)
             object.__setattr__(self, "pair_weights", assumed)
-        for name in (*self.stored, "pair_weights"):
+        for name in (*self.stored, "pair_weights", *topic_parts.bars_known(self)):
             getattr(self, name).setflags(write=False)
 
     @classmethod
@@ -152,7 +161,9 @@ class TopicModel:
         """
         last = both_rows if options.rows == "mean" else topic_rows
         model = cls.of_form(rows, form_of(options.alpha0), options, last)
-        return model.likelier(pair_rows(rows), options.refine) if options.refine else model
+        if options.refine:
+            model = model.likelier(pair_rows(rows), options.refine)
+        return model.trusted(HalfRows.of(rows)) if rows.halves else model
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
@@ -207,19 +218,20 @@ class TopicModel:
         rounds : int
             1 or more.
         """
-        start = PairTopics(
-            self.topics, self.pair_weights, self.word_probabilities, pairs.basis.core
-        )
-        found = refined(pairs, start, rounds)
+        found = refined(pairs, self.pair_topics(pairs.basis.core), rounds)
         weights = found.pair_weights.sum(axis=1)
-        model = replace(
-            self,
-            topics=found.topics,
-            weights=weights,
-            refined=self.refined + rounds,
-            pair_weights=found.pair_weights,
-        )
+        changed = {"topics": found.topics, "weights": weights, "pair_weights": found.pair_weights}
+        model = replace(self, **changed, refined=self.refined + rounds)
         return model.reordered(np.argsort(-weights, kind="stable"))
+
+    def trusted(self, halves: HalfRows) -> Self:
+        """The model with what halves of the statistics it was fitted on say of it."""
+        found = cross_fit(halves, self.pair_topics(halves.rows.basis.core))
+        return self if found is None else replace(self, **vars(found))
+
+    def pair_topics(self, core: int) -> PairTopics:
+        """As a model of the pairs of words, of which so many are core words."""
+        return PairTopics(self.topics, self.pair_weights, self.word_probabilities, core)
 
     @property
     def n_words(self) -> int:
@@ -295,15 +307,7 @@ class TopicModel:
                 f"{order.tolist()} does not name each of {self.n_topics} topics once; "
                 "give a permutation"
             )
-        return replace(
-            self,
-            topics=np.ascontiguousarray(self.topics[:, order]),
-            weights=self.weights[order],
-            raw_topics=np.ascontiguousarray(self.raw_topics[:, order]),
-            umass=self.umass[order],
-            npmi=self.npmi[order],
-            pair_weights=self.pair_weights[np.ix_(order, order)],
-        )
+        return replace(self, **topic_parts.reordered_fields(self, order))
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
