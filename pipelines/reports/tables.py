@@ -46,6 +46,8 @@ class TopicLine:
         Most relevant first.
     umass, npmi : float or None
         Coherence, None where it was not computed.
+    probabilities, bars : tuple of float
+        Of those words in the topic, and their standard errors; no bars where they are not known.
     """
 
     topic: int
@@ -53,6 +55,24 @@ class TopicLine:
     words: tuple[str, ...]
     umass: float | None = None
     npmi: float | None = None
+    probabilities: tuple[float, ...] = ()
+    bars: tuple[float, ...] = ()
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The words, with a question mark those that may hardly be of the topic.
+
+        Their probability is less than two of its standard errors.
+
+        Examples
+        --------
+        >>> TopicLine(0, 1.0, ("sea", "law"), None, None, (0.5, 0.1), (0.01, 0.06)).marked
+        ('sea', 'law?')
+        """
+        if not self.bars:
+            return self.words
+        known = zip(self.words, self.probabilities, self.bars, strict=True)
+        return tuple(f"{word}?" if p < 2 * bar else word for word, p, bar in known)
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,7 @@ def topic_lines(
     lines = []
     for topic, words in enumerate(top_words(scores, number)):
         used = [word for word in words if np.isfinite(scores[word, topic])]
+        bars = () if model.word_bars is None else tuple(model.word_bars[used, topic].tolist())
         lines.append(
             TopicLine(
                 topic,
@@ -90,6 +111,8 @@ def topic_lines(
                 tuple(vocabulary.terms[word] for word in used),
                 _known(model.umass[topic]),
                 _known(model.npmi[topic]),
+                tuple(model.topics[used, topic].tolist()),
+                bars,
             )
         )
     return lines
@@ -231,7 +254,10 @@ def print_topics(
     table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
     for line in lines:
         scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
-        words = (f"{word}*" if word in starred else word for word in line.words)
+        words = (
+            f"{marked}*" if word in starred else marked
+            for word, marked in zip(line.words, line.marked, strict=True)
+        )
         own = numbers[line.topic] if columns else []
         table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
     console.print(table)
