@@ -295,16 +295,22 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """A table of numbers of topics, the best by NPMI marked."""
+    """A table of numbers of topics, marked: the best by NPMI, and what pairs held out take."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
+    scores += ["held out"] if selection.likely else []
     for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
-    best = selection.best
+    best, likely = selection.best, selection.likely
     for one in selection.candidates:
         numbers = [_number(one.npmi, 3), _number(one.umass, 1), _number(one.umass_20, 1)] * coherent
+        if likely:
+            numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
+        marks = ["best"] if one is best else []
+        if one in likely:
+            marks.append("taken" if one is likely[0] else "noise")
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",
@@ -312,7 +318,7 @@ def print_selection(console: Console, selection: Selection) -> None:
             _number(one.captured, 2),
             "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",
             _number(one.seconds, 2),
-            one.refusal or ("best" if one is best else ""),
+            one.refusal or ", ".join(marks),
             style="bold" if one is best else "dim" if one.refusal else None,
         )
     console.print(table)
