@@ -134,6 +134,11 @@ def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple
 def _notes(matching: TopicMatching) -> dict[int, str]:
     """What happened to topics, by number."""
     notes = {lone.topic: "new" for lone in matching.born}
+    notes |= {
+        pair.after: "moved" if pair.moved else "within noise"
+        for pair in matching.kept
+        if pair.moved is not None
+    }
     for mix in matching.split:
         notes |= {part: f"split from {mix.whole}" for part in mix.parts if part in notes}
     for mix in matching.merged:

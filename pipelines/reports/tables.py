@@ -308,9 +308,8 @@ def print_selection(console: Console, selection: Selection) -> None:
         numbers = [_number(one.npmi, 3), _number(one.umass, 1), _number(one.umass_20, 1)] * coherent
         if likely:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
-        marks = ["best"] if one is best else []
-        if one in likely:
-            marks.append("taken" if one is likely[0] else "noise")
+        marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
+        marks += ["best"] if one is best else []
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",
