@@ -20,6 +20,8 @@ from streaming_moments.statistics.row_block import interleaved
 STEP = "halves"
 # After its own start a half needs no more: bars of 2 and of 10 rounds differ by some hundredths.
 _ROUNDS = 2
+# Over the pair counts of one half or the other: its start, its rounds, and the other by it.
+SWEEPS = 2 * (_ROUNDS + 2)
 # Rounds that `auto` tries.
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
 # Of the largest eigenvalue, below which topics are not told apart.

@@ -141,8 +141,9 @@ def test_a_topic_that_was_kept_has_moved_or_is_within_noise(nights):
             for night, topic in ((nights[0], pair.before), (second, pair.after))
         )
         assert pair.moved == (2 * pair.distance > bar)
-        said = second.page["notes"][str(pair.after)]
-        assert said == ("moved" if pair.moved else "within noise")
+        if pair.after not in {mix.whole for mix in second.report.matching.merged}:
+            said = second.page["notes"][str(pair.after)]
+            assert said == ("moved" if pair.moved else "within noise")
 
 
 def test_a_topic_is_followed_where_its_number_was_anothers(nights, place):
