@@ -11,6 +11,7 @@ from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -26,9 +27,9 @@ class RefitPlan:
     ----------
     keep_blocks : bool
         Whether the row blocks stay in memory between the steps; otherwise they are read again.
-    keep_pairs : bool
-        Whether the pair counts, as refinement reads them, stay in memory between its rounds;
-        otherwise they are made of the row blocks again.
+    kept_pairs : int
+        How many of the pair counts, as refinement reads them, stay in memory between its rounds:
+        of all documents, then of each half; those that do not are made of the row blocks again.
     in_flight : int
         Block tasks of one worker at a time.
     solves_in_flight : int
@@ -40,11 +41,16 @@ class RefitPlan:
     """
 
     keep_blocks: bool
-    keep_pairs: bool
+    kept_pairs: int
     in_flight: int
     solves_in_flight: int
     peak_bytes: int
     whole_core: bool = True
+
+    @property
+    def keep_pairs(self) -> bool:
+        """Whether those of all documents stay in memory."""
+        return self.kept_pairs > 0
 
 
 def plan_refit(
@@ -118,7 +124,9 @@ def plan_refit(
     blocks = held * layout.block_bytes
     # pair counts in half of their bytes at most; all topics, and both sides of the likelihood
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
-    refining = pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
+    halves = isinstance(layout.foundation, CountsFoundation) and layout.foundation.halves
+    # of the odd half a difference of integers
+    refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (blocks + max(adding, turning, refining)))
     finishing = 8 * row_copies * basis.n_words * n_topics + decomposition.copies * evidence
     gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
@@ -140,6 +148,6 @@ def plan_refit(
     keep = peak + kept <= memory
     peak += kept if keep else 0
     kept_pairs = int(SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
-    keep_pairs = peak + kept_pairs <= memory
-    peak += kept_pairs if keep_pairs else 0
-    return RefitPlan(keep, keep_pairs, int(in_flight), int(solves), peak, whole_core)
+    pairs_kept = int(min(3 if halves else 1, (memory - peak) // kept_pairs))
+    peak += pairs_kept * kept_pairs
+    return RefitPlan(keep, pairs_kept, int(in_flight), int(solves), peak, whole_core)

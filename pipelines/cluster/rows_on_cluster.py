@@ -61,6 +61,9 @@ class OnCluster:
         Whether memory holds what `prepared` makes of all blocks.
     preparing : callable, optional
         What it calls instead, each time that a step has read a block.
+    halves, keeps_halves : bool
+        Whether the statistics keep halves of the documents, and whether memory holds what
+        `prepared` makes of each at once.
     """
 
     basis: Basis
@@ -71,6 +74,8 @@ class OnCluster:
     whole_core: bool = True
     keep_prepared: bool = True
     preparing: Callable[[Statistics], Any] | None = None
+    halves: bool = False
+    keeps_halves: bool = False
 
     @classmethod
     def of(
@@ -82,6 +87,7 @@ class OnCluster:
         keep: bool = False,
         whole_core: bool = True,
         keep_prepared: bool = True,
+        keeps_halves: bool = False,
     ) -> OnCluster:
         """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
         blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
@@ -89,7 +95,15 @@ class OnCluster:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
         in_flight = run.cluster.workers * per_worker
         return cls(
-            store.basis, lengths, blocks, run, in_flight, whole_core, keep_prepared=keep_prepared
+            store.basis,
+            lengths,
+            blocks,
+            run,
+            in_flight,
+            whole_core,
+            keep_prepared,
+            halves=store.halves,
+            keeps_halves=keeps_halves,
         )
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from streaming_moments.errors import ShardError
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
@@ -28,6 +29,7 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
@@ -200,10 +202,15 @@ def refit(
 ) -> None:
     """Fit a model to STORE, without the documents, and keep it there."""
     opened = MomentStore.open(store, version, storage_options).writable()
-    chosen = name or f"{asked.label}-v{opened.version}{window.suffix}"
-    require_free(opened.latest().commit, chosen)
-    source = windowed(opened, window)
+    source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
+    if name or not asked.auto:
+        require_free(opened.latest().commit, name or asked.label + suffix)
     with running(session) as run:
+        if isinstance(asked.options, TopicOptions):
+            found = chosen_options(source, asked.options, asked.auto, run)
+            asked = replace(asked, options=found)
+        chosen = name or asked.label + suffix
+        require_free(opened.latest().commit, chosen)
         model = refit_by(source, asked.model, asked.options, run)
         if isinstance(model, TopicModel):
             model = with_coherence(source, model, run)

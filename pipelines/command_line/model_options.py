@@ -13,7 +13,9 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 
+AUTO = "auto"
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -27,10 +29,13 @@ class FitRequest:
         A class of `MODELS`.
     options : FitOptions
         Of its `Options`.
+    auto : tuple of str
+        Names of those that are to be found.
     """
 
     model: Any
     options: FitOptions
+    auto: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -40,14 +45,16 @@ class FitRequest:
 
 
 class OptionOf(click.ParamType[Any]):
-    """Values of one field of the options of a model."""
+    """Values of one field of the options of a model, maybe `auto` too."""
 
-    def __init__(self, one: Field[Any], kind: type) -> None:
-        self._plain, self._check = _PLAIN[kind], one.metadata["check"]
+    def __init__(self, one: Field[Any], kind: type, auto: bool = False) -> None:
+        self._plain, self._check, self._auto = _PLAIN[kind], one.metadata["check"], auto
         self.name = self._plain.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """What the field takes."""
+        if self._auto and value == AUTO:
+            return value
         found = self._plain.convert(value, param, ctx)
         try:
             if self._check is not None:
@@ -58,13 +65,13 @@ class OptionOf(click.ParamType[Any]):
 
 
 def field_option(
-    one: Field[Any], options: type[FitOptions] = FitOptions, **shown: Any
+    one: Field[Any], options: type[FitOptions] = FitOptions, auto: bool = False, **shown: Any
 ) -> Callable[..., Any]:
     """A field of options as one of a command line; `shown` as in `click.option`."""
     if "choices" in one.metadata:
         kind: Any = click.Choice(one.metadata["choices"])
     else:
-        kind = OptionOf(one, get_type_hints(options)[one.name])
+        kind = OptionOf(one, get_type_hints(options)[one.name], auto)
     return click.option(_flag(one.name), type=kind, **{"help": one.metadata["help"], **shown})
 
 
@@ -100,6 +107,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         placed = field_option(
             one,
             MODELS[model].Options,
+            one.metadata.get(AUTO, False),
             required=everywhere and one.default is MISSING,
             help=told if everywhere else f"Of {', '.join(holders)}: {told}",
         )(placed)
@@ -130,7 +138,12 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
-    return FitRequest(chosen, chosen.Options(**given))
+    auto = tuple(name for name, value in given.items() if value == AUTO)
+    if auto and chosen is not TopicModel:
+        raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")
+    # until it is found
+    given |= {name: own[name].default if name != "topics" else 1 for name in auto}
+    return FitRequest(chosen, chosen.Options(**given), auto)
 
 
 def options_table() -> str:

@@ -24,6 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
     window_options,
     words_option,
 )
+from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.select import select as select_topics
 from streaming_moments.pipelines.option_types import Share
 from streaming_moments.pipelines.reports.plot import plot, plot_shares, require_plot
@@ -180,11 +181,13 @@ def select(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Compare numbers of topics on STORE by coherence; keeps no model.
+    """Compare numbers of topics on STORE by coherence and by pairs held out; keeps no model.
 
     Mean NPMI over 10 words (the best is marked), mean UMass over 10 words and over 20 as in the
-    paper, captured spectrum, weight of the smallest topic, and seconds of work for each number
-    alone: reading and slices are shared by all.
+    paper, log likelihood of the pairs of words of each half of the documents by topics of the
+    other one, captured spectrum, weight of the smallest topic, and seconds of work for each number
+    alone: reading and slices are shared by all. Of numbers that differ by noise the smallest is
+    taken: by more the halves do not agree either.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
@@ -207,12 +210,19 @@ def select(
                 **window_as_json(window),
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
+                "taken": None if not selection.likely else as_json(selection.likely[0]),
+                "noise": selection.noise,
+                "why": selection.why,
                 "candidates": [as_json(one) for one in selection.candidates],
                 "plot": plot_file,
             }
         )
         return
     print_selection(console(), selection)
+    options = "" if method == "joint" else f" --method {method}"
+    options += "" if refine == ROUNDS else f" --refine {refine}"
+    for name, value in window_as_json(window).items():
+        options += "" if value is None else f" --{name.replace('_', '-')} {value}"
     if best is None:
         say(
             "",
@@ -220,13 +230,13 @@ def select(
             "--no-codocuments)",
         )
     else:
-        options = "" if method == "joint" else f" --method {method}"
-        options += "" if refine == ROUNDS else f" --refine {refine}"
-        for name, value in window_as_json(window).items():
-            options += "" if value is None else f" --{name.replace('_', '-')} {value}"
-        say(
-            "",
-            f"best by NPMI: streaming-moments refit {store} --topics {best.n_topics} "
-            f"--alpha0 {best.alpha0:g}{options}",
-        )
+        say("", f"best by NPMI: {_refit(store, best, options)}")
+    if selection.likely:
+        say(f"{selection.why}: {_refit(store, selection.likely[0], options)}")
     say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")
+
+
+def _refit(store: str, one: Candidate, options: str) -> str:
+    return (
+        f"streaming-moments refit {store} --topics {one.n_topics} --alpha0 {one.alpha0:g}{options}"
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.halves import HeldOut, noise
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
@@ -37,6 +38,9 @@ class Candidate:
         Work of the tasks for this candidate alone; of its refinement the time on the clock.
     refusal : str
         Why it cannot be fitted; all numbers are None then.
+    held_out : HeldOut or None
+        Log likelihood of a pair of each half of the documents by topics of the other one, where
+        the store keeps halves.
     """
 
     n_topics: int
@@ -48,6 +52,7 @@ class Candidate:
     smallest_weight: float | None = None
     seconds: float | None = None
     refusal: str = ""
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,49 @@ class Selection:
         scores = [(one.npmi, one) for one in self.candidates if one.npmi is not None]
         return max(scores, key=lambda scored: scored[0])[1] if scores else None
 
+    @property
+    def noise(self) -> float | None:
+        """Differences of held-out likelihood below it are noise; None where that is not known."""
+        known = [one.held_out for one in self.candidates if one.held_out is not None]
+        return noise(known) if known else None
+
+    @property
+    def likely(self) -> tuple[Candidate, ...]:
+        """Candidates within the noise of the highest held-out likelihood, fewest topics first."""
+        known = [(one.held_out.mean, one) for one in self.candidates if one.held_out is not None]
+        least = max((mean for mean, _ in known), default=0.0) - (self.noise or 0.0)
+        found = [(one.n_topics, -mean, one) for mean, one in known if mean >= least]
+        return tuple(one for *_, one in sorted(found, key=lambda place: place[:2]))
+
+    @property
+    def taken(self) -> Candidate | None:
+        """The first that is likely, or where halves are not kept the most coherent one."""
+        return self.likely[0] if self.likely else self.best
+
+    @property
+    def why(self) -> str:
+        """Why that is taken, in a line; empty where no halves are kept.
+
+        Examples
+        --------
+        >>> one = Candidate(5, 0.1, held_out=HeldOut(-9.0, -8.0))
+        >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
+        >>> print(Selection((one, two), 0.0).why)
+        pairs held out take 8 topics, alpha0 0.1: -8.1250 a pair, none else within the noise (0.062)
+        """
+        if not self.likely:
+            return ""
+        first, *others = self.likely
+        held_out = first.held_out.mean if first.held_out is not None else 0.0
+        rest = "none else within the noise"
+        if others:
+            listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
+            rest = f"the fewest, {listed} differ by less than the noise"
+        return (
+            f"pairs held out take {first.n_topics} topics, alpha0 {first.alpha0:g}: "
+            f"{held_out:.4f} a pair, {rest} ({self.noise:.2g})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -89,6 +137,8 @@ class Fitted:
         Core words among the top 20 of some topic, rising.
     topics : (m, k) float64
         The topics at these words.
+    held_out : HeldOut or None
+        As of the candidate.
     """
 
     captured: float
@@ -96,6 +146,7 @@ class Fitted:
     seconds: float
     words: NDArray[np.int64]
     topics: NDArray[np.float64]
+    held_out: HeldOut | None
 
     __sizeof__ = held_bytes
 
@@ -104,7 +155,7 @@ class Fitted:
         """Of a model and the size of the core."""
         words = np.unique(top_words(model.topics[:core], min(PAPER_WORDS, core)))
         weight = float(model.weights.min())
-        return cls(model.captured, weight, seconds, words, model.topics[words])
+        return cls(model.captured, weight, seconds, words, model.topics[words], model.held_out)
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
         """With the coherence that the counts of its words give."""
@@ -124,4 +175,5 @@ class Fitted:
             self.captured,
             self.smallest_weight,
             self.seconds,
+            held_out=self.held_out,
         )

@@ -139,12 +139,20 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     options : FitOptions
         Of its `Options`.
     """
+    fitted = model.fit(refit_rows(store, model, options, run), options)
+    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
+
+
+def refit_rows(
+    store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
+) -> OnCluster:
+    """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
     lengths, cluster = counted_lengths(store), run.cluster
     shape = options.topics, cluster.workers, cluster.threads, cluster.memory
     held = blocks_held(lengths.whole)
     copies = model.row_copies(options)
     plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
-    rows = OnCluster.of(
+    return OnCluster.of(
         store,
         lengths,
         run,
@@ -152,9 +160,8 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
         plan.keep_blocks,
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
+        keeps_halves=plan.kept_pairs >= 2,
     )
-    fitted = model.fit(rows, options)
-    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:

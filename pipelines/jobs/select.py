@@ -22,7 +22,8 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.refined_models import likelier_there
+from streaming_moments.models.halves import HalfRows
+from streaming_moments.models.refined_models import likelier_there, trusted_there
 from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
@@ -141,8 +142,10 @@ def select(
         plan.keep_blocks,
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
+        keeps_halves=plan.kept_pairs >= 3,
     )
-    refining = _Refining(pair_rows(rows) if refine else rows, refine)
+    halves = HalfRows.of(rows) if rows.halves else None
+    refining = _Refining(pair_rows(rows) if refine else rows, refine, halves)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -171,15 +174,18 @@ def select(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Rows of the pair counts, and how many rounds every model is refined on them."""
+    """Rows of the pair counts, how many rounds every model is refined on them, and of halves."""
 
     pairs: Rows
     rounds: int
+    halves: HalfRows | None
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Handle of the model refined, and the seconds that it took."""
+        """Handle of the model refined and held against halves, and the seconds that it took."""
         started = time.perf_counter()
         refined = likelier_there(model, self.pairs, self.rounds) if self.rounds else model
+        if self.halves is not None:
+            refined = trusted_there(refined, self.halves)
         return refined, time.perf_counter() - started
 
 

@@ -216,6 +216,7 @@ class GatesSection:
     """What a model must hold to be published; what is not given is not asked for."""
 
     max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
+    max_held_out_drop: Annotated[float, Field(ge=0)] | None = None
     min_captured: Share | None = None
     max_pair_distance: Share | None = None
     min_documents: Number = 0

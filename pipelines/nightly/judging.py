@@ -99,6 +99,11 @@ def judged(
         drop = before - now
     most = (
         ("drop of coherence", drop, gates.max_coherence_drop),
+        (
+            "drop of held-out likelihood",
+            _held_out_drop(model, published),
+            gates.max_held_out_drop,
+        ),
         ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
     )
     least = (
@@ -119,6 +124,15 @@ def judged(
             if bound is not None
         ),
     )
+
+
+def _held_out_drop(model: TopicModel, published: TopicModel | None) -> float | None:
+    """Of a pair of words; None where no halves are kept, or of other words it is another number."""
+    if published is None or published.vocabulary != model.vocabulary:
+        return None
+    if published.held_out is None or model.held_out is None:
+        return None
+    return published.held_out.mean - model.held_out.mean
 
 
 def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:

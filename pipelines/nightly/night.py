@@ -35,6 +35,7 @@ from streaming_moments.quality.matching import (
     compare_topics,
     numbered_like,
     on_all_words,
+    with_moves,
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -334,8 +335,11 @@ def _matched(
             before, after = on_all_words(before, words, after, store.vocabulary)
         matching = compare_topics(before, after, config.refit.rule)
         renumbered, matching = numbered_like(model, matching)
+        matching = with_moves(matching, published, renumbered)
         found |= {
             "kept": len(matching.kept),
+            "moved": [pair.after for pair in matching.kept if pair.moved],
+            "within_noise": [pair.after for pair in matching.kept if pair.moved is False],
             "furthest": max((pair.distance for pair in matching.kept), default=None),
             "born": [lone.topic for lone in matching.born],
             "gone": [lone.topic for lone in matching.gone],

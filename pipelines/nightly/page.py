@@ -133,12 +133,17 @@ def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple
 
 def _notes(matching: TopicMatching) -> dict[int, str]:
     """What happened to topics, by number."""
+    moves = {
+        pair.after: "moved" if pair.moved else "within noise"
+        for pair in matching.kept
+        if pair.moved is not None
+    }
     notes = {lone.topic: "new" for lone in matching.born}
     for mix in matching.split:
         notes |= {part: f"split from {mix.whole}" for part in mix.parts if part in notes}
     for mix in matching.merged:
         notes[mix.whole] = f"merged from {mix.parts[0]} and {mix.parts[1]}"
-    return notes
+    return moves | notes
 
 
 def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime:

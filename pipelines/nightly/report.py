@@ -120,7 +120,12 @@ def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, .
             )
             for word in words.tolist()
         ]
-        found.append(TopicReport(line.topic, line.weight, line.npmi, line.words, tuple(rows)))
+        bar, bars = None, ()
+        if model.topic_bars is not None and model.word_bars is not None:
+            bar = float(model.topic_bars[line.topic])
+            bars = tuple(model.word_bars[words, line.topic].tolist())
+        known = (line.topic, line.weight, line.npmi, line.words)
+        found.append(TopicReport(*known, tuple(rows), bar, bars))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.models.halves import SWEEPS
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.models.topic_options import TopicOptions
@@ -231,13 +232,19 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
 def _refinement_seconds(
     job: Job, costs: StepCosts, plan: RefitPlan, rounds: int, segments: int, network: float
 ) -> float:
-    """Of as many rounds as a refit takes by default, each task with one block on each thread."""
+    """Of as many rounds as a refit takes by default, each task with one block on each thread.
+
+    And of the sweeps over halves, as long as those over the whole.
+    """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load
-    made = 1 if plan.keep_pairs else ROUNDS
-    topics = ROUNDS * 8 * job.basis.n_words * job.n_topics
+    made, sweeps = 1 if plan.keep_pairs else ROUNDS, ROUNDS
+    if job.foundation.halves:
+        made += 2 if plan.kept_pairs >= 2 else 4 if plan.keep_pairs else SWEEPS
+        sweeps += SWEEPS
+    topics = sweeps * 8 * job.basis.n_words * job.n_topics
     return (
-        rounds * (made * (reading + blocks.pairs) + ROUNDS * blocks.refinement)
-        + ROUNDS * (blocks.renewal + TASK_SECONDS * (job.row_blocks + 1))
+        rounds * (made * (reading + blocks.pairs) + sweeps * blocks.refinement)
+        + sweeps * (blocks.renewal + TASK_SECONDS * (job.row_blocks + 1))
         + topics / network
     )

@@ -43,6 +43,8 @@ class Timed:
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
     whole_core: bool = True
+    halves: bool = False  # their rounds are planned by those of the whole
+    keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any]) -> Timed:
         """Of the blocks there are."""

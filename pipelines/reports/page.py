@@ -45,6 +45,10 @@ class TopicReport:
     words : tuple of (str, float, float)
         Most probable words, each with its probability in the topic and in the corpus: relevance
         at any lambda follows.
+    bar : float or None
+        L1 error to be expected of the topic, where halves of the documents are kept.
+    word_bars : tuple of float
+        Standard errors of the probabilities of those words; empty where they are not known.
     """
 
     topic: int
@@ -52,6 +56,8 @@ class TopicReport:
     npmi: float | None
     relevant: tuple[str, ...]
     words: tuple[tuple[str, float, float], ...]
+    bar: float | None = None
+    word_bars: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

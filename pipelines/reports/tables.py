@@ -46,6 +46,8 @@ class TopicLine:
         Most relevant first.
     umass, npmi : float or None
         Coherence, None where it was not computed.
+    probabilities, bars : tuple of float
+        Of those words in the topic, and their standard errors; no bars where they are not known.
     """
 
     topic: int
@@ -53,6 +55,24 @@ class TopicLine:
     words: tuple[str, ...]
     umass: float | None = None
     npmi: float | None = None
+    probabilities: tuple[float, ...] = ()
+    bars: tuple[float, ...] = ()
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The words, with a question mark those that may hardly be of the topic.
+
+        Their probability is less than two of its standard errors.
+
+        Examples
+        --------
+        >>> TopicLine(0, 1.0, ("sea", "law"), None, None, (0.5, 0.1), (0.01, 0.06)).marked
+        ('sea', 'law?')
+        """
+        if not self.bars:
+            return self.words
+        known = zip(self.words, self.probabilities, self.bars, strict=True)
+        return tuple(f"{word}?" if p < 2 * bar else word for word, p, bar in known)
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,7 @@ def topic_lines(
     lines = []
     for topic, words in enumerate(top_words(scores, number)):
         used = [word for word in words if np.isfinite(scores[word, topic])]
+        bars = () if model.word_bars is None else tuple(model.word_bars[used, topic].tolist())
         lines.append(
             TopicLine(
                 topic,
@@ -90,6 +111,8 @@ def topic_lines(
                 tuple(vocabulary.terms[word] for word in used),
                 _known(model.umass[topic]),
                 _known(model.npmi[topic]),
+                tuple(model.topics[used, topic].tolist()),
+                bars,
             )
         )
     return lines
@@ -231,7 +254,10 @@ def print_topics(
     table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
     for line in lines:
         scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
-        words = (f"{word}*" if word in starred else word for word in line.words)
+        words = (
+            f"{marked}*" if word in starred else marked
+            for word, marked in zip(line.words, line.marked, strict=True)
+        )
         own = numbers[line.topic] if columns else []
         table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
     console.print(table)
@@ -269,16 +295,21 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """A table of numbers of topics, the best by NPMI marked."""
+    """A table of numbers of topics, marked: the best by NPMI, and what pairs held out take."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
+    scores += ["held out"] if selection.likely else []
     for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
-    best = selection.best
+    best, likely = selection.best, selection.likely
     for one in selection.candidates:
         numbers = [_number(one.npmi, 3), _number(one.umass, 1), _number(one.umass_20, 1)] * coherent
+        if likely:
+            numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
+        marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
+        marks += ["best"] if one is best else []
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",
@@ -286,7 +317,7 @@ def print_selection(console: Console, selection: Selection) -> None:
             _number(one.captured, 2),
             "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",
             _number(one.seconds, 2),
-            one.refusal or ("best" if one is best else ""),
+            one.refusal or ", ".join(marks),
             style="bold" if one is best else "dim" if one.refusal else None,
         )
     console.print(table)

@@ -13,6 +13,7 @@ from pydantic import Field, StrictFloat, TypeAdapter
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
@@ -55,6 +56,7 @@ class _Attributes:
     half_life: Annotated[StrictFloat, Field(gt=0)] | None = None
     refined: Count = 0
     polishing: Polishing | None = None
+    held_out: HeldOut | None = None
 
 
 _ATTRIBUTES = TypeAdapter(_Attributes)

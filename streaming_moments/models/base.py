@@ -32,7 +32,8 @@ def option(
     check : callable, optional
         Raises `InvalidInput` for a value that is none.
     **more : object
-        `choices`, where only some values are; `flag`, where the option is not called as the field;
+        `choices`, where only some values are; `auto`, where a refit can find one; `flag`, where the
+        option is not called as the field;
         `metavar`, what stands for its value in the help.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
@@ -55,7 +56,9 @@ class FitOptions:
         The check of a field refuses its value.
     """
 
-    topics: int = option("Number of topics.", check=require_topics)
+    topics: int = option(
+        "Number of topics, or auto: by pairs held out.", check=require_topics, auto=True
+    )
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
     )

@@ -189,6 +189,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     # Omega was of other topics: that of the Dirichlet takes its place
     changed |= {"refined": 0, "pair_weights": np.empty((0, 0))}
+    changed |= {"topic_bars": None, "word_bars": None, "held_out": None}  # so are these
     prior = expected.prior.astype(np.float64)
     if not model.alpha0 and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]

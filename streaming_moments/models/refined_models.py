@@ -1,4 +1,4 @@
-"""Refined models: the refinement of a topic model's topics, wherever the model lies."""
+"""Refined models: topic models by the pairs of words, all and halves, wherever the model lies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from streaming_moments.models.halves import STEP as HALVES
+from streaming_moments.models.halves import CrossFit, HalfRows, crossed_there
 from streaming_moments.models.refinement import STEP, PairTopics, refined_there
 from streaming_moments.models.rows import Rows
 
@@ -16,6 +18,18 @@ def likelier_there(model: Any, pairs: Rows, rounds: int) -> Any:
     start = pairs.once(STEP, pair_topics_of, model, pairs.basis.core)
     found = refined_there(pairs, start, rounds)
     return pairs.once(STEP, with_pair_topics, model, found, rounds)
+
+
+def trusted_there(model: Any, halves: HalfRows) -> Any:
+    """As `TopicModel.trusted`, of a handle: what it gives is one too, only numbers come here."""
+    rows = halves.rows
+    found = crossed_there(halves, rows.once(HALVES, pair_topics_of, model, rows.basis.core))
+    return model if found is None else rows.once(HALVES, with_cross_fit, model, found)
+
+
+def with_cross_fit(model: Any, found: CrossFit) -> Any:
+    """The model with its error bars and held-out likelihood."""
+    return replace(model, **vars(found))
 
 
 def pair_topics_of(model: Any, core: int) -> PairTopics:

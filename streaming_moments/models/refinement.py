@@ -97,11 +97,15 @@ def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
 
 def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
     """As `refined`, of a handle: what it gives is one too, nothing comes here; 1 round or more."""
-    state = rows.once(STEP, begun, start)
+    return rounds_from(rows, rows.once(STEP, begun, start), rounds)
+
+
+def rounds_from(rows: Rows, state: Any, rounds: int, step: str = STEP) -> Any:
+    """Handle of the topics so many rounds after those of a handle; see `refined`."""
     for left in range(rounds, 0, -1):
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
-        parts = rows.each(STEP, expected_ratios, state)
-        state = rows.once(STEP, next_topics, parts, state, relaxation)
+        parts = rows.each(step, expected_ratios, state)
+        state = rows.once(step, next_topics, parts, state, relaxation)
         del parts  # before the next are made
     return state
 

@@ -38,6 +38,14 @@ class Rows(Protocol):
     def whole_core(self) -> bool:
         """Whether a step of `once` can hold the pair counts of all core words."""
 
+    @property
+    def halves(self) -> bool:
+        """Whether the statistics keep halves of the documents."""
+
+    @property
+    def keeps_halves(self) -> bool:
+        """Whether memory holds what `prepared` makes of each half, both at once."""
+
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
         """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
 
@@ -83,6 +91,8 @@ class InMemory:
         False makes it whiten by rows of the core, as workers that cannot hold all of it.
     ready : sequence
         What `prepared` made of the blocks.
+    keeps_halves : bool
+        False makes it prepare halves anew each time.
 
     Raises
     ------
@@ -93,6 +103,7 @@ class InMemory:
     blocks: Sequence[Statistics]
     whole_core: bool = True
     ready: Sequence[Any] = ()
+    keeps_halves: bool = True
 
     def __post_init__(self) -> None:
         held = [(one.block.index, one.block.step) for one in self.blocks]
@@ -109,6 +120,11 @@ class InMemory:
     def lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row."""
         return self.blocks[0].row_lengths
+
+    @property
+    def halves(self) -> bool:
+        """Whether the statistics keep halves of the documents."""
+        return self.blocks[0].even_pair_counts is not None
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """One after another."""

@@ -29,9 +29,11 @@ class TopicOptions(FitOptions):
         choices=ROWS,
     )
     refine: int = option(
-        "Rounds that make topics likelier by the stored pairs of words; 0: none.",
+        "Rounds that make topics likelier by the stored pairs of words; 0: none; auto: by pairs "
+        "held out.",
         ROUNDS,
         require_rounds,
+        auto=True,
     )
 
     @property

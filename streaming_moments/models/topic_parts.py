@@ -10,15 +10,29 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, Description
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.provenance import Polishing
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
 _PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
+_BARS = ("topic_bars", "word_bars")  # where halves are kept
+
+
+def bars_known(model: Any) -> tuple[str, ...]:
+    """Names of the error bars that it has."""
+    return tuple(name for name in _BARS if getattr(model, name) is not None)
+
+
+def reordered_fields(model: Any, order: NDArray[np.int64]) -> dict[str, Any]:
+    """The arrays that have a column or an entry for each topic, with `order[j]` as topic j."""
+    names = ("topics", "weights", "raw_topics", "umass", "npmi", *bars_known(model))
+    moved = {name: np.ascontiguousarray(getattr(model, name)[..., order]) for name in names}
+    return moved | {_PAIR_WEIGHTS: model.pair_weights[np.ix_(order, order)]}
 
 
 def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:
     """The arrays by name."""
-    names = (*model.stored, *((_PAIR_WEIGHTS,) if model.refined else ()))
+    names = (*model.stored, *((_PAIR_WEIGHTS,) if model.refined else ()), *bars_known(model))
     return {name: getattr(model, name) for name in names}
 
 
@@ -29,10 +43,15 @@ def attributes_of(model: Any) -> dict[str, object]:
     given = [name for name in window if getattr(model, name) is not None]
     given += ["refined"] if model.refined else []
     passes = {} if model.polishing is None else {"polishing": asdict(model.polishing)}
-    return passes | {
-        _STORED_METHOD if name == "method" else name: getattr(model, name)
-        for name in (*names, *given)
-    }
+    held_out = {} if model.held_out is None else {"held_out": asdict(model.held_out)}
+    return (
+        passes
+        | held_out
+        | {
+            _STORED_METHOD if name == "method" else name: getattr(model, name)
+            for name in (*names, *given)
+        }
+    )
 
 
 def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
@@ -44,12 +63,14 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
         A part is missing: names it.
     """
     refined = int(str(attributes.get("refined", 0)))
-    wanted = (*stored, *((_PAIR_WEIGHTS,) if refined else ()))
+    bars = _BARS if any(name in arrays for name in _BARS) else ()
+    wanted = (*stored, *((_PAIR_WEIGHTS,) if refined else ()), *bars)
     missing = [name for name in wanted if name not in arrays]
     missing += [name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes]
     if missing:
         raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
     half_life, passes = attributes.get("half_life"), attributes.get("polishing")
+    held_out = attributes.get("held_out")
     days = {name: attributes.get(name) for name in ("since", "until")}
     return {
         **{name: np.asarray(arrays[name], dtype=np.float64) for name in wanted},
@@ -57,6 +78,7 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
         "half_life": None if half_life is None else float(str(half_life)),
         "refined": refined,
         "polishing": None if passes is None else Polishing(**passes),
+        "held_out": None if held_out is None else HeldOut(**held_out),
         "alpha0": float(str(attributes["alpha0"])),
         "method": str(attributes[_STORED_METHOD]),
         "documents": int(str(attributes["documents"])),
@@ -76,7 +98,11 @@ def description_of(model: Any) -> Description:
         sentence += f"; refined {model.refined} rounds by the pairs of words"
         if model.implied_alpha0 is not None:
             sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
+    columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
+    if model.held_out is not None:
+        facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
+        sentence += f"; a pair held out has log likelihood {model.held_out.mean:.4f}"
     if model.polishing is not None:
         facts["polishing"] = asdict(model.polishing)
         sentence += f"; {model.polishing.sentence}"
-    return Description(facts, sentence=sentence)
+    return Description(facts, columns, sentence)

@@ -15,11 +15,13 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
+from streaming_moments.models.halves import HalfRows, HeldOut
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.refined_models import likelier_there
+from streaming_moments.models.refined_models import likelier_there, pair_topics_of, trusted_there
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
+    PairTopics,
     correlations,
     dirichlet_pair_weights,
     implied_alpha0,
@@ -86,6 +88,11 @@ class TopicModel:
         topics; rows add up to the weights. Where it was not refined, that of the Dirichlet.
     polishing : Polishing, optional
         The passes over documents since the fit.
+    topic_bars, word_bars : (k,) and (n, k) float64, optional
+        L1 error to be expected of each topic, and standard error of each probability, where the
+        statistics keep halves of the documents.
+    held_out : HeldOut, optional
+        How likely the pairs of each half are by topics of the other one.
 
     Examples
     --------
@@ -122,6 +129,9 @@ class TopicModel:
     refined: int = 0
     pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     polishing: Polishing | None = None
+    topic_bars: NDArray[np.float64] | None = None
+    word_bars: NDArray[np.float64] | None = None
+    held_out: HeldOut | None = None
 
     __sizeof__ = held_bytes
 
@@ -129,7 +139,7 @@ class TopicModel:
         if not self.pair_weights.size:
             assumed = dirichlet_pair_weights(self.weights, self.alpha0)
             object.__setattr__(self, "pair_weights", assumed)
-        for name in (*self.stored, "pair_weights"):
+        for name in (*self.stored, "pair_weights", *topic_parts.bars_known(self)):
             getattr(self, name).setflags(write=False)
 
     @classmethod
@@ -156,6 +166,8 @@ class TopicModel:
         made = cls._made(rows, form_of(options.alpha0), options, last)
         if options.refine:
             made = likelier_there(made, pair_rows(rows), options.refine)
+        if rows.halves:
+            made = trusted_there(made, HalfRows.of(rows))
         return cls._brought(rows, made)
 
     @classmethod
@@ -223,6 +235,14 @@ class TopicModel:
             1 or more.
         """
         return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
+
+    def trusted(self, halves: HalfRows) -> Self:
+        """The model with what halves of the statistics it was fitted on say of it."""
+        return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
+
+    def pair_topics(self, core: int) -> PairTopics:
+        """As a model of the pairs of words, of which so many are core words."""
+        return pair_topics_of(self, core)
 
     @property
     def n_words(self) -> int:
@@ -298,15 +318,7 @@ class TopicModel:
                 f"{order.tolist()} does not name each of {self.n_topics} topics once; "
                 "give a permutation"
             )
-        return replace(
-            self,
-            topics=np.ascontiguousarray(self.topics[:, order]),
-            weights=self.weights[order],
-            raw_topics=np.ascontiguousarray(self.raw_topics[:, order]),
-            umass=self.umass[order],
-            npmi=self.npmi[order],
-            pair_weights=self.pair_weights[np.ix_(order, order)],
-        )
+        return replace(self, **topic_parts.reordered_fields(self, order))
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).

@@ -53,9 +53,9 @@
 
   // words by relevance: l log p(word | topic) + (1 - l) log (p(word | topic) / p(word)) -----------
   const ranked = (topic, weight) => topic.words
-    .filter(([, inside, overall]) => inside > 0 && overall > 0)
-    .map(([word, inside, overall]) =>
-      ({ word, inside, score: weight * Math.log(inside) + (1 - weight) * Math.log(inside / overall) }))
+    .map(([word, inside, overall], place) => ({ word, inside, overall, bar: topic.word_bars[place],
+      score: weight * Math.log(inside) + (1 - weight) * Math.log(inside / overall) }))
+    .filter((one) => one.inside > 0 && one.overall > 0)
     .sort((one, other) => other.score - one.score || one.word.localeCompare(other.word))
     .slice(0, shown);
   const named = (topic, number) =>
@@ -76,6 +76,7 @@
       const head = element("h3", `Topic ${topic.topic}`);
       head.append(element("small", percent(topic.weight)));
       if (topic.npmi !== null) head.append(element("small", `NPMI ${topic.npmi.toFixed(2)}`));
+      if (topic.bar !== null) head.append(element("small", `L1 error ${topic.bar.toFixed(2)}`));
       const note = content.notes[topic.topic];
       if (note) head.append(element("span", note, { class: "note" }));
       const list = element("ol");
@@ -86,7 +87,7 @@
         item.append(
           element("i", undefined, { style: `width:${100 * row.inside / most}%` }),
           element("span", row.word, { class: "word" }),
-          element("span", percent(row.inside, 2)));
+          element("span", percent(row.inside, 2) + (row.bar === undefined ? "" : ` \u00b1 ${percent(row.bar, 2)}`)));
         list.append(item);
       }
       card.append(head, list);

@@ -143,21 +143,63 @@ array([3], dtype=int32), array([1.], dtype=float32))
         >>> (statistics.pair_counts / (left @ right.T) @ right).ravel()
         array([64., 32.])
         """
-        k, core = right.shape[1], right.shape[0]
-        dtype = self.counts.dtype
         own = expected[self.block.rows]
-        wide = -(-k // _LANES) * _LANES
-        lefts = np.zeros((len(left), wide), dtype=dtype)
-        lefts[:, :k] = quotients(left, own)
-        rights = np.zeros((core, wide), dtype=dtype)
-        rights[:, :k] = quotients(right, expected[:core])
-        columns = np.ascontiguousarray(rights[:, :k].T)
-        sums = np.zeros((len(left), k))
+        lefts, rights, columns = self._sides(left, right, expected)
+        sums = np.zeros((len(left), right.shape[1]))
         likelihood_kernels.add_dense_ratios(self.dense, lefts, columns, self.dense_places, sums)
         likelihood_kernels.add_sparse_ratios(
             self.starts, self.words, self.counts, lefts, rights, self.sparse_places, sums
         )
         return quotients(sums * self.scales[:, None], own)
+
+    def products(
+        self, right: NDArray[np.float64], expected: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
+
+        They are its sums where a first column expects words to be independent.
+        """
+        own, core = expected[self.block.rows], len(right)
+        left = np.zeros((own.size, right.shape[1] + 1))
+        left[:, 0] = own
+        rights = np.hstack([expected[:core, None], expected[:core, None] * right])
+        return self.ratios(left, rights, expected)[:, 1:] * own[:, None]
+
+    def logarithms(
+        self,
+        left: NDArray[np.float64],
+        right: NDArray[np.float64],
+        expected: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """(r, 2): the sum of `P log(left right')` over each row, and of P; as of `ratios`."""
+        own = expected[self.block.rows]
+        lefts, rights, columns = self._sides(left, right, expected)
+        offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
+        sums = np.zeros((len(left), 2))
+        core = offsets[: len(right)]
+        likelihood_kernels.add_dense_logarithms(
+            self.dense, lefts, columns, core, self.dense_places, sums
+        )
+        likelihood_kernels.add_sparse_logarithms(
+            self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places, sums
+        )
+        sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
+        return np.asarray(sums * (known * self.scales)[:, None])
+
+    def _sides(
+        self,
+        left: NDArray[np.float64],
+        right: NDArray[np.float64],
+        expected: NDArray[np.float64],
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Both sides by the frequencies, in whole registers, and the right one by topics."""
+        k, core, dtype = right.shape[1], right.shape[0], self.counts.dtype
+        wide = -(-k // _LANES) * _LANES
+        lefts = np.zeros((len(left), wide), dtype=dtype)
+        lefts[:, :k] = quotients(left, expected[self.block.rows])
+        rights = np.zeros((core, wide), dtype=dtype)
+        rights[:, :k] = quotients(right, expected[:core])
+        return lefts, rights, np.ascontiguousarray(rights[:, :k].T)
 
 
 def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:

@@ -18,6 +18,7 @@ class Planted:
     topics: int = 256
     row_blocks: int = 4
     version: int = 1
+    halves: bool = False
 
     @property
     def basis(self):
@@ -28,7 +29,7 @@ class Planted:
 
     @property
     def layout(self):
-        return SegmentLayout(CountsFoundation(self.basis, codocuments=False), self.row_blocks)
+        return SegmentLayout(CountsFoundation(self.basis, False, halves=False), self.row_blocks)
 
     def load_block(self, index):
         block, lengths = RowBlock(index, self.row_blocks), self.row_lengths().whole

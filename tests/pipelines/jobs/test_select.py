@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 import threading
 
@@ -15,6 +16,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.options import TopicNumbers
 from streaming_moments.pipelines.jobs import select as module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
@@ -24,11 +26,18 @@ from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
 
-def counted_store(folder, shards, embedded, codocuments):
+def counted_store(folder, shards, embedded, codocuments, halves=True):
     options = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
     listed = list_shards([str(shards)])
     made = create(
-        str(folder), listed, ShardFormat(), TokenPolicy(), options, Run(embedded), codocuments
+        str(folder),
+        listed,
+        ShardFormat(),
+        TokenPolicy(),
+        options,
+        Run(embedded),
+        codocuments,
+        halves=halves,
     )
     return update(made, listed, Run(embedded)).store
 
@@ -41,6 +50,12 @@ def store(tmp_path_factory, shards, embedded):
 @pytest.fixture(scope="module")
 def statistics(store):
     return store.load()
+
+
+@pytest.fixture(scope="module")
+def whole_store(tmp_path_factory, shards, embedded):
+    """Without halves."""
+    return counted_store(tmp_path_factory.mktemp("whole") / "store", shards, embedded, True, False)
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +193,63 @@ def test_the_command_prints_a_table_that_marks_the_best(run, store, tmp_path):
     assert [one["alpha0"] for one in found["candidates"][::3]] == [0.5, 1, 0]
     assert [one["n_topics"] for one in found["candidates"][:3]] == [2, 3, 40]
     assert not store.latest().models
+
+
+def test_a_selection_takes_the_fewest_topics_within_the_noise(store, embedded):
+    selection = select(store, (1, 2, 3, 5), [0.5], Run(embedded))
+    scores = [one.held_out.mean for one in selection.candidates]
+    within = [
+        k
+        for k, mean in zip((1, 2, 3, 5), scores, strict=True)
+        if mean >= max(scores) - selection.noise
+    ]
+    assert selection.taken.n_topics == within[0]
+    assert [one.n_topics for one in selection.likely] == within
+    assert selection.why.startswith(f"pairs held out take {within[0]} topics, alpha0 0.5: ")
+    for one in selection.candidates:
+        expected = refit(store, one.n_topics, 0.5, Run(embedded)).held_out
+        assert one.held_out.mean == pytest.approx(expected.mean, abs=1e-6)
+
+
+def test_numbers_are_found_where_they_are_auto(run, store):
+    # as many as the basis was made for
+    asked = ("select", store.url, "--topics", "2,3,5", "--alpha0", "0.5")
+    code, out, err = run(*asked)
+    assert (code, err) == (0, "")
+    taken = next(line for line in out.splitlines() if "taken" in line).split("│")[0].strip()
+    said = next(line for line in out.splitlines() if line.startswith("pairs held out take"))
+    assert f"take {taken} topics" in said
+    told = json.loads(run(*asked, "--json")[1])
+    assert told["why"] in out
+    assert str(told["taken"]["n_topics"]) == taken
+    auto = ("--topics", "auto", "--refine", "auto", "--alpha0", "0.5")
+    code, out, err = run("refit", store.url, *auto)
+    assert (code, told["why"] in err) == (0, True)
+    rounds = re.search(r"pairs held out take (\d+) rounds", err)[1]
+    [name] = set(store.latest().models)
+    default = "" if rounds == "10" else f"-r{rounds}"
+    assert name == f"k{taken}-a0.5-joint{default}-v{store.version}"
+    assert store.latest().load_model(name).refined == int(rounds)
+
+
+@pytest.mark.parametrize("option", ["--topics", "--refine"])
+def test_without_halves_auto_says_what_to_give(run, whole_store, option):
+    given = {"--topics": "3", option: "auto"}
+    code, _, err = run("refit", whole_store.url, *sum(given.items(), ()))
+    assert code == 2
+    assert (
+        f"keeps no halves of the documents, by which auto chooses; give a number to {option}" in err
+    )
+    assert run("refit", whole_store.url, "--topics", "3")[0] == 0
+    code, out, _ = run("select", whole_store.url, "--topics", "2,3")
+    assert (code, "held out" in out) == (0, False)
+
+
+def test_auto_is_of_topics_alone(run, store):
+    code, _, err = run("refit", store.url, "--model", "poisson", "--topics", "auto")
+    assert (code, "--topics auto is of model topics alone" in err) == (2, True)
+    code, _, err = run("select", store.url, "--topics", "auto")
+    assert code == 2
 
 
 def test_missing_coherence_is_said_and_the_rest_shown(run, silent_store, tmp_path):

@@ -1,5 +1,6 @@
 """Nights on a local disk: drift against the serial numbers, gates, locks, and what goes wrong."""
 
+import dataclasses
 import json
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ import pytest
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_by
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
@@ -127,6 +129,28 @@ def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
     # on the first night there is nothing to compare with
     first = judged(model_with([0.2, 0.0], [0.5, 0.5]), None, Drift(1, 0, 100, None), gates)
     assert reasons_of(first) == ()
+
+
+def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
+    gates = GatesSection(max_held_out_drop=0.25)
+    plain = model_with([0.5, 0.5], [0.5, 0.5])
+    yesterday, worse, worst = (
+        dataclasses.replace(plain, held_out=HeldOut(mean - 0.5, mean + 0.5))
+        for mean in (-8.0, -8.25, -8.5)
+    )
+    drift = Drift(1, 0, 100, None)
+
+    def refused(model, published):
+        found = judged(model, published, drift, gates)
+        assert len(found) == 1 + 2  # and those that have a bound always
+        return reasons_of(found)
+
+    assert refused(worse, yesterday) == ()
+    assert refused(worst, yesterday) == ("drop of held-out likelihood: 0.5, the bound is 0.25",)
+    # without halves, on the first night, of other words: nothing is known
+    others = dataclasses.replace(yesterday, vocabulary="other")
+    for model, published in ((plain, yesterday), (worst, plain), (worst, None), (worst, others)):
+        assert refused(model, published) == ()
 
 
 @pytest.fixture

@@ -132,6 +132,20 @@ def test_shares_are_those_of_the_nights_before(nights):
     assert shares["shares"][0] == [kept.get(topic, 0.0) for topic in topics]
 
 
+def test_a_topic_that_was_kept_has_moved_or_is_within_noise(nights):
+    _, second, _ = nights
+    assert second.report.matching.kept
+    for pair in second.report.matching.kept:
+        bar = max(
+            night.report.topics[topic].bar
+            for night, topic in ((nights[0], pair.before), (second, pair.after))
+        )
+        assert pair.moved == (2 * pair.distance > bar)
+        if pair.after not in {mix.whole for mix in second.report.matching.merged}:
+            said = second.page["notes"][str(pair.after)]
+            assert said == ("moved" if pair.moved else "within noise")
+
+
 def test_a_topic_is_followed_where_its_number_was_anothers(nights, place):
     weights = {0: 0.5, 1: 0.125, 2: 0.375}
     report = nights[1].report

@@ -133,3 +133,18 @@ def test_scores_of_a_model_are_means_over_its_topics():
     assert model_scores(model) == {"npmi": None, "umass": None, "diversity": 1.0}
     known = model.with_coherence(np.array([-4.0, -2.0]), np.array([0.1, 0.3]))
     assert model_scores(known) == {"npmi": pytest.approx(0.2), "umass": -3.0, "diversity": 1.0}
+
+
+def test_topics_say_how_far_they_can_be_trusted(run, counted):
+    store = counted(200 * [12])
+    assert run("refit", store.url, "--topics", "1", "--name", "one")[0] == 0
+    model = store.latest().load_model("one")
+    shown = json.loads(run("topics", store.url, "--json")[1])
+    assert shown["error_bar"] == pytest.approx(model.topic_bars.tolist())
+    assert shown["held_out"]["mean"] == pytest.approx(model.held_out.mean)
+    [topic] = shown["topics"]
+    assert len(topic["bars"]) == len(topic["probabilities"]) == len(topic["words"])
+    first = store.vocabulary.index[topic["words"][0]]
+    assert topic["probabilities"][0] == pytest.approx(model.topics[first, 0])
+    assert topic["bars"][0] == pytest.approx(model.word_bars[first, 0])
+    assert "error bar" in run("topics", store.url)[1]

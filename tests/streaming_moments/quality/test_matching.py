@@ -1,5 +1,6 @@
 """Matching: brute force over permutations and mixes, and numbers that stay."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -10,12 +11,15 @@ from hypothesis import strategies as st
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.matching import (
+    KeptTopic,
     MatchingRule,
+    TopicMatching,
     best_mix,
     compare_topics,
     match_topics,
     numbered_like,
     on_all_words,
+    with_moves,
 )
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
@@ -177,3 +181,19 @@ def test_bounds_out_of_range_are_refused():
         MatchingRule(least_share=0.7)
     with pytest.raises(InvalidInput, match="permutation"):
         TopicModel.from_topics(np.eye(2), np.ones(2) / 2).reordered(np.array([0, 0]))
+
+
+def test_topics_moved_when_they_did_by_more_than_the_larger_bar():
+    plain = TopicModel.from_topics(np.array([[0.5, 0.25], [0.5, 0.75]]), np.array([0.5, 0.5]))
+    later = TopicModel.from_topics(np.array([[0.5625, 0.5], [0.4375, 0.5]]), np.array([0.5, 0.5]))
+    kept = KeptTopic(0, 0, 0.0625), KeptTopic(1, 1, 0.25)
+    matching = TopicMatching(kept, (), (), (), ())
+    assert with_moves(matching, plain, later) is matching
+    small = replace(plain, topic_bars=np.array([0.0625, 0.375]))
+    large = replace(later, topic_bars=np.array([0.125, 0.0]))
+    for before, after, expected in (
+        (small, later, [True, True]),
+        (plain, large, [False, True]),
+        (small, large, [False, True]),
+    ):
+        assert [pair.moved for pair in with_moves(matching, before, after).kept] == expected

@@ -130,6 +130,73 @@ def add_sparse_ratios(
                 sums[place, j] += gathered[j]
 
 
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def add_dense_logarithms(
+    counts: Real,
+    left: Real,
+    right: Real,
+    offsets: NDArray[np.float64],
+    places: NDArray[np.int64],
+    sums: NDArray[np.float64],
+) -> None:
+    """`sums[i] += (P_i . log(left_i right), P_i . 1)` of the rows at `places`.
+
+    Parameters
+    ----------
+    counts, left, right, places
+        As of `add_dense_ratios`.
+    offsets : (core,) float64
+        Added to the logarithm of each column.
+    sums : (r, 2) float64
+        Added to.
+    """
+    k, core = right.shape
+    likelihoods = np.empty(_TILE, dtype=counts.dtype)
+    least = counts.dtype.type(_LEAST)
+    for row in range(places.size):
+        place = places[row]
+        for start in range(0, core, _TILE):
+            stop = min(start + _TILE, core)
+            likelihoods[:] = 0
+            for j in range(k):
+                a, one = left[place, j], right[j, start:stop]
+                for h in range(stop - start):
+                    likelihoods[h] += a * one[h]
+            for h in range(stop - start):
+                count = counts[row, start + h]
+                if count > 0:
+                    told = np.log(max(likelihoods[h], least)) + offsets[start + h]
+                    sums[place, 0] += count * told
+                    sums[place, 1] += count
+
+
+@njit(cache=True, nogil=True, fastmath=_MATH)
+def add_sparse_logarithms(
+    starts: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: Real,
+    left: Real,
+    right: Real,
+    offsets: NDArray[np.float64],
+    places: NDArray[np.int64],
+    sums: NDArray[np.float64],
+) -> None:
+    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them."""
+    wide = right.shape[1]
+    least = counts.dtype.type(_LEAST)
+    for row in range(places.size):
+        place = places[row]
+        own = left[place]
+        for entry in range(starts[row], starts[row + 1]):
+            other = right[words[entry]]
+            likelihood = counts.dtype.type(0)
+            for j in range(wide):
+                likelihood += own[j] * other[j]
+            told = np.log(max(likelihood, least)) + offsets[words[entry]]
+            sums[place, 0] += counts[entry] * told
+            sums[place, 1] += counts[entry]
+
+
 @njit(cache=True, nogil=True)
 def copy_rows(
     pairs: Real,

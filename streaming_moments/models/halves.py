@@ -1,0 +1,318 @@
+"""Halves: how far topics can be trusted, from fits of each half of the documents alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.refinement import PairTopics, begun, rounds_from
+from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.statistics.counts.pair_rows import PairRows
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.row_block import interleaved
+
+STEP = "halves"
+# After its own start a half needs no more: bars of 2 and of 10 rounds differ by some hundredths.
+_ROUNDS = 2
+# Over the pair counts of one half or the other: its start, its rounds, and the other by it.
+SWEEPS = 2 * (_ROUNDS + 2)
+# Rounds that `auto` tries.
+TRIED_ROUNDS = (5, 10, 20, 40, 80)
+# Of the largest eigenvalue, below which topics are not told apart.
+_SINGULAR = 1e-10
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Mean log likelihood of a pair of words of documents that were not fitted.
+
+    Parameters
+    ----------
+    even, odd : float
+        Of the pairs of that half, by topics of the other one.
+    """
+
+    even: float
+    odd: float
+
+    @property
+    def mean(self) -> float:
+        """Of both."""
+        return (self.even + self.odd) / 2
+
+    def gain(self, other: HeldOut) -> tuple[float, float]:
+        """By how much it is likelier than another, and half of what the halves differ in that.
+
+        Examples
+        --------
+        >>> HeldOut(-9.0, -8.0).gain(HeldOut(-9.5, -8.25))
+        (0.375, 0.125)
+        """
+        even, odd = self.even - other.even, self.odd - other.odd
+        return (even + odd) / 2, abs(even - odd) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """What both halves of the documents say of topics that were fitted on all.
+
+    Parameters
+    ----------
+    topic_bars : (k,) float64
+        L1 error of each topic to be expected.
+    word_bars : (n, k) float64
+        Standard error of each probability.
+    held_out : HeldOut
+        Each half by the other.
+    """
+
+    topic_bars: NDArray[np.float64]
+    word_bars: NDArray[np.float64]
+    held_out: HeldOut
+
+    __sizeof__ = held_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class HalfRows:
+    """The pair counts of each half, both at once where memory holds them.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of statistics that keep halves.
+    kept : tuple of Rows
+        Of both, or none.
+    """
+
+    rows: Rows
+    kept: tuple[Rows, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Rows) -> HalfRows:
+        """Of rows, as their memory allows.
+
+        Raises
+        ------
+        InvalidInput
+            They keep no halves.
+        """
+        if not rows.halves:
+            raise InvalidInput(
+                "the statistics keep no halves of the documents, by which this is chosen; give "
+                "numbers in place of auto, gather statistics with halves=True, or rebase a store "
+                "that was made before there were halves or with --no-halves"
+            )
+        alone = cls(rows)
+        return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
+
+    def __getitem__(self, half: int) -> Rows:
+        return self.kept[half] if self.kept else self.rows.prepared("pair counts", _PAIRS[half])
+
+
+def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
+    """Error bars of refined topics, and their held-out likelihood; None where a half is empty.
+
+    With a and b the topics of the halves, a topic's bar is
+
+        |(|a - b| / 2, |(a + b) / 2 - whole|)|
+
+    of L1 norms: (a - b) / 2 is distributed as the noise of the whole, as a half has twice its
+    variance; the other is the bias that both share (the jackknife of two halves), and what the
+    rounds of the whole had not come to yet. Of a word the same is one draw of its error, so its
+    square is averaged with what a share of that size has by counting, which is proportional to it.
+
+    Parameters
+    ----------
+    halves : HalfRows
+        Of the statistics that the topics were fitted on.
+    whole : PairTopics
+        Those topics.
+    """
+    found = crossed_there(halves, halves.rows.shared(whole))
+    return None if found is None else halves.rows.value(found)
+
+
+def crossed_there(halves: HalfRows, whole: Any) -> Any | None:
+    """As `cross_fit`, of a handle: what it gives is one too, only numbers come here."""
+    fits = _fits(halves, whole, _ROUNDS)
+    if fits is None:
+        return None
+    return halves.rows.once(STEP, crossed, *fits, whole, _scored(halves, fits))
+
+
+def crossed(even: PairTopics, odd: PairTopics, whole: PairTopics, held_out: HeldOut) -> CrossFit:
+    """What two fits of halves say of the whole."""
+    return CrossFit(*bars_of(even, odd, whole), held_out)
+
+
+def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
+    """The first of 5, 10, 20, 40, 80 rounds after which as many more predict no better.
+
+    Better is a gain of the held-out likelihood by more than the halves differ in it.
+
+    Parameters
+    ----------
+    halves : HalfRows
+        Of the statistics.
+    start : PairTopics
+        The topics as decomposed.
+
+    Raises
+    ------
+    InvalidInput
+        A half has no pair of words.
+    """
+    rounds, best, shared = 0, None, halves.rows.shared(start)
+    for tried in TRIED_ROUNDS:
+        fits = _fits(halves, shared, tried)
+        if fits is None:
+            raise InvalidInput(
+                "a half of the documents, every other one of a shard, has no pair of words; give a "
+                "number of rounds in place of auto"
+            )
+        found = _scored(halves, fits)
+        if best is not None:
+            gain, noise = found.gain(best)
+            if gain <= noise:
+                return rounds
+        rounds, best = tried, found
+    return rounds
+
+
+def noise(several: Sequence[HeldOut]) -> float:
+    """How far the halves differ in what is likelier: differences below it are noise.
+
+    The standard error of a held-out likelihood, compared with the mean of all of them.
+
+    Examples
+    --------
+    >>> noise([HeldOut(-9.0, -8.0), HeldOut(-9.5, -8.25)])
+    0.0625
+    """
+    differences = np.array([(one.even - one.odd) / 2 for one in several])
+    return float(np.sqrt(((differences - differences.mean()) ** 2).mean()))
+
+
+def _fits(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
+    """Handles of the topics of each half after so many rounds from its own start, if it has any.
+
+    From the topics of the whole a half would have to walk, in directions that pairs hardly tell
+    for hundreds of rounds, and what it is held against would have been fitted before. `P_half G`
+    with `G` the dual of the topics, `P ~ M Omega M_core'` so `P G ~ M`, is there at once: it takes
+    no more than k x k numbers from the whole.
+    """
+    rows, fits = halves.rows, []
+    dual = rows.once(STEP, dual_topics, whole)
+    for half in (0, 1):
+        pairs = halves[half]
+        parts = pairs.each(STEP, own_rows, dual, whole)
+        if not rows.value(rows.once(STEP, any_pairs, parts)):
+            return None
+        state = rows.once(STEP, own_start, parts, whole)
+        fits.append(rounds_from(pairs, state, rounds, STEP))
+    return fits
+
+
+def _scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
+    rows, scores = halves.rows, []
+    for half in (0, 1):
+        state = rows.once(STEP, begun, fits[1 - half])
+        parts = halves[half].each(STEP, pair_logarithms, state)
+        scores.append(rows.value(rows.once(STEP, mean_logarithm, parts, state)))
+    return HeldOut(*scores)
+
+
+def even_pairs(statistics: Statistics) -> PairRows:
+    """Pair counts of the even half of the documents."""
+    return PairRows.of(statistics, half=0)
+
+
+def odd_pairs(statistics: Statistics) -> PairRows:
+    """Pair counts of the odd half of the documents."""
+    return PairRows.of(statistics, half=1)
+
+
+_PAIRS = (even_pairs, odd_pairs)
+
+
+def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
+    """(core, k) G with `M Omega M_core' G = M`, so `P G ~ M`: least squares weighted by 1 / M1.
+
+    Examples
+    --------
+    >>> whole = PairTopics(np.eye(2), np.diag([0.75, 0.25]), np.array([0.75, 0.25]), core=2)
+    >>> np.diag([0.75, 0.25]) @ dual_topics(whole)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    core = whole.topics[: whole.core]
+    expected = whole.expected[: whole.core, None]
+    scaled = np.divide(core, expected, out=np.zeros_like(core), where=expected > 0)
+    inverses = [
+        np.linalg.pinv(one, rcond=_SINGULAR, hermitian=True)
+        for one in (core.T @ scaled, whole.pair_weights)
+    ]
+    return np.asarray(scaled @ inverses[0] @ inverses[1])
+
+
+def own_rows(pairs: PairRows, dual: NDArray[np.float64], whole: PairTopics) -> NDArray[np.float64]:
+    """(r, k) rows of the topics by the pairs of a half alone."""
+    return pairs.products(dual, whole.expected)
+
+
+def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
+    """Whether a half has any, by its `own_rows`."""
+    return any(bool(part.any()) for part in parts)
+
+
+def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
+    """The topics whose `own_rows` these are, of all blocks; a little of the mean mixed in."""
+    rows = interleaved(parts)
+    totals = rows.sum(axis=0)
+    # of a topic that a half does not see at all
+    rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), whole.topics)
+    return begun(replace(whole, topics=nearest_distributions(rows)))
+
+
+def pair_logarithms(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
+    """(r, 2) sums of the log likelihood of the pairs of each row, and of the pairs."""
+    left = state.topics[pairs.block.rows] @ state.pair_weights
+    return pairs.logarithms(left, state.topics[: state.core], state.expected)
+
+
+def mean_logarithm(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> float:
+    """Mean log likelihood of a pair, from the `pair_logarithms` of all blocks."""
+    total, pairs = interleaved(parts).sum(axis=0)
+    seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
+    return float(total / pairs - np.log(seen))
+
+
+def bars_of(
+    even: PairTopics, odd: PairTopics, whole: PairTopics
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) bars of the topics and (n, k) of their words; see `cross_fit`.
+
+    Examples
+    --------
+    >>> even, odd, whole = (PairTopics(np.array([[p], [1 - p]]), np.eye(1), np.array([0.5, 0.5]), 2)
+    ...                     for p in (0.5, 0.75, 0.625))
+    >>> topics, words = bars_of(even, odd, whole)
+    >>> topics, words.round(3).ravel()
+    (array([0.25]), array([0.133, 0.117]))
+    """
+    noise, shift = even.topics - odd.topics, even.topics + odd.topics
+    np.abs(np.divide(noise, 2, out=noise), out=noise)
+    np.abs(np.subtract(np.divide(shift, 2, out=shift), whole.topics, out=shift), out=shift)
+    topics = np.hypot(noise.sum(axis=0), shift.sum(axis=0))
+    np.square(noise, out=noise)
+    noise += np.square(shift, out=shift)
+    noise += np.multiply(whole.topics, noise.sum(axis=0), out=shift)
+    return topics, np.sqrt(np.divide(noise, 2, out=noise), out=noise)

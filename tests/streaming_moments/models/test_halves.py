@@ -1,0 +1,199 @@
+"""Halves: bars that are as long as the errors, and likelihoods that no start has seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.halves import (
+    HalfRows,
+    HeldOut,
+    cross_fit,
+    dual_topics,
+    even_pairs,
+    mean_logarithm,
+    noise,
+    odd_pairs,
+    pair_logarithms,
+    predicting_rounds,
+)
+from streaming_moments.models.polishing import polished
+from streaming_moments.models.refinement import PairTopics, begun
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.matching import match_topics
+from streaming_moments.statistics.counts.pair_rows import PairRows
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
+
+N_WORDS = 1000
+
+
+def corpus(documents, weights, alpha0, length, seed, spread=0.0):
+    """Documents of Zipf topics of unlike weights, and the topics."""
+    rng = np.random.default_rng(seed)
+    zipf = 1 / np.arange(1, N_WORDS + 1)
+    topics = rng.dirichlet(150 * zipf / zipf.sum(), size=weights.size).T
+    topics = topics[np.argsort(-(topics @ weights), kind="stable")]
+    if alpha0:
+        shares = rng.dirichlet(alpha0 * weights, size=documents)
+    else:
+        shares = np.eye(weights.size)[rng.choice(weights.size, documents, p=weights)]
+    lengths = length * np.exp(spread * rng.standard_normal(documents) - spread**2 / 2)
+    counts = rng.poisson(lengths[:, None] * (shares @ topics.T))
+    return CountBatch.from_csr(counts), topics
+
+
+def gathered(batch, blocks=1, columns=14, halves=True):
+    basis = Basis.from_pilot(batch.select(0, min(batch.documents, 3000)), max_topics=columns)
+    given = (batch, basis)
+    parts = [
+        MomentStatistics.of(*given, RowBlock(place, blocks), halves=halves)
+        for place in range(blocks)
+    ]
+    return InMemory(parts)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return corpus(1500, np.array([0.4, 0.3, 0.2, 0.1]), 1.0, 60, seed=3)[0]
+
+
+@pytest.mark.parametrize(
+    ("documents", "topics", "alpha0", "length", "spread"),
+    [(4000, 10, 1.0, 100, 0.0), (8000, 12, 1.0, 60, 1.0), (6000, 12, 0.0, 60, 0.0)],
+)
+def test_bars_are_as_long_as_the_errors(documents, topics, alpha0, length, spread):
+    weights = np.geomspace(1, 0.15, topics)
+    given = (documents, weights / weights.sum(), alpha0, length)
+    batch, truth = corpus(*given, seed=topics, spread=spread)
+    model = fit(*gathered(batch).blocks, topics, alpha0)
+    rows, columns, distances = match_topics(truth, model.topics)
+    errors = np.empty(topics)
+    errors[columns] = 2 * distances
+    # measured .96, .97 and .90; .97, .97 and 1.05; .65 to .67 and .90 to .94
+    assert np.corrcoef(model.topic_bars, errors)[0, 1] > 0.9
+    assert model.topic_bars.mean() == pytest.approx(errors.mean(), rel=0.2)
+    # of words: standard errors, within one of which are two thirds
+    off = np.abs(model.topics[:, columns] - truth[:, rows])
+    bars, told = model.word_bars[:, columns], truth[:, rows] > 2e-3
+    assert 0.6 < (off[told] < bars[told]).mean() < 0.8
+    assert (off[told] < 2 * bars[told]).mean() > 0.88
+
+
+def test_bars_are_the_same_however_the_rows_are_divided_or_kept(small):
+    one = fit(*gathered(small).blocks, 4, 1.0)
+    for blocks, kept in ((1, False), (3, True), (7, False)):
+        rows = replace(gathered(small, blocks), keeps_halves=kept)
+        found = one.trusted(HalfRows.of(rows))
+        np.testing.assert_array_equal(found.topic_bars, one.topic_bars)
+        np.testing.assert_array_equal(found.word_bars, one.word_bars)
+        assert found.held_out == one.held_out
+
+
+def test_held_out_likelihood_is_that_of_the_pairs(small):
+    rows = gathered(small, 3)
+    state = begun(fit(*gathered(small).blocks, 4, 1.0, refine=3).pair_topics(rows.basis.core))
+    whole, even = gathered(small).blocks[0], gathered(small).blocks[0].even_pair_counts
+    expected = state.topics @ state.pair_weights @ state.topics[: state.core].T
+    expected = expected / expected.sum()
+    for pairs, counts in ((even_pairs, even), (odd_pairs, whole.pair_counts - even)):
+        parts = rows.prepared("", pairs).each("", pair_logarithms, state)
+        told = np.where(counts > 0, counts * np.log(np.where(counts > 0, expected, 1.0)), 0.0)
+        found = mean_logarithm(parts, state)
+        assert found == pytest.approx(told.sum() / counts.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_are_those_of_the_whole_matrix(small, dtype):
+    statistics = gathered(small).blocks[0]
+    factor = np.random.default_rng(0).standard_normal((statistics.basis.core, 3))
+    found = PairRows.of(statistics, dtype).products(factor, statistics.word_counts / 1e5)
+    expected = statistics.pair_counts @ factor
+    nearly = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(found, expected, atol=nearly * np.abs(expected).max())
+
+
+def test_exact_pairs_have_their_topics_by_the_dual():
+    rng = np.random.default_rng(1)
+    M, shares = rng.dirichlet(np.full(30, 0.3), size=3).T, rng.dirichlet(np.ones(3), size=5)
+    Omega = shares.T @ shares / 5
+    whole = PairTopics(M, Omega, M @ Omega.sum(axis=1), 20)
+    np.testing.assert_allclose(M @ Omega @ M[:20].T @ dual_topics(whole), M, atol=1e-9)
+
+
+def test_the_number_of_topics_that_predicts_is_the_planted_one():
+    weights = np.geomspace(1, 0.3, 8)
+    batch, _ = corpus(5000, weights / weights.sum(), 1.0, 80, seed=6)
+    rows = gathered(batch)
+    numbers = (4, 6, 8, 10, 12)
+    found = [fit(*rows.blocks, k, 1.0).held_out for k in numbers]
+    within, best = noise(found), max(one.mean for one in found)
+    likely = [k for k, one in zip(numbers, found, strict=True) if one.mean >= best - within]
+    assert min(likely) == 8
+    gain, differing = found[2].gain(found[1])
+    assert gain > 10 * differing
+
+
+def test_rounds_that_predict(small):
+    rows = gathered(small)
+    start = fit(*rows.blocks, 4, 1.0, refine=0).pair_topics(rows.basis.core)
+    assert predicting_rounds(HalfRows.of(rows), start) in (5, 10)
+    # topics that are nearly alike take longer to come apart
+    mean = start.expected[:, None]
+    blurred = replace(start, topics=0.02 * start.topics + 0.98 * mean)
+    assert predicting_rounds(HalfRows.of(rows), blurred) >= 5
+
+
+def test_without_halves_there_are_no_bars(small):
+    rows = gathered(small, halves=False)
+    model = fit(*rows.blocks, 4, 1.0)
+    assert model.topic_bars is model.word_bars is model.held_out is None
+    assert "error bar" not in model.described().columns
+    with pytest.raises(InvalidInput, match="keep no halves .* give numbers in place of auto"):
+        HalfRows.of(rows)
+    # and what is fitted is the same
+    np.testing.assert_array_equal(model.topics, fit(*gathered(small).blocks, 4, 1.0).topics)
+
+
+def test_bars_go_with_their_topics_and_into_the_parts(small):
+    model = fit(*gathered(small).blocks, 4, 1.0)
+    again = TopicModel.from_parts(*model.parts())
+    np.testing.assert_array_equal(again.word_bars, model.word_bars)
+    assert again.held_out == model.held_out
+    turned = model.reordered(np.array([2, 0, 3, 1]))
+    np.testing.assert_array_equal(turned.topic_bars, model.topic_bars[[2, 0, 3, 1]])
+    np.testing.assert_array_equal(turned.word_bars, model.word_bars[:, [2, 0, 3, 1]])
+    arrays, attributes = model.parts()
+    del arrays["word_bars"]
+    with pytest.raises(InvalidInput, match="lacks word_bars; refit it"):
+        TopicModel.from_parts(arrays, attributes)
+    # passes over documents make other topics
+    assert polished(model, small, 1).topic_bars is None
+
+
+def test_bars_of_aged_documents(small):
+    whole = gathered(small).blocks[0]
+    aged = WeightedStatistics.of([(0.5, whole)])
+    found, expected = fit(aged, 4, 1.0), fit(whole, 4, 1.0)
+    np.testing.assert_allclose(found.topic_bars, expected.topic_bars, rtol=1e-3)
+
+
+def test_a_half_without_documents_tells_nothing(small):
+    one = small.select(0, 1)
+    rows = gathered(small)
+    alone = InMemory([MomentStatistics.of(one, rows.basis)])
+    model = fit(*rows.blocks, 4, 1.0, refine=0)
+    assert cross_fit(HalfRows.of(alone), model.pair_topics(rows.basis.core)) is None
+    without = replace(model, topic_bars=None, word_bars=None, held_out=None)
+    found = without.trusted(HalfRows.of(alone))
+    assert found.held_out is found.topic_bars is found.word_bars is None
+    with pytest.raises(InvalidInput, match="a half of the documents.* has no pair of words; give"):
+        predicting_rounds(HalfRows.of(alone), model.pair_topics(rows.basis.core))
+
+
+def test_noise_is_how_far_the_halves_differ_among_candidates():
+    assert noise([HeldOut(-3.0, -2.0)]) == 0
+    assert noise([HeldOut(-3.0, -2.0), HeldOut(-2.5, -1.5)]) == 0
+    assert noise([HeldOut(-3.0, -2.0), HeldOut(-3.0, -1.0)]) == pytest.approx(0.25)
