@@ -24,7 +24,7 @@ from streaming_moments.storage.segments.foundations import (
     write_vocabulary,
 )
 from streaming_moments.storage.segments.segments import Segment
-from streaming_moments.storage.store.changes import require_bound
+from streaming_moments.storage.store.changes import require_bound, require_halves
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -154,6 +154,7 @@ def stage_segment(
 
     def change(head: Commit) -> Commit:
         staged = _staged_on(segment.basis, head)
+        require_halves(segment, staged.lineage)
         ledger = read_ledger(store.folder, staged.segments, known)
         already = ledger.counted([record.url for record in segment.shards])
         if already:
@@ -270,8 +271,11 @@ def _staged_on(basis: str, head: Commit) -> Staging:
     return staged
 
 
-def _bases(commit: Commit) -> tuple[str, str | None]:
-    return commit.lineage.basis, None if commit.staged is None else commit.staged.lineage.basis
+def _bases(commit: Commit) -> list[tuple[str, bool]]:
+    lineages = (
+        [commit.lineage] if commit.staged is None else [commit.lineage, commit.staged.lineage]
+    )
+    return [(lineage.basis, lineage.halves) for lineage in lineages]
 
 
 def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.statistics.base import Statistics, Totals
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
@@ -47,12 +48,15 @@ class Segment:
         The shards counted in it.
     written : Uncommitted
         Its files, which must be there when it is committed.
+    halves : bool
+        Whether half of the documents are kept apart in it.
     """
 
     reference: SegmentReference
     basis: str
     shards: tuple[ShardRecord, ...]
     written: Uncommitted
+    halves: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,9 @@ class SegmentWriter:
         )
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
-        return Segment(reference, self.layout.foundation.fingerprint, tuple(shards), written)
+        foundation = self.layout.foundation
+        halves = isinstance(foundation, CountsFoundation) and foundation.halves
+        return Segment(reference, foundation.fingerprint, tuple(shards), written, halves)
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

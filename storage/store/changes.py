@@ -267,7 +267,24 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
             f"the segment is of basis {short(segment.basis)}, the store's latest version of "
             f"{short(lineage.basis)}; gather the statistics with the store's basis"
         )
+    require_halves(segment, lineage)
     return replace(segment, reference=replace(segment.reference, words=words[segment.basis]))
+
+
+def require_halves(segment: Segment, lineage: Lineage) -> None:
+    """Refuse a segment that keeps halves where its lineage does not, or the reverse.
+
+    Raises
+    ------
+    ForeignStatistics
+        A rebase came meanwhile: says what to do.
+    """
+    if segment.halves != lineage.halves:
+        raise ForeignStatistics(
+            f"the segment was gathered with{'' if segment.halves else 'out'} halves of the "
+            f"documents, the store keeps {'them' if lineage.halves else 'none'} by now: a rebase "
+            "came meanwhile; run it again"
+        )
 
 
 def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:

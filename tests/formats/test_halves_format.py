@@ -51,7 +51,16 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     for record in shards:
         ready = aside.write_segment(counted(aside, [[1, 2, 3]]), [record])
         store = stage_segment(store, ready)
+    # gathered before the rebase, on the same basis, and committed after it
+    more = ShardRecord("s3://corpus/f.txt", 5, "etag:f", 1, 6, 0)
+    before = MomentStore.open(str(copy))
+    late = before.write_segment(counted(before, [[1, 2, 3]]), [more])
+    assert late.basis == store.commit.staged.lineage.basis
+    with pytest.raises(ForeignStatistics, match="gathered without halves .* a rebase came"):
+        stage_segment(store, late)
     adopted = adopt(store)
+    with pytest.raises(ForeignStatistics, match="gathered without halves .* a rebase came"):
+        before.append(late)
     assert adopted.halves
     assert adopted.load().even_pair_counts.tolist() == (2 * even).tolist()
     assert MomentStore.open(str(copy)).verify() == []
