@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Generator, Sequence, Sized
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -19,15 +19,13 @@ from streaming_moments.pipelines.cluster.tasks import (
     cancel,
     outcome_of,
 )
-from streaming_moments.pipelines.gathering.bundles import Bundle, Counted, Receipt, Spoilt
+from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.gathering.counting import count_bundle
 from streaming_moments.pipelines.gathering.gathering import Gathering, refusal_of
+from streaming_moments.pipelines.gathering.group import Group, Suspected, WithoutShard
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import Opening, SumsAstray
-from streaming_moments.storage.contents import changed
-from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_content
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
@@ -51,149 +49,6 @@ class Gathered:
     segment: Segment | None
     shards: tuple[Shard, ...]
     bad: tuple[ShardError, ...]
-
-
-class _WithoutShard(Exception):
-    """A shard that was counted cannot be counted, or taken away, once more as it was."""
-
-    def __init__(self, url: str, error: ShardError) -> None:
-        super().__init__(url, error)
-        self.url, self.error = url, error
-
-
-class _Suspected(Exception):
-    """Shards that kill their workers, though they were counted once."""
-
-    def __init__(self, urls: frozenset[str]) -> None:
-        super().__init__(urls)
-        self.urls = urls
-
-
-@dataclass(eq=False)
-class _Group:
-    """Shards on their way to one commit, in one or more passes over the row blocks.
-
-    `receipts` are those of this pass, by the number of the task; `again` is what this pass is
-    still to count, or to take away.
-    """
-
-    gathering: Gathering
-    bad: list[ShardError]
-    opening: Opening
-    contents: dict[tuple[str, int], str] | None
-    begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # to shards that it has not counted yet
-    rows: dict[str, Counted] = field(default_factory=dict)
-    shards: dict[str, Shard] = field(default_factory=dict)
-    left_out: set[str] = field(default_factory=set)
-    receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
-    again: deque[Bundle] = field(default_factory=deque)
-    taken: int = 0  # shards
-    alone: bool = False  # it holds shards suspected of killing workers, and no others
-    dates: DateRange | None = None
-    context_deaths: int = 0
-
-    def may_take(self, bundle: Bundle, running: Sized) -> bool:
-        """Whether the group may take this next, while it is read for the first time."""
-        if not self.taken:
-            return not running
-        plan, pace = self.gathering.plan, self.gathering.pace
-        if self.alone or bundle.alone or self.taken >= plan.group_shards:
-            return False
-        if time.monotonic() - self.begun >= pace.seconds / plan.passes:
-            return False
-        return self.gathering.dates.get(bundle.shards[0].url) == self.dates
-
-    def take(self, bundle: Bundle) -> None:
-        self.alone, self.dates = bundle.alone, self.gathering.dates.get(bundle.shards[0].url)
-        self.taken += len(bundle.shards)
-
-    def note(self, number: int, bundle: Bundle, receipt: Receipt) -> None:
-        """Rows of a receipt; what was counted before must be the same again."""
-        self.receipts[number] = (bundle, receipt)
-        shards = {shard.url: shard for shard in bundle.shards}
-        for row in receipt.counted:
-            if self.rows.get(row.url, row) != row:
-                raise _WithoutShard(row.url, changed(row.url))
-            if row.url not in self.rows:
-                self._count(row, shards[row.url])
-        for spoilt in receipt.spoilt:
-            if spoilt.url in self.rows:
-                raise _WithoutShard(spoilt.url, spoilt.error)
-            self._leave_out(spoilt, shards[spoilt.url])
-
-    def _count(self, row: Counted, shard: Shard) -> None:
-        if self.contents is not None and tells_content(row.mark):
-            other = self.contents.setdefault((row.mark, shard.size), shard.url)
-            if other != shard.url:
-                error = ShardError(shard.url, copy_of(other))
-                numbers = (row.documents, row.tokens)
-                self._leave_out(Spoilt(shard.url, error, None, row.mark, numbers), shard)
-                return
-        self.rows[row.url] = row
-        self.shards[row.url] = shard
-
-    def _leave_out(self, spoilt: Spoilt, shard: Shard) -> None:
-        self.bad.append(spoilt.error)
-        self.left_out.add(shard.url)
-        if spoilt.batches != 0:
-            self.again.append(Bundle((shard,), taken=spoilt))
-
-    def void(self, numbers: Collection[int]) -> None:
-        """Count again what these tasks have counted, and take away again what they took away."""
-        bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
-        taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
-        added = set(numbers) - taken.keys()
-        lost = {shard.url for number in added for shard in bundles[number].shards}
-        if any(url in lost for number, url in taken.items() if number not in numbers):
-            # it was taken from what is gone: all of it anew
-            numbers, lost = list(bundles), {*lost, *taken.values()}
-            self._open(self.opening.blocks)
-        for number in numbers:
-            del self.receipts[number]
-            bundle = bundles[number]
-            if number not in taken:
-                bundle = bundle.without(self.left_out)
-            if bundle.shards and taken.get(number) not in lost:
-                self.again.append(bundle)
-
-    def next_pass(self, blocks: range) -> None:
-        """Begin with other row blocks, with the shards that were counted."""
-        bundles = [bundle for bundle, _ in self.receipts.values() if bundle.taken is None]
-        kept = (bundle.without(self.left_out) for bundle in bundles)
-        self.again.extend(bundle for bundle in kept if bundle.shards)
-        self.receipts = {}
-        self._open(blocks)
-
-    def _open(self, blocks: range) -> None:
-        group = next(self.gathering.numbers)
-        self.opening = replace(self.opening, group=group, epoch=0, blocks=blocks)
-
-    def totals(self) -> Any:
-        """Of all that the sums of this pass hold."""
-        total: Any = self.gathering.store.foundation.totals({})
-        for bundle, receipt in self.receipts.values():
-            if bundle.taken is None:
-                total = total + receipt.totals
-        for bundle, receipt in self.receipts.values():
-            if bundle.taken is not None:
-                total = total - receipt.totals
-        return total
-
-    def records(self) -> list[ShardRecord]:
-        """Of the shards counted."""
-        names = self.gathering.names
-        return [
-            ShardRecord(
-                names.get(url, url),
-                self.shards[url].size,
-                row.mark,
-                row.documents,
-                row.tokens,
-                row.outside,
-            )
-            for url, row in self.rows.items()
-        ]
 
 
 def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
@@ -231,12 +86,12 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
         bundles = list(waiting)
         try:
             return _gather_group(gathering, waiting, late, before, total)
-        except _WithoutShard as spoilt:
+        except WithoutShard as spoilt:
             if not gathering.keep_going:
                 raise refusal_of([spoilt.error]) from spoilt.error
             late.append(spoilt.error)
             _begin_again(waiting, bundles, {spoilt.url}, frozenset())
-        except _Suspected as suspected:
+        except Suspected as suspected:
             _begin_again(waiting, bundles, set(), suspected.urls)
 
 
@@ -276,7 +131,7 @@ def _gather_group(
     passes = gathering.plan.blocks(store.row_blocks)
     least = gathering.least_limit
     opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0], least)
-    group = _Group(gathering, list(late), opening, contents)
+    group = Group(gathering, list(late), opening, contents)
     reduction = Reduction(store)
     for number, blocks in enumerate(passes):
         if number:
@@ -307,7 +162,7 @@ def _gather_group(
     return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
 
 
-def _read(group: _Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
+def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     """Count what the group is to count again, and new shards while it may take some.
 
     After a bad shard that is an error it reads on, so that all bad ones are named at once.
@@ -360,7 +215,7 @@ def _read(group: _Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
         cancel(cluster, running)
 
 
-def _make_context_again(group: _Group, death: KilledWorker) -> None:
+def _make_context_again(group: Group, death: KilledWorker) -> None:
     """Have what all tasks need made again, of whichever part of it workers died."""
     context = group.gathering.context
     # a worker may have died of what it read beside it, once the other copies were gone
@@ -375,7 +230,7 @@ def _make_context_again(group: _Group, death: KilledWorker) -> None:
 
 
 def _take_in(
-    group: _Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
+    group: Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
 ) -> None:
     """What came of a task: a receipt, deaths of its workers, or sums that were closed to it."""
     if isinstance(outcome, SumsAstray):
@@ -384,20 +239,20 @@ def _take_in(
         _suspect(group, waiting, bundle, outcome)
     elif isinstance(outcome, ShardError):
         # what is to be taken away is there no longer
-        raise _WithoutShard(bundle.shards[0].url, outcome)
+        raise WithoutShard(bundle.shards[0].url, outcome)
     elif isinstance(outcome, BaseException):
         raise outcome
     else:
         group.note(number, bundle, outcome)
 
 
-def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
+def _suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
     """Have shards whose readers died read alone; one that was alone is a bad one."""
     if bundle.taken is not None:
-        raise _WithoutShard(bundle.taken.url, bundle.taken.error) from death
+        raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
     counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
     if counted and not (bundle.alone and len(bundle.shards) == 1):
-        raise _Suspected(counted) from death
+        raise Suspected(counted) from death
     if not bundle.alone:
         waiting.append(replace(bundle, alone=True))
     elif len(bundle.shards) > 1:
@@ -409,5 +264,5 @@ def _suspect(group: _Group, waiting: deque[Bundle], bundle: Bundle, death: Kille
         )
         error = ShardError(bundle.shards[0].url, reason)
         if counted:
-            raise _WithoutShard(error.url, error) from death
+            raise WithoutShard(error.url, error) from death
         group.bad.append(error)

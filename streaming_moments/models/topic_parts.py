@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.statistics.counts.batch import CountBatch
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
 _PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
@@ -24,10 +25,37 @@ def bars_known(model: Any) -> tuple[str, ...]:
 
 
 def reordered_fields(model: Any, order: NDArray[np.int64]) -> dict[str, Any]:
-    """The arrays that have a column or an entry for each topic, with `order[j]` as topic j."""
+    """The arrays that have a column or an entry for each topic, with `order[j]` as topic j.
+
+    Raises
+    ------
+    InvalidInput
+        `order` does not name each topic once.
+    """
+    if sorted(order.tolist()) != list(range(model.n_topics)):
+        raise InvalidInput(
+            f"{order.tolist()} does not name each of {model.n_topics} topics once; "
+            "give a permutation"
+        )
     names = ("topics", "weights", "raw_topics", "umass", "npmi", *bars_known(model))
     moved = {name: np.ascontiguousarray(getattr(model, name)[..., order]) for name in names}
     return moved | {_PAIR_WEIGHTS: model.pair_weights[np.ix_(order, order)]}
+
+
+def require_words(model: Any, batch: CountBatch) -> None:
+    """Refuse documents that count another vocabulary than a model.
+
+    Raises
+    ------
+    ForeignStatistics
+        They do: names both.
+    """
+    if (batch.n_words, batch.vocabulary) != (model.n_words, model.vocabulary):
+        raise ForeignStatistics(
+            f"the model is of vocabulary {short(model.vocabulary)} ({model.n_words} words), "
+            f"the documents count {short(batch.vocabulary)} ({batch.n_words} words); "
+            "count them with the model's vocabulary"
+        )
 
 
 def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
-from streaming_moments.errors import ForeignStatistics, InvalidInput, short
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.halves import HalfRows, HeldOut
@@ -306,18 +306,7 @@ class TopicModel:
         return replace(self, umass=umass.copy(), npmi=npmi.copy())
 
     def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with topic `order[j]` as topic j.
-
-        Raises
-        ------
-        InvalidInput
-            `order` does not name each topic once.
-        """
-        if sorted(order.tolist()) != list(range(self.n_topics)):
-            raise InvalidInput(
-                f"{order.tolist()} does not name each of {self.n_topics} topics once; "
-                "give a permutation"
-            )
+        """The model with topic `order[j]` as topic j; errors as `topic_parts.reordered_fields`."""
         return replace(self, **topic_parts.reordered_fields(self, order))
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
@@ -391,12 +380,7 @@ class TopicModel:
 
     def require_words(self, batch: CountBatch) -> None:
         """Refuse documents that count another vocabulary."""
-        if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
-            raise ForeignStatistics(
-                f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
-                f"the documents count {short(batch.vocabulary)} ({batch.n_words} words); "
-                "count them with the model's vocabulary"
-            )
+        topic_parts.require_words(self, batch)
 
     def smoothed(self, smoothing: float) -> NDArray[np.float64]:
         """(n, k) topics with a share of M1 mixed in, all above 0."""
