@@ -41,7 +41,8 @@ CAPTION = (
     "Error: Frobenius norm of the matched topic matrix's difference; ARI: adjusted Rand index of "
     "MAP assignments. Means over the repetitions in which a method gives topics; 'failures' are "
     "the others, where it says that it cannot (NotIdentifiable). Milliseconds: median, CPU, one "
-    "thread, moments to topics; the estimation of the moments, the same for all, is outside."
+    "thread, moments to topics; the estimation of the moments, the same for all, is outside. A "
+    "method decides on the directions; rows of topics are read alike for all."
 )
 
 
