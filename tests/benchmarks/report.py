@@ -145,7 +145,11 @@ class Report:
                 f"load average before each measurement: median {median(loads):.1f}, "
                 f"at most {max(loads):.1f}"
             )
-        lines += [f"left out: {left.name} ({left.reason})" for left in self.programme.left_out()]
+        lines += [
+            f"left out: {left.name} ({left.reason})"
+            for left in self.programme.left_out()
+            if self._runs(left.name.partition(": ")[0])
+        ]
         for measured in self.measurements:
             if measured.outcome == "failed":
                 lines.append(f"failed: {measured.name}: {measured.error}")

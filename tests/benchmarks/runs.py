@@ -12,7 +12,7 @@ from measure import Measurement
 from methods import setting_of
 
 PLANTED_COLUMNS = (
-    *("method", "runs", "s, one", "s, all", "error: best", "median", "worst"),
+    *("method", "runs", "s, one", "s, all", "CPU s", "error: best", "median", "worst"),
     *("likeliest: mean", "median topic", "worst topic", "peak, MB", "planned, MB"),
 )
 PLANTED_CAPTION = (
@@ -23,13 +23,14 @@ PLANTED_CAPTION = (
     "the cluster: create, update, refit. Outside: imports, converting the counts, reading the "
     "topics out, and for the others reading the corpus. All use both cores and know the true "
     "number of topics and the true alpha. Methods 'on our whitened moments' include gathering our "
-    "statistics. Peak: largest resident size of the process, imports and input included, and after "
+    "statistics. CPU s: of all processes and threads of the median run, waiting of BLAS threads "
+    "included. Peak: largest resident size of the process, imports and input included, and after "
     "+ that of its largest child process (a forked child shares pages with its parent). Planned: "
     "bound computed before the run for a worker process."
 )
 REAL_COLUMNS = (
-    *("method", "runs", "s, one", "peak, MB", "NPMI", "NPMI, held out", "UMass", "diversity"),
-    *("perplexity", "alpha alike", "NMI"),
+    *("method", "runs", "s, one", "CPU s", "peak, MB", "NPMI", "NPMI, held out", "UMass"),
+    *("diversity", "perplexity", "alpha alike", "NMI"),
 )
 REAL_CAPTION = (
     "Medians of the runs, and in brackets the worst and the best. A third of the documents is held "
@@ -104,6 +105,9 @@ class Runs:
         limited = any(one.outcome == "limit" for one in self.measured)
         return f"> {self.seconds:g}" if limited else "failed"
 
+    def shown_cpu(self) -> str:
+        return cell(median(one.cpu_seconds for one in self.done), 1) if self.done else ""
+
     def peak(self) -> str:
         if not self.done:
             return ""
@@ -132,6 +136,7 @@ def planted_table(title: str, runs: Sequence[Runs]) -> Lines:
             (
                 *(one.setting, str(len(one.done)), one.shown_seconds()),
                 cell(sum(m.seconds for m in one.measured), 1) if len(one.measured) > 1 else "",
+                one.shown_cpu(),
                 *(cell(value, 4) for value in ends),
                 *(cell(figures.get(f), 4) for f in ("error", "median_error", "worst_error")),
                 *(one.peak(), megabytes(planned) if planned else ""),
@@ -143,7 +148,8 @@ def planted_table(title: str, runs: Sequence[Runs]) -> Lines:
 def real_table(corpus: str, runs: Sequence[Runs]) -> Lines:
     rows = [
         (
-            *(one.setting, str(len(one.done)), one.shown_seconds(), one.peak()),
+            *(one.setting, str(len(one.done)), one.shown_seconds()),
+            *(one.shown_cpu(), one.peak()),
             *(one.shown("npmi", 3), one.shown("npmi_held", 3), one.shown("umass", 1)),
             one.shown("diversity", 2),
             *(one.shown("perplexity", 0), one.shown("perplexity_alike", 0)),
