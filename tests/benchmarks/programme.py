@@ -21,16 +21,16 @@ from scaling import TIGHT_MEMORY, StoreCosts, TextReading, TripleKernel, UpdateS
 from tensors import Parafac, PowerMethod
 from traffic import Killed, SmallShards, Traffic
 
-# Of planted corpora, in rising seconds; each with several seeds.
+# Of planted corpora, each with several seeds.
 PEERS: tuple[Method, ...] = (
     TomotopyLda(100),
-    GensimLda(1),
-    SklearnLda(1, "online"),
-    TomotopyLda(300),
     GensimLda(10),
+    TomotopyLda(300),
     SklearnLda(10),
     TomotopyLda(1000),
+    SklearnLda(5, "online"),
 )
+SAMPLERS = (TomotopyLda, Biterm)
 TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
 JOINT = FromCounts()
 OURS: tuple[Method, ...] = (
@@ -47,6 +47,7 @@ REAL_OURS: tuple[Method, ...] = (*OURS, FromCounts(refine=40))
 REAL_PEERS: tuple[Method, ...] = (
     Nmf(),
     GensimLda(10),
+    GensimLda(10, whole=True),
     SklearnLda(50),
     Biterm(),
     TomotopyLda(1000),
@@ -85,7 +86,9 @@ class Programme:
     real_topics : tuple of int
         Numbers of topics asked of real corpora.
     seeds : int
-        Runs of each peer that draws.
+        Runs of each peer that samples.
+    starts : int
+        Runs of each variational peer, whose starts are random; 0 leaves them out.
     corpora : int
         Corpora drawn anew of the first size.
     know_eta : bool
@@ -99,6 +102,7 @@ class Programme:
     labelled: tuple[str, ...] = ()
     real_topics: tuple[int, ...] = (20,)
     seeds: int = 5
+    starts: int = 2
     corpora: int = 1
     know_eta: bool = False
 
@@ -183,7 +187,8 @@ class Programme:
         if method.seed is None:
             return [method]
         given: Any = method
-        return [replace(given, seed=seed) for seed in range(1, self.seeds + 1)]
+        runs = self.seeds if isinstance(method, SAMPLERS) else self.starts
+        return [replace(given, seed=seed) for seed in range(1, runs + 1)]
 
     def _measured(self, corpus: Planted, method: Method) -> bool:
         return self.everything or not _too_long(corpus, method)
@@ -227,6 +232,7 @@ def _in_turns(jobs: Iterable[Job]) -> list[Job]:
 # Documents and topics from which on a setting is left out, so that the run ends.
 _LONG: tuple[tuple[int, int, Method], ...] = (
     (200_000, 20, SklearnLda(10)),
+    (200_000, 20, SklearnLda(5, "online")),
     (200_000, 20, GensimLda(10)),
     (200_000, 20, TomotopyLda(300)),
     (200_000, 20, TomotopyLda(1000)),

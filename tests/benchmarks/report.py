@@ -121,6 +121,7 @@ class Report:
             "documents": self.programme.documents,
             "topics": self.programme.topics,
             "seeds": self.programme.seeds,
+            "starts": self.programme.starts,
             "know_eta": self.programme.know_eta,
             "measurements": [asdict(measured) for measured in self.measurements],
             "ratios": dict(self.ratios()),
