@@ -29,14 +29,14 @@ QUICK_DOCUMENTS, QUICK_TOPICS = (2000,), (20,)
     help="Labelled corpus: text, part and label by tabs, perhaps .gz; repeatable.",
 )
 @click.option("--real-topics", type=int, multiple=True, help="Of real corpora, repeatable [20].")
-@click.option("--seeds", help="Runs of each peer that samples [5].", type=click.IntRange(1))
-@click.option("--starts", help="Runs of each variational peer [2].", type=click.IntRange(0))
+@click.option("--seeds", help="Runs of Gibbs sampling [5].", type=click.IntRange(1))
+@click.option("--starts", help="Runs of other peers that draw [2].", type=click.IntRange(0))
 @click.option("--corpora", default=1, show_default=True, help="Drawn anew, of the first size.")
 @click.option("--know-eta", is_flag=True, help="Peers are told the parameters of planted topics.")
 @click.option("--quick", is_flag=True, help="2,000 documents, 20 topics, one run.")
 @click.option("--repeat", default=1, show_default=True, help="Measurements of each; the median.")
 @click.option("--limit", default=900.0, show_default=True, help="Seconds for a measurement.")
-@click.option("--all", "everything", is_flag=True, help="Also what an hour has no room for.")
+@click.option("--all", "everything", is_flag=True, help="Also what a run has no room for.")
 @click.option("--list", "only_list", is_flag=True, help="Print the measurements' names.")
 def main(
     output: str,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments import CountBatch
 
-_BITERM_ETA = 0.01  # its default
+_BITERM_ETA, _WINDOW = 0.01, 15  # its defaults
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class Nmf:
 class Biterm:
     """bitermplus: Gibbs sampling of the biterm topic model (Yan, Guo, Lan, Cheng 2013).
 
-    All pairs of a document's words, as counts keep no order; so for short texts alone.
+    Counts keep no order: pairs are of words that are near one another in a random order. For short
+    texts alone.
     """
 
     iterations: int = 600
@@ -78,8 +79,9 @@ class Biterm:
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
         import bitermplus
 
+        rng = np.random.default_rng(self.seed)
         documents = [
-            np.repeat(batch.words[a:b], batch.counts[a:b])
+            rng.permutation(np.repeat(batch.words[a:b], batch.counts[a:b]))
             for a, b in pairwise(batch.indptr.tolist())
         ]
         words = np.array([str(word) for word in range(batch.n_words)])
@@ -91,15 +93,15 @@ class Biterm:
             alpha=50 / n_topics,
             beta=_BITERM_ETA,
             seed=self.seed,
-            win=int(batch.lengths.max()),
+            win=_WINDOW,
         )
-        return model, documents, int(batch.lengths.max())
+        return model, documents
 
     def fit(self, prepared: Any) -> Any:
         import bitermplus
 
-        model, documents, longest = prepared
-        pairs = bitermplus.get_biterms(documents, win=longest, as_array=True)
+        model, documents = prepared
+        pairs = bitermplus.get_biterms(documents, win=_WINDOW, as_array=True)
         model.fit(pairs, iterations=self.iterations, verbose=False)
         return model
 
