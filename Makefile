@@ -12,7 +12,7 @@ help:
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
 	@echo "make mutants  mutates the lines that differ from BASE= (main~1), and lists those that no"
 	@echo "            test notices (OPTIONS='--most 50')"
-	@echo "make bench  this project beside its peers, about an hour (OPTIONS=--quick: minutes)"
+	@echo "make bench  this project beside its peers, about two hours (OPTIONS=--quick: minutes)"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make deploy-lock  the image's dependencies anew, with hashes"

@@ -1,10 +1,9 @@
-"""The corpora of the benchmark: planted LDA in Parquet, made once, and two real ones."""
+"""Made corpora of the benchmark: planted LDA in Parquet, and texts, each made once."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,22 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streaming_moments import CountBatch, Vocabulary
-from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments import CountBatch
 from streaming_moments.pipelines.command_line.demo import write_decades
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
-from streaming_moments.storage.counting.tokens import TokenPolicy
-from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.synthetic.corpora import lda_corpus
 
 N_WORDS = 10_000
 MEAN_LENGTH = 150
 ALPHA0 = 1.0
-# Topics are Dirichlet(CONCENTRATION * zipf): their mean parameter is what peers are told as eta.
+# Topics are Dirichlet(CONCENTRATION * zipf).
 CONCENTRATION = 200.0
 SHARDS = 8
 _COPIES = 3
@@ -44,20 +36,34 @@ class Planted:
         Folder of all corpora.
     documents, n_topics, seed : int
         Sizes, and the seed of topics and documents.
+    spread : float
+        Standard deviation of the logarithm of lengths that are lognormal; 0: they are Poisson.
     """
 
     cache: str
     documents: int
     n_topics: int
     seed: int = 0
+    spread: float = 0.0
 
     @property
     def name(self) -> str:
-        return f"planted-{self.documents}-k{self.n_topics}"
+        drawn = f"-seed{self.seed}" if self.seed else ""
+        lengths = f"-sigma{self.spread:g}" if self.spread else ""
+        return f"planted-{self.documents}-k{self.n_topics}{lengths}{drawn}"
+
+    @property
+    def title(self) -> str:
+        drawn = f", drawn with seed {self.seed}" if self.seed else ""
+        lengths = f", lengths lognormal, sigma {self.spread:g}" if self.spread else ""
+        return (
+            f"{self.documents:,} documents, {N_WORDS:,} words, {self.n_topics} topics"
+            f"{lengths}{drawn}"
+        )
 
     @property
     def folder(self) -> Path:
-        return Path(self.cache) / f"{self.name}-seed{self.seed}"
+        return Path(self.cache) / (self.name if self.seed else f"{self.name}-seed0")
 
     @property
     def shards(self) -> Path:
@@ -97,21 +103,14 @@ class Addresses:
         return Path(self.cache) / f"addresses-{self.shards}"
 
 
-@dataclass(frozen=True, eq=False)
-class RealCorpus:
-    """A real corpus in two parts, words by falling frequency in the first.
-
-    Parameters
-    ----------
-    name : str
-        For the tables.
-    training, held_out : CountBatch
-        Four fifths of the documents, and the others.
-    """
-
-    name: str
-    training: CountBatch
-    held_out: CountBatch
+def known_eta(n_topics: int, seed: int) -> NDArray[np.float64]:
+    """(n,) parameters of the Dirichlet of the `planted_topics`, whose words were put in order."""
+    zipf = 1 / np.arange(1, N_WORDS + 1)
+    zipf /= zipf.sum()
+    topics = np.random.default_rng(seed).dirichlet(CONCENTRATION * zipf, size=n_topics).T
+    order = np.argsort(-(topics @ np.full(n_topics, 1 / n_topics)), kind="stable")
+    assert np.array_equal(topics[order], planted_topics(n_topics, seed))
+    return CONCENTRATION * zipf[order]
 
 
 def planted_topics(n_topics: int, seed: int) -> NDArray[np.float64]:
@@ -150,6 +149,7 @@ def draw_documents(
     documents: int,
     rng: np.random.Generator,
     mean_length: float = MEAN_LENGTH,
+    spread: float = 0.0,
 ) -> CountBatch:
     """Documents of the model of `lda_corpus` with given topics.
 
@@ -160,7 +160,12 @@ def draw_documents(
     proportions = rng.dirichlet(np.full(k, ALPHA0 / k), size=documents)
     # a proportion may exceed what is left of 1 by rounding, which the multinomial refuses
     proportions = np.clip(proportions / (proportions.sum(axis=1, keepdims=True) + 1e-12), 0, 1)
-    shares = rng.multinomial(rng.poisson(mean_length, size=documents), proportions)
+    if spread:
+        middle = np.log(mean_length) - spread**2 / 2
+        lengths = np.rint(rng.lognormal(middle, spread, size=documents)).astype(np.int64)
+    else:
+        lengths = rng.poisson(mean_length, size=documents)
+    shares = rng.multinomial(lengths, proportions)
     rows, words = [], []
     for topic in range(k):
         rows.append(np.repeat(np.arange(documents), shares[:, topic]))
@@ -169,25 +174,6 @@ def draw_documents(
         words.append(np.minimum(found, n_words - 1))
     entries = np.concatenate(rows), np.concatenate(words)
     return CountBatch.from_entries(*entries, None, (documents, n_words))
-
-
-def load_reuters(seed: int = 0) -> RealCorpus:
-    """Reuters as the package `lda` ships it: 395 documents, 4258 words; split by the seed."""
-    import lda.datasets
-
-    return _split("reuters", CountBatch.from_csr(lda.datasets.load_reuters()), seed)
-
-
-def load_sotu(cache: str, seed: int = 0) -> RealCorpus:
-    """State of the Union addresses in 200-word passages, tokenised as the demo does."""
-    kept = Path(cache) / "sotu.npz"
-    if not kept.exists():
-        _count_sotu(Path(cache), kept)
-    with np.load(kept) as arrays:
-        batch = CountBatch(
-            arrays["indptr"], arrays["words"], arrays["counts"], int(arrays["n_words"])
-        )
-    return _split("sotu", batch, seed)
 
 
 def write_counts(batch: CountBatch, path: Path) -> None:
@@ -207,7 +193,7 @@ def _write_counts(corpus: Planted, folder: Path) -> None:
     batches = []
     for shard, documents in enumerate(np.diff(edges)):
         rng = np.random.default_rng([corpus.seed, corpus.n_topics, shard])
-        batch = draw_documents(topics, int(documents), rng)
+        batch = draw_documents(topics, int(documents), rng, spread=corpus.spread)
         write_counts(batch, folder / "shards" / f"{shard}.parquet")
         batches.append(batch)
     _save(concatenate(batches), folder / "counts.npz")
@@ -223,25 +209,6 @@ def shuffled_tokens(
     return rows[order], words[order]
 
 
-def _count_sotu(cache: Path, kept: Path) -> None:
-    form = ShardFormat("parquet")
-    policy = TokenPolicy.for_languages(["english"], min_length=3, passage_words=200)
-    options = PilotOptions(vocabulary_size=8000, core=2048, max_topics=20)
-    cache.mkdir(parents=True, exist_ok=True)
-    scratch = cache / f".sotu-{os.getpid()}"
-    try:
-        shards = list_shards(write_decades(scratch / "shards"))
-        with connect() as cluster:
-            store = create(str(scratch / "store"), shards, form, policy, options, Run(cluster))
-        vocabulary: Vocabulary = store.vocabulary
-        batches = [
-            read.batch for shard in shards for read in read_shard(shard, form, vocabulary, policy)
-        ]
-        _save(concatenate(batches), kept)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
 def _save(batch: CountBatch, path: Path) -> None:
     np.savez(
         path,
@@ -250,21 +217,3 @@ def _save(batch: CountBatch, path: Path) -> None:
         counts=batch.counts,
         n_words=np.array(batch.n_words),
     )
-
-
-def _split(name: str, batch: CountBatch, seed: int) -> RealCorpus:
-    matrix = batch.to_csr()
-    matrix = matrix[matrix.sum(axis=1) > 1]
-    order = np.random.default_rng(seed).permutation(matrix.shape[0])
-    held_out = np.sort(order[: matrix.shape[0] // 5])
-    training = np.sort(order[matrix.shape[0] // 5 :])
-    frequent = np.argsort(-matrix[training].sum(axis=0), kind="stable")
-    return RealCorpus(
-        name,
-        _columns(matrix[training], frequent),
-        _columns(matrix[held_out], frequent),
-    )
-
-
-def _columns(matrix: object, order: Sequence[int] | NDArray[np.int64]) -> CountBatch:
-    return CountBatch.from_csr(matrix[:, order])  # type: ignore[index]

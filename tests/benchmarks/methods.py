@@ -13,24 +13,26 @@ from streaming_moments import CountBatch
 CORES = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
-    """Parameters of the Dirichlet priors a method is told.
+    """What a method is told of the Dirichlet priors.
 
     Parameters
     ----------
-    alpha0 : float
-        Sum of the parameters of the proportions: for methods of moments always, for peers
-        where it is `known`.
-    eta : float
-        Parameter of each word of the topics; only peers have one.
-    known : bool
-        Whether these are the truth. Where they are not, peers take their own recommended values.
+    alpha0 : float, optional
+        Sum of the parameters of the proportions. Where it is not known each method takes, or
+        learns, its own.
+    eta : (n,) float64, optional
+        Parameter of each word of the topics; ours has no use for it. Where it is not known peers
+        take, or learn, their own.
     """
 
-    alpha0: float
-    eta: float
-    known: bool
+    alpha0: float | None = None
+    eta: NDArray[np.float64] | None = None
+
+    def alpha(self, n_topics: int) -> float | None:
+        """Of each topic."""
+        return None if self.alpha0 is None else self.alpha0 / n_topics
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +43,16 @@ class Fitted:
     ----------
     topics : (n, k) float64
         Columns on the simplex.
-    alpha : (k,) float64
-        Dirichlet parameters of the proportions.
+    alpha : (k,) float64, optional
+        Dirichlet parameters of the proportions, of methods that have them.
+    likelihood : float
+        What the method says itself of how well it fits: of several runs of it, and of nothing
+        else, the one that says most is the best. NaN where it says nothing.
     """
 
     topics: NDArray[np.float64]
-    alpha: NDArray[np.float64]
+    alpha: NDArray[np.float64] | None
+    likelihood: float = float("nan")
 
 
 class Method(Protocol):
@@ -56,11 +62,33 @@ class Method(Protocol):
     def name(self) -> str:
         """Name for the tables."""
 
+    @property
+    def seed(self) -> int | None:
+        """Of a method whose runs differ."""
+
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
         """The counts in the method's own input format; outside the clock."""
 
     def fit(self, prepared: Any) -> Any:
         """The work; inside the clock."""
 
-    def result(self, fitted: Any, n_words: int) -> Fitted:
+    def result(self, fitted: Any, prepared: Any) -> Fitted:
         """Topics as arrays; outside the clock."""
+
+    def proportions(self, fitted: Any, prepared: Any) -> NDArray[np.float64]:
+        """(documents, k) shares of the topics in the documents given, as its users get them."""
+
+
+def run_name(corpus: str, method: Method) -> str:
+    """Of a measurement; `method_of` and `setting_of` take it apart."""
+    return f"{corpus}: {method.name}" + ("" if method.seed is None else f", seed {method.seed}")
+
+
+def method_of(name: str) -> str:
+    """Method and seed."""
+    return name.partition(": ")[2]
+
+
+def setting_of(name: str) -> str:
+    """Method without the seed."""
+    return method_of(name).partition(", seed ")[0]

@@ -27,8 +27,11 @@ from streaming_moments import (
     TopicModel,
     fit,
     merge_blocks,
+    polished,
 )
 from streaming_moments.decompositions.svtd import Rotation
+from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.cluster import Cluster, connect
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
@@ -37,6 +40,7 @@ from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -44,33 +48,68 @@ from streaming_moments.storage.store.store import MomentStore
 
 IDS = ShardFormat("parquet", ids_column="ids", counts_column="counts")
 PILOT_DOCUMENTS = 20_000
+LEAST_PILOT = 2000
+OURS = "this project"
 _BATCH_DOCUMENTS = 20_000
 
 
 @dataclass(frozen=True)
 class FromCounts:
-    """Basis.from_pilot on the first 20,000 documents, statistics by row blocks, fit."""
+    """Basis.from_pilot on a tenth of the documents, statistics by row blocks, fit, and passes.
 
-    rotation: Rotation
+    Parameters
+    ----------
+    refine : int
+        Rounds by the pairs of words.
+    passes : int
+        Over the documents; they learn alpha where it is not known.
+    length_weights : str
+        Of the basis.
+    rotation : str
+        Of the fit.
+    """
+
+    refine: int = ROUNDS
+    passes: int = 0
+    length_weights: Weighting = "even"
+    rotation: Rotation = "joint"
+    seed: None = None
 
     @property
     def name(self) -> str:
-        return f"this project from counts, {self.rotation}"
+        """Differences from the defaults."""
+        parts = [self.length_weights] if self.length_weights != "even" else []
+        parts += [self.rotation] if self.rotation != "joint" else []
+        parts += [f"refine {self.refine}"] if self.refine != ROUNDS else []
+        parts += [f"polish {self.passes}"] if self.passes else []
+        return f"{OURS}, {', '.join(parts) or 'defaults'}"
 
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
         return batch, n_topics, prior
 
     def fit(self, prepared: Any) -> TopicModel:
         batch, k, prior = prepared
-        return fit(gather(batch, k), k, prior.alpha0, self.rotation)
+        known = prior.alpha0 is not None
+        # of a corpus that is not known: a basis and an alpha0 as by default
+        max_topics = k if known else max(k, PilotOptions().max_topics)
+        alpha0 = prior.alpha0 if known else TopicOptions(topics=k).alpha0
+        statistics = gather(batch, max_topics, self.length_weights)
+        model = fit(statistics, k, alpha0, self.rotation, self.refine)
+        del statistics
+        return polished(model, batch, self.passes, alpha=not known, threads=CORES)
 
-    def result(self, fitted: TopicModel, n_words: int) -> Fitted:
+    def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)
 
+    def proportions(self, fitted: TopicModel, prepared: Any) -> NDArray[np.float64]:
+        return fitted.transform(prepared[0])
 
-def gather(batch: CountBatch, max_topics: int) -> MomentStatistics:
+
+def gather(
+    batch: CountBatch, max_topics: int, length_weights: Weighting = "even"
+) -> MomentStatistics:
     """Statistics of a batch: one row block for each core, the blocks in threads."""
-    basis = Basis.from_pilot(batch.select(0, min(PILOT_DOCUMENTS, batch.documents)), max_topics)
+    basis = Basis.from_pilot(pilot_of(batch), max_topics, length_weights=length_weights)
     edges = [*range(0, batch.documents, _BATCH_DOCUMENTS), batch.documents]
 
     def block(index: int) -> MomentStatistics:
@@ -85,20 +124,36 @@ def gather(batch: CountBatch, max_topics: int) -> MomentStatistics:
     return merge_blocks(blocks)
 
 
-def pilot_options(max_topics: int) -> PilotOptions:
+def pilot_of(batch: CountBatch) -> CountBatch:
+    """A tenth of the documents, evenly taken; 2,000 at least."""
+    places = np.linspace(0, batch.documents, pilot_size(batch.documents), endpoint=False)
+    return CountBatch.from_csr(batch.to_csr()[places.astype(np.int64)])
+
+
+def pilot_size(documents: int) -> int:
+    return min(max(documents // 10, LEAST_PILOT), documents)
+
+
+def pilot_options(max_topics: int, pilot: int = PILOT_DOCUMENTS) -> PilotOptions:
     """All words of a planted corpus are words of the vocabulary."""
     return PilotOptions(
         vocabulary_size=N_WORDS,
         max_topics=max_topics,
         min_documents=1,
         max_document_fraction=1.0,
-        pilot_documents=PILOT_DOCUMENTS,
+        pilot_documents=pilot,
     )
 
 
-def new_store(place: Path, shards: list[Shard], max_topics: int, cluster: Cluster) -> MomentStore:
+def new_store(
+    place: Path,
+    shards: list[Shard],
+    max_topics: int,
+    cluster: Cluster,
+    pilot: int = PILOT_DOCUMENTS,
+) -> MomentStore:
     """An empty store for a planted corpus."""
-    return create(str(place), shards, IDS, None, pilot_options(max_topics), Run(cluster))
+    return create(str(place), shards, IDS, None, pilot_options(max_topics, pilot), Run(cluster))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +184,7 @@ def from_parquet(corpus: Planted, workers: int, clock: Clock) -> PipelineRun:
         try:
             with clock.running("create"):
                 shards = list_shards([str(corpus.shards)])
-                store = new_store(place / "store", shards, k, cluster)
+                store = new_store(place / "store", shards, k, cluster, pilot_size(corpus.documents))
             with clock.running("update"):
                 store = update(store, shards, Run(cluster)).store
             with clock.running("refit"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from report import OURS, Report, method_of, title_of
+from methods import setting_of
+from ours import OURS
+from report import Report
 
 
 def plot(report: Report, path: Path) -> None:
@@ -14,24 +16,26 @@ def plot(report: Report, path: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    corpora = [corpus.name for corpus in report.programme.planted()]
+    titles = {corpus.name: corpus.title for corpus in report.programme.planted()}
     points = {
         corpus: [
             measured
             for measured in report.measurements
             if measured.name.startswith(f"{corpus}: ") and measured.outcome == "done"
         ]
-        for corpus in corpora
+        for corpus in titles
     }
-    shown = [corpus for corpus in corpora if points[corpus]]
+    shown = [corpus for corpus in titles if points[corpus]]
     if not shown:
         return
     figure, axes = pyplot.subplots(
         1, len(shown), figsize=(5 * len(shown), 4.5), squeeze=False, layout="constrained"
     )
     for axis, corpus in zip(axes[0], shown, strict=True):
+        named: set[str] = set()
         for measured in points[corpus]:
-            ours = method_of(measured.name).startswith(OURS)
+            setting = setting_of(measured.name)
+            ours = setting.startswith(OURS)
             axis.scatter(
                 measured.seconds,
                 measured.figures["error"],
@@ -39,14 +43,15 @@ def plot(report: Report, path: Path) -> None:
                 color="tab:red" if ours else "tab:blue",
             )
             axis.annotate(
-                _short(method_of(measured.name)),
+                "" if setting in named else _short(setting),
                 (measured.seconds, measured.figures["error"]),
                 xytext=(4, 3),
                 textcoords="offset points",
                 fontsize=7,
             )
+            named.add(setting)
         axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel="topic error (L1)")
-        axis.set_title(title_of(corpus), fontsize=9)
+        axis.set_title(titles[corpus], fontsize=9)
         axis.margins(x=0.25)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)

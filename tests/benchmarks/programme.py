@@ -3,37 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Any
 
 from comparing import ComparingFiles, ComparingMany, ListingS3
 from corpora import Addresses, Planted
-from jobs import PlantedFit, PlantedPipelines, RealFit
+from jobs import PlantedFit, PlantedPipelines, RealFit, real_name
 from many import ManyDocuments
 from measure import Job
 from methods import Method
+from other_rivals import Biterm, Nmf
 from ours import FromCounts
+from real_corpora import Labelled, Reuters, Source, Speeches
 from rivals import GensimLda, SklearnLda, TomotopyLda
 from scaling import TIGHT_MEMORY, StoreCosts, TextReading, TripleKernel, UpdateScaling
 from tensors import Parafac, PowerMethod
 from traffic import Killed, SmallShards, Traffic
 
+# Of planted corpora, each with several seeds.
 PEERS: tuple[Method, ...] = (
-    GensimLda(1),
-    SklearnLda(1),
-    TomotopyLda(50),
-    GensimLda(5),
-    SklearnLda(5),
-    TomotopyLda(200),
+    TomotopyLda(100),
+    GensimLda(10),
     TomotopyLda(300),
-    TomotopyLda(1500),
+    SklearnLda(10),
+    TomotopyLda(1000),
+    SklearnLda(5, "online"),
 )
 TENSORS: tuple[Method, ...] = (Parafac(), PowerMethod())
-JOINT, FEATURE = FromCounts("joint"), FromCounts("feature")
-REAL_TOPICS = 20
+JOINT = FromCounts()
+OURS: tuple[Method, ...] = (
+    JOINT,
+    FromCounts(refine=0),
+    FromCounts(passes=2),
+    FromCounts(passes=10),
+)
+WEIGHTS: tuple[Method, ...] = tuple(
+    FromCounts(refine, 0, weights) for weights in ("even", "pooled") for refine in (0, JOINT.refine)
+)
+SPREADS = (0.0, 1.0, 1.5)
+REAL_OURS: tuple[Method, ...] = (*OURS, FromCounts(refine=40))
+REAL_PEERS: tuple[Method, ...] = (
+    Nmf(),
+    GensimLda(10),
+    GensimLda(10, whole=True),
+    SklearnLda(50),
+    Biterm(),
+    TomotopyLda(1000),
+)
+# What users of scikit-learn would try first, beside ours, on lengths that differ.
+MIXED_PEERS: tuple[Method, ...] = (SklearnLda(10), Nmf("frobenius", 200))
+# Spread of the number of titles or abstracts that are joined to one document.
+_MIXED = 1.25
 _TURNS = 3
 MANY = 10_000_000
-LONG_REASON = "an hour's run has no room for it; --all measures it"
+LONG_REASON = "a run has no room for it; --all measures it"
 
 
 @dataclass(frozen=True)
@@ -56,27 +80,72 @@ class Programme:
         Sizes of the planted corpora, rising; each pair is one corpus.
     everything : bool
         Also what is left out otherwise, as it takes too long.
+    labelled : tuple of str
+        Paths of labelled corpora.
+    real_topics : tuple of int
+        Numbers of topics asked of real corpora.
+    seeds : int
+        Runs of each setting of Gibbs sampling.
+    starts : int
+        Runs of each other peer whose start is random; 0 leaves them out.
+    corpora : int
+        Corpora drawn anew of the first size.
+    know_eta : bool
+        Whether peers are told the parameters of the topics.
     """
 
     cache: str
     documents: tuple[int, ...]
     topics: tuple[int, ...]
     everything: bool = False
+    labelled: tuple[str, ...] = ()
+    real_topics: tuple[int, ...] = (20,)
+    seeds: int = 5
+    starts: int = 2
+    corpora: int = 1
+    know_eta: bool = False
 
     def planted(self) -> list[Planted]:
-        return [Planted(self.cache, d, k) for d in self.documents for k in self.topics]
+        """Those beside peers: of the first size several drawn anew, and one of each other."""
+        sizes = [(d, k) for d in self.documents for k in self.topics]
+        first = [Planted(self.cache, *sizes[0], seed) for seed in range(self.corpora)]
+        return [*first, *(Planted(self.cache, *size) for size in sizes[1:])]
+
+    def spreads(self) -> list[Planted]:
+        """Those of unlike lengths, of the first size."""
+        first = self.documents[0], self.topics[0]
+        return [
+            Planted(self.cache, *first, seed, spread)
+            for spread in SPREADS
+            for seed in range(self.corpora)
+        ]
+
+    def real(self) -> list[tuple[Source, int]]:
+        """Real corpora, each with its numbers of topics."""
+        labelled = [Labelled(path) for path in self.labelled]
+        sources: list[Source] = [Reuters(), Speeches("whole"), Speeches("passages"), *labelled]
+        # of unlike lengths: as many topics as labels
+        mixed: list[Source] = [Speeches("mixed"), *(replace(s, mixed=_MIXED) for s in labelled)]
+        return [
+            *((source, source.n_labels) for source in mixed),
+            *((source, k) for k in self.real_topics for source in sources),
+        ]
 
     def jobs(self) -> list[Job]:
         """All measurements: the real corpora, scaling, and the planted corpora by size."""
         return [
-            *(job for name in ("reuters", "sotu") for job in self._real(name)),
+            *(job for source, k in self.real() for job in self._real(source, k)),
             *self._scaling(),
             *(job for corpus in self.planted() for job in self._beside(corpus)),
+            *self._lengths(),
         ]
 
     def texts(self) -> Addresses:
         """Texts in proportion to the planted corpora: 25 million tokens beside 20,000 documents."""
         return Addresses(self.cache, max(1, min(12, 12 * self.documents[0] // 20_000)))
+
+    def real_names(self) -> list[str]:
+        return [real_name(source, k) for source, k in self.real()]
 
     def left_out(self) -> list[LeftOut]:
         return [
@@ -87,26 +156,51 @@ class Programme:
         ]
 
     def _beside(self, corpus: Planted) -> list[Job]:
-        """Ours between the peers, the first once more at the end, so that drift shows."""
+        """Ours between the peers, the first once more at the end, so that drift shows.
+
+        Of all but the smallest corpora one run of each peer.
+        """
+        smallest = self.documents[0]
         ours: list[Job] = [
-            PlantedFit(JOINT, corpus),
-            PlantedPipelines(0, corpus),
-            PlantedPipelines(1, corpus),
-            PlantedPipelines(2, corpus),
-            PlantedFit(FEATURE, corpus),
-            PlantedFit(TENSORS[0], corpus),
-            PlantedFit(TENSORS[1], corpus),
+            *(PlantedFit(method, corpus) for method in OURS),
+            *(PlantedPipelines(workers, corpus) for workers in (0, 1, 2)),
+            *(PlantedFit(method, corpus) for method in TENSORS),
         ]
-        peers: list[Job] = [PlantedFit(m, corpus) for m in PEERS if self._measured(corpus, m)]
+        peers: list[Job] = [
+            PlantedFit(one, corpus, self.know_eta)
+            for method in PEERS
+            if self._measured(corpus, method)
+            for one in self._seeded(method)[: None if corpus.documents == smallest else 1]
+        ]
         between = [job for pair in zip_longest(ours, peers) for job in pair if job is not None]
         return [*between, PlantedFit(JOINT, corpus, again=True)]
+
+    def _lengths(self) -> list[Job]:
+        """Length weights beside pooled moments, where lengths are alike and where they are not."""
+        beside = {corpus.name for corpus in self.planted()}
+        return [
+            PlantedFit(method, corpus)
+            for corpus in self.spreads()
+            for method in WEIGHTS
+            if not (corpus.name in beside and method in OURS)
+        ]
+
+    def _seeded(self, method: Method) -> list[Method]:
+        """The method with each seed; one that does not draw, once."""
+        if method.seed is None:
+            return [method]
+        given: Any = method
+        runs = self.seeds if isinstance(method, TomotopyLda) else self.starts
+        return [replace(given, seed=seed) for seed in range(1, runs + 1)]
 
     def _measured(self, corpus: Planted, method: Method) -> bool:
         return self.everything or not _too_long(corpus, method)
 
-    def _real(self, corpus: str) -> list[Job]:
-        methods = (JOINT, *PEERS[:3], FEATURE, *PEERS[3:], *TENSORS)
-        return [RealFit(method, corpus, REAL_TOPICS, self.cache) for method in methods]
+    def _real(self, source: Source, k: int) -> list[Job]:
+        peers = REAL_PEERS if not source.n_labels or source.short else REAL_PEERS + MIXED_PEERS
+        measured = [m for m in peers if source.short or not isinstance(m, Biterm)]
+        methods = (*REAL_OURS, *(one for method in measured for one in self._seeded(method)))
+        return [RealFit(method, source, k) for method in methods]
 
     def _scaling(self) -> list[Job]:
         k, most = self.topics[0], self.topics[-1]
@@ -139,12 +233,13 @@ def _in_turns(jobs: Iterable[Job]) -> list[Job]:
     return list(jobs) * _TURNS
 
 
-# Documents and topics from which on a setting is left out, so that the run fits in an hour.
+# Documents and topics from which on a setting is left out, so that the run ends.
 _LONG: tuple[tuple[int, int, Method], ...] = (
-    (200_000, 20, SklearnLda(5)),
-    (200_000, 20, GensimLda(5)),
-    (200_000, 20, TomotopyLda(200)),
-    (200_000, 20, TomotopyLda(1500)),
+    (200_000, 20, SklearnLda(10)),
+    (200_000, 20, SklearnLda(5, "online")),
+    (200_000, 20, GensimLda(10)),
+    (200_000, 20, TomotopyLda(300)),
+    (200_000, 20, TomotopyLda(1000)),
 )
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
 import psutil
+from corpora import Planted
+from lines import Lines, captioned
 from measure import Measurement
-from programme import Programme
+from ours import OURS
+from programme import JOINT, WEIGHTS, Programme
 from rich.console import Console
-from rich.table import Table
+from rivals import TomotopyLda
+from runs import PLANTED_CAPTION, REAL_CAPTION, Runs, planted_table, real_table, runs_of
 from scaling import TIGHT_MEMORY
 
 PACKAGES = (
@@ -27,33 +31,13 @@ PACKAGES = (
     "gensim",
     "scikit-learn",
     "tomotopy",
+    "bitermplus",
     "tensorly",
 )
-PEER_NAMES = ("gensim", "scikit-learn", "tomotopy")
-OURS = "this project"
 SCALING_NAMES = ("update ", "store ", "text ", "triple ", "compare ")
 SCALING_NAMES += ("traffic, ", "small shards, ", "killed", "many, ")
-# A peer counts as as good as we are up to so many times our error.
-ERROR_FACTOR = 1.5
-
-PLANTED_CAPTION = (
-    "Error: mean L1 distance of matched topics, 0 to 2. In the clock: from counts in memory, in "
-    "each method's own input format, to fitted topics; for 'from Parquet' all from the start of "
-    "the cluster: create, update, refit. Outside: imports, converting the counts, reading the "
-    "topics out, and for the others reading the corpus. All use both cores and know the true "
-    "number of topics and the true alpha; peers also the true mean of eta. Methods 'on our "
-    "whitened moments' include gathering our statistics. CPU s: of all processes and threads, "
-    "waiting of BLAS threads included. Peak: largest resident size of the process, imports "
-    "and input included, and after + that of its largest child process (a forked child shares "
-    "pages with its parent). Planned: bound computed before the run for a worker process."
-)
-REAL_CAPTION = (
-    "Trained on four fifths of the documents. NPMI and UMass: 10 top words of each topic, on the "
-    "training documents. Perplexity: half of each held-out document's tokens scored, the "
-    "proportions inferred from the other half by TopicModel.transform with each method's topics "
-    "and alpha; all topics of all methods mixed with 1% of the training word frequencies (one "
-    "added to each count). Peers take their own recommended alpha and eta, ours alpha0 0.3."
-)
+# The peer that ours is measured by: the longest chain of Gibbs sampling.
+CHAIN = TomotopyLda(1000).name
 
 SCALING_CAPTION = (
     "Outside the clock of an update: the start of the cluster, create, loading compiled kernels. "
@@ -63,8 +47,8 @@ SCALING_CAPTION = (
     "and scheduler, heartbeats apart. Many: create, update and refit, after the shards are drawn."
 )
 RATIO_CAPTION = (
-    f"Peer: the fastest setting of a peer with at most {ERROR_FACTOR} times our error; no row "
-    "where there is none."
+    f"Gibbs: {CHAIN}; of planted corpora the best of its runs, of real ones the median. Above 1: "
+    "we err more, predict worse, or take longer."
 )
 
 
@@ -92,42 +76,6 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A table as plain cells.
-
-    Parameters
-    ----------
-    title : str
-        Above it.
-    columns : tuple of str
-        The first is text, the others numbers.
-    rows : tuple of tuple of str
-        Cells.
-    caption : str
-        Below it.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
-
-    def rich(self) -> Table:
-        table = Table(title=self.title, caption=self.caption, title_justify="left", show_edge=False)
-        for place, name in enumerate(self.columns):
-            table.add_column(name, justify="right" if place else "left")
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-    def markdown(self) -> str:
-        rule = " | ".join("---:" if place else "---" for place in range(len(self.columns)))
-        lines = [f"| {' | '.join(self.columns)} |", f"| {rule} |"]
-        lines += [f"| {' | '.join(row)} |" for row in self.rows]
-        return f"### {self.title}\n\n" + "\n".join(lines) + f"\n\n{self.caption}\n"
-
-
-@dataclass(frozen=True)
 class Report:
     """A run of the benchmark.
 
@@ -150,13 +98,13 @@ class Report:
 
     def tables(self) -> list[Lines]:
         """All tables that have a row."""
-        planted = [self._planted(corpus.name) for corpus in self.programme.planted()]
-        real = [self._real(name) for name in ("reuters", "sotu")]
+        planted = [planted_table(c.title, self._runs(c.name)) for c in self._all_planted()]
+        real = [real_table(name, self._runs(name)) for name in self.programme.real_names()]
         return [
-            *_captioned(planted, PLANTED_CAPTION),
-            *_captioned(real, REAL_CAPTION),
-            *_captioned([self._scaling()], SCALING_CAPTION),
-            *_captioned([self._ratios()], RATIO_CAPTION),
+            *captioned(real, REAL_CAPTION),
+            *captioned(planted, PLANTED_CAPTION),
+            *captioned([self._scaling()], SCALING_CAPTION),
+            *captioned([self._ratios()], RATIO_CAPTION),
         ]
 
     def print(self, console: Console) -> None:
@@ -172,6 +120,9 @@ class Report:
             "limit": self.limit,
             "documents": self.programme.documents,
             "topics": self.programme.topics,
+            "seeds": self.programme.seeds,
+            "starts": self.programme.starts,
+            "know_eta": self.programme.know_eta,
             "measurements": [asdict(measured) for measured in self.measurements],
             "ratios": dict(self.ratios()),
             "left_out": [asdict(left) for left in self.programme.left_out()],
@@ -195,7 +146,11 @@ class Report:
                 f"load average before each measurement: median {median(loads):.1f}, "
                 f"at most {max(loads):.1f}"
             )
-        lines += [f"left out: {left.name} ({left.reason})" for left in self.programme.left_out()]
+        lines += [
+            f"left out: {left.name} ({left.reason})"
+            for left in self.programme.left_out()
+            if self._runs(left.name.partition(": ")[0])
+        ]
         for measured in self.measurements:
             if measured.outcome == "failed":
                 lines.append(f"failed: {measured.name}: {measured.error}")
@@ -203,38 +158,51 @@ class Report:
 
     def ratios(self) -> Iterable[tuple[str, float]]:
         """The figures that one asks for, by name."""
-        for corpus in self.programme.planted():
-            yield from self._against_peers(corpus.name)
-            first = self._seconds(f"{corpus.name}: this project from counts, joint")
-            again = self._seconds(f"{corpus.name}: this project from counts, joint (again)")
+        for corpus in self._all_planted():
+            yield from self._against_chain(corpus.name, "error", min, 5)
+            yield from self._lengths(corpus.name)
+            first = self._seconds(f"{corpus.name}: {JOINT.name}")
+            again = self._seconds(f"{corpus.name}: {JOINT.name} (again)")
             if first and again:
                 yield f"{corpus.name}: drift, seconds at the end / at the beginning", again / first
             yield from self._memory(corpus.name)
+        for name in self.programme.real_names():
+            yield from self._against_chain(name, "perplexity_alike", median, 10)
+            yield from self._coherence(name)
         yield from self._scaling_ratios()
 
-    def _against_peers(self, corpus: str) -> Iterable[tuple[str, float]]:
-        peers = [
-            self._one(name)
-            for name in self._names(f"{corpus}: ")
-            if method_of(name).startswith(PEER_NAMES)
-        ]
-        for kind in ("from counts, joint", "from Parquet, embedded"):
-            ours = self._one(f"{corpus}: {OURS} {kind}")
-            if ours is None or ours.outcome != "done" or not ours.seconds:
-                continue
-            error = ours.figures["error"]
-            yield f"{corpus}: our topic error, {kind}", error
-            done = [peer for peer in peers if peer is not None and peer.outcome == "done"]
-            if done:
-                least = min(done, key=lambda peer: peer.figures["error"])
-                name = f"{corpus}: least error of a peer ({method_of(least.name)}) / ours {kind}"
-                yield name, least.figures["error"] / error
-                yield f"{corpus}: its seconds / ours {kind}", least.seconds / ours.seconds
-            good = [peer for peer in done if peer.figures["error"] <= ERROR_FACTOR * error]
-            if good:
-                best = min(good, key=lambda peer: peer.seconds)
-                name = f"{corpus}: {method_of(best.name)} seconds / ours {kind}"
-                yield name, best.seconds / ours.seconds
+    def _against_chain(
+        self, corpus: str, figure: str, of: Callable[[list[float]], float], times: int
+    ) -> Iterable[tuple[str, float]]:
+        """Ours over a chain of Gibbs sampling: a figure, and so many times the seconds."""
+        runs = {one.setting: one for one in self._runs(corpus)}
+        chain = runs.get(CHAIN)
+        if chain is None or not chain.done:
+            return
+        for ours in (one for one in runs.values() if one.setting.startswith(OURS) and one.done):
+            value = ours.middle(figure)
+            if value is not None and "again" not in ours.setting:
+                name = f"{corpus}: {ours.setting} / Gibbs"
+                yield f"{name}, {figure}", value / of(chain.values(figure))
+                yield f"{name}, {times} x seconds", times * ours.seconds / chain.seconds
+
+    def _coherence(self, corpus: str) -> Iterable[tuple[str, float]]:
+        """How much more coherent, and how much nearer to labels, than the median of peers."""
+        runs = self._runs(corpus)
+        ours = next((one for one in runs if one.setting == JOINT.name), None)
+        for one in runs if ours is not None else []:
+            for figure in ("npmi", "agreement"):
+                mine, other = ours.middle(figure), one.middle(figure)
+                if not one.setting.startswith(OURS) and mine is not None and other is not None:
+                    yield f"{corpus}: {figure}, {ours.setting} - {one.setting}", mine - other
+
+    def _lengths(self, corpus: str) -> Iterable[tuple[str, float]]:
+        """Length weights over pooled moments."""
+        runs = {one.setting: one.middle("error") for one in self._runs(corpus)}
+        for even, pooled in zip(WEIGHTS, WEIGHTS[len(WEIGHTS) // 2 :], strict=False):
+            one, other = runs.get(even.name), runs.get(pooled.name)
+            if one and other:
+                yield f"{corpus}: error, {even.name} / {pooled.name}", one / other
 
     def _memory(self, corpus: str) -> Iterable[tuple[str, float]]:
         for name in self._names(f"{corpus}: {OURS} from Parquet"):
@@ -286,46 +254,6 @@ class Report:
             times = [one.figures["refit_median"] for one in stores if one is not None]
             yield f"refit, {many:,} / {few:,} documents: seconds", times[1] / times[0]
 
-    def _planted(self, corpus: str) -> Lines:
-        rows = []
-        for name in self._names(f"{corpus}: "):
-            measured = self._one(name)
-            if measured is None:
-                continue
-            error = measured.figures.get("error")
-            projected = measured.figures.get("projected_bytes")
-            cpu = _cell(measured.cpu_seconds or None, 1)
-            cells = (
-                method_of(name),
-                _seconds(measured),
-                cpu,
-                _cell(error, 3),
-                _peak(measured),
-            )
-            rows.append((*cells, _megabytes(projected) if projected else ""))
-        columns = ("method", "seconds", "CPU s", "topic error", "peak, MB", "planned, MB")
-        return Lines(title_of(corpus), columns, tuple(rows))
-
-    def _real(self, corpus: str) -> Lines:
-        rows = []
-        for name in self._names(f"{corpus}: "):
-            measured = self._one(name)
-            if measured is None:
-                continue
-            figures = measured.figures
-            rows.append(
-                (
-                    method_of(name),
-                    _seconds(measured),
-                    _cell(figures.get("npmi"), 3),
-                    _cell(figures.get("umass"), 1),
-                    _cell(figures.get("perplexity"), 0),
-                )
-            )
-        columns = ("method", "seconds", "NPMI", "UMass", "perplexity")
-        titles = {"reuters": "Reuters (395 documents)", "sotu": "State of the Union passages"}
-        return Lines(f"{titles[corpus]}, 20 topics", columns, tuple(rows))
-
     def _scaling(self) -> Lines:
         rows = []
         for prefix in SCALING_NAMES:
@@ -354,6 +282,14 @@ class Report:
             tuple((name, f"{value:.3g}") for name, value in self.ratios()),
         )
 
+    def _all_planted(self) -> list[Planted]:
+        """Beside peers, and of unlike lengths; each once."""
+        every = (*self.programme.planted(), *self.programme.spreads())
+        return list({corpus.name: corpus for corpus in every}.values())
+
+    def _runs(self, corpus: str) -> list[Runs]:
+        return runs_of(self.measurements, corpus)
+
     def _names(self, prefix: str) -> list[str]:
         names = [measured.name for measured in self.measurements]
         return [name for name in dict.fromkeys(names) if name.startswith(prefix)]
@@ -369,42 +305,6 @@ class Report:
         """Median seconds, 0 where there is none."""
         found = self._one(name)
         return found.seconds if found is not None and found.outcome == "done" else 0.0
-
-
-def _captioned(tables: Sequence[Lines], caption: str) -> list[Lines]:
-    """Tables that have a row; the last carries the caption of all."""
-    shown = [lines for lines in tables if lines.rows]
-    return [*shown[:-1], *(replace(lines, caption=caption) for lines in shown[-1:])]
-
-
-def method_of(name: str) -> str:
-    return name.partition(": ")[2]
-
-
-def title_of(corpus: str) -> str:
-    _, documents, topics = corpus.split("-")
-    return f"{int(documents):,} documents, 10,000 words, {topics[1:]} topics"
-
-
-def _seconds(measured: Measurement) -> str:
-    if measured.outcome == "limit":
-        return f"> {measured.seconds:g}"
-    return f"{measured.seconds:.1f}" if measured.outcome == "done" else "failed"
-
-
-def _cell(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"
-
-
-def _peak(measured: Measurement) -> str:
-    if measured.outcome != "done":
-        return ""
-    children = f" + {_megabytes(measured.child_peak_bytes)}" if measured.child_peak_bytes else ""
-    return f"{_megabytes(measured.peak_bytes)}{children}"
-
-
-def _megabytes(nbytes: float) -> str:
-    return f"{nbytes / 1e6:,.0f}"
 
 
 def _cpu_name() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from methods import Fitted, Prior
+from numpy.typing import NDArray
 from ours import gather
 
 from streaming_moments import CountBatch, fit_by
@@ -25,6 +26,8 @@ from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
 @dataclass(frozen=True)
 class Parafac:
     """tensorly's parafac (alternating least squares) at rank k; the mean of its three factors."""
+
+    seed: None = None
 
     @property
     def name(self) -> str:
@@ -61,13 +64,18 @@ class Parafac:
         found, parts = Directions(vectors, None), [(rows, statistics.word_counts)]
         return TopicModel.finished(whitening, found, parts, lengths, basis, "parafac")
 
-    def result(self, fitted: TopicModel, n_words: int) -> Fitted:
+    def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)
+
+    def proportions(self, fitted: TopicModel, prepared: Any) -> NDArray[np.float64]:
+        return fitted.transform(prepared[0])
 
 
 @dataclass(frozen=True)
 class PowerMethod:
     """Tensor power method with deflation, 25 restarts: Anandkumar, Ge et al., JMLR 15 (2014)."""
+
+    seed: None = None
 
     @property
     def name(self) -> str:
@@ -78,7 +86,10 @@ class PowerMethod:
 
     def fit(self, prepared: Any) -> TopicModel:
         batch, k, prior = prepared
-        return fit_by(gather(batch, k), k, prior.alpha0, "power")
+        return fit_by(gather(batch, k), k, prior.alpha0, "power", refine=0)
 
-    def result(self, fitted: TopicModel, n_words: int) -> Fitted:
+    def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)
+
+    def proportions(self, fitted: TopicModel, prepared: Any) -> NDArray[np.float64]:
+        return fitted.transform(prepared[0])

@@ -1,19 +1,17 @@
 """Topics by slice rows, by second-moment rows and by the mean of both, of the same fit.
 
-Run as `python tests/benchmarks/topic_rows.py --output benchmark`: real corpora by coherence and
+Run as `python tests/benchmarks/topic_rows.py`: real corpora by coherence and
 completion perplexity over several splits, planted ones by the L1 error of their topics.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 import numpy as np
-from corpora import load_reuters, load_sotu
 from methods import Fitted
 from numpy.typing import NDArray
 from ours import gather
+from real_corpora import Reuters, Speeches
 from scores import score
 
 from streaming_moments import MomentStatistics
@@ -50,14 +48,14 @@ def print_row(name: str, k: int, alpha0: float, scores: dict[str, list[tuple[flo
     )
 
 
-def real(name: str, cache: str, k: int, alpha0: float, seeds: int) -> None:
+def real(name: str, k: int, alpha0: float, seeds: int) -> None:
     """NPMI and perplexity of a real corpus, over some splits of it."""
     scores: dict[str, list[tuple[float, ...]]] = {}
     for seed in range(seeds):
-        corpus = load_reuters(seed) if name == "reuters" else load_sotu(cache, seed)
+        corpus = (Reuters(seed) if name == "reuters" else Speeches("passages", seed)).load()
         statistics = gather(corpus.training, k)
         for way, (topics, weights) in three_ways(statistics, k, alpha0).items():
-            one = score(Fitted(topics, alpha0 * weights), corpus.training, corpus.held_out)
+            one = score(Fitted(topics, alpha0 * weights), corpus)
             scores.setdefault(way, []).append((one.npmi, one.perplexity))
     print_row(name, k, alpha0, scores)
 
@@ -76,16 +74,14 @@ def planted(documents: int, k: int, alpha0: float, seeds: int) -> None:
 
 
 @click.command()
-@click.option("--output", default="benchmark", help="Folder, as of the benchmark.")
 @click.option("--seeds", default=3, show_default=True, help="Splits, or planted corpora.")
 @click.option("--only", type=click.Choice(["reuters", "sotu", "planted"]))
-def main(output: str, seeds: int, only: str | None) -> None:
+def main(seeds: int, only: str | None) -> None:
     """Measure the three kinds of rows; of each: NPMI and perplexity, or the L1 error."""
-    cache = str(Path(output).resolve() / "corpora")
     for name, numbers in (("reuters", (8, 14, 20)), ("sotu", (10, 20))):
         for k in numbers if only in (None, name) else ():
             for alpha0 in (0.1, 0.5):
-                real(name, cache, k, alpha0, seeds)
+                real(name, k, alpha0, seeds)
     if only in (None, "planted"):
         for documents in (1000, 4000, 16_000):
             for k, alpha0 in ((6, 1.0), (20, 1.0), (20, 5.0), (6, 0.0)):

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments import MomentStatistics
+from streaming_moments.decompositions.evidence import GapEvidence
 from streaming_moments.decompositions.forms import form_of
-from streaming_moments.decompositions.methods import METHODS, decompose
+from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import Moments
 from streaming_moments.decompositions.svtd import Recovered, recover
-from streaming_moments.decompositions.whitened import whiten_moments
+from streaming_moments.decompositions.whitened import leading_states
 from streaming_moments.models.fit import fit_by
+from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.tensor import unwhitened_rows, whitened_tensor
 from streaming_moments.statistics.counts.whitening import CoreMoments, whiten
 
@@ -33,13 +35,24 @@ _SWEEPS, _TOLERANCE = 500, 1e-9
 
 
 def by_moments(moments: Moments, k: int, method: str, seed: int) -> Recovered:
-    """Topics and weights from given moments."""
-    if method != PARAFAC:
-        return decompose(moments, k, method, seed)
-    whitened, W = whiten_moments(moments, k)
-    values, vectors = _parafac(whitened.symmetrized().tensor, seed)
-    rows = (W * whitened.spectrum) @ vectors * values
-    return recover(rows, (vectors.T @ (W.T @ moments.M1)) ** 2)
+    """Topics and weights from given moments: a method decides on the directions, and no more.
+
+    As `svtd` does with "joint", and there with it alone: each column is the mean of what the
+    slices say along its direction, and of its projection on the range of M2.
+    """
+    n = moments.n_words
+    spectrum, U = leading_states(moments.M2, k)
+    W = U / np.sqrt(spectrum)
+    slices = W.T @ (moments.M3.reshape(n * n, n) @ W).reshape(n, n, k)
+    tensor = np.tensordot(W.T, slices, axes=1)
+    if method == PARAFAC:
+        _, vectors = _parafac(tensor, seed)
+    else:
+        chosen = decomposition_called(method)
+        seen = GapEvidence.of(method, k, [pack(slices)]) if chosen.needs_slices else tensor
+        vectors = chosen.directions(seen, spectrum, np.random.default_rng(seed)).vectors
+    rows = np.einsum("aj,iab,bj->ij", vectors, slices, vectors, optimize=True)
+    return recover((rows + U @ (U.T @ rows)) / 2, (vectors.T @ (W.T @ moments.M1)) ** 2)
 
 
 def by_statistics(

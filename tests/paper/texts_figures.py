@@ -16,7 +16,7 @@ from texts import PASSAGE_WORDS, Texts
 
 from streaming_moments.quality.relevance import relevance, top_words
 
-LAMBDA = 0.6
+LAMBDA = 0.7
 SHOWN_WORDS = 10
 COMMEDIA_ALPHA0, AREA_TOPICS = 0.2, 3
 ADDRESS_ALPHA0, ADDRESS_TOPICS = 0.2, 18
