@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their

@@ -18,10 +18,9 @@ from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
-    array_in,
-    decode,
     encode_chunks,
     encode_metadata,
+    read_whole,
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
@@ -153,15 +152,11 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"
     files = model_files(folder, name, reference)
-    group = decode(read_files(folder, place, files, files), where)
+    stored, attributes = read_whole(read_files(folder, place, files, files), where)
     try:
-        arrays = {
-            key: np.asarray(array_in(group, key, where)[...], dtype=np.float64)
-            for key in group.array_keys()
-        }
-    except (ValueError, RuntimeError) as error:
+        arrays = {key: np.array(array, dtype=np.float64) for key, array in stored.items()}
+    except ValueError as error:
         raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    attributes = dict(group.attrs)
     try:
         model = model_named(str(attributes.pop(_MODEL, DEFAULT_MODEL)))
     except InvalidInput as error:
