@@ -21,8 +21,6 @@ from streaming_moments.pipelines.command_line.options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.create import PilotOptions
-from streaming_moments.pipelines.jobs.rebase import pilot_of
-from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
@@ -80,6 +78,9 @@ def rebase(
 
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
+    from streaming_moments.pipelines.jobs.rebase import pilot_of
+    from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
+
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     options = replace(pilot_of(opened), **changes)
     with running(session, storage_options, limits) as run:

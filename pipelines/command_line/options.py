@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -222,12 +223,19 @@ def running(
 def _placed(session: Session) -> AbstractContextManager[Cluster]:
     """The cluster of a session; one that is nobody's yet and unseen is started when it is used."""
 
-    def start() -> AbstractContextManager[Cluster]:
+    @contextmanager
+    def start() -> Iterator[Cluster]:
         from streaming_moments.pipelines.cluster.cluster import connect
+        from streaming_moments.pipelines.command_line.kernels import telling_of_kernels
 
         timeout = session.worker_timeout.total_seconds()
         place = (session.scheduler, session.workers, session.memory)
-        return connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=session.dashboard)
+        pages = session.dashboard
+        with (
+            telling_of_kernels(tell),
+            connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster,
+        ):
+            yield cluster
 
     watched = session.dashboard or session.performance_report is not None
     return start() if watched or session.scheduler else late_cluster(start)
@@ -236,7 +244,7 @@ def _placed(session: Session) -> AbstractContextManager[Cluster]:
 def console() -> Console:
     """Where tables are printed; nothing in them is markup."""
     # not a terminal: whole lines, so that what is piped is not cut at 80 columns
-    width = None if sys.stdout.isatty() else 160
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)
 
 

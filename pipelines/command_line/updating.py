@@ -83,6 +83,11 @@ def update(
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
     with running(session, storage_options, limits, commit_every) as run:
+        if session.memory is not None:
+            from streaming_moments.pipelines.gathering.gathering import plan_of
+
+            # refused now, not on the day that there is something to count
+            plan_of(opened, run)
         result = update_store(
             opened, listed, run, skip_bad_shards, old=copies if replace else None, unique=unique
         )

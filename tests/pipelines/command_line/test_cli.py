@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.pipelines.command_line import counting as commands
+from streaming_moments.pipelines.command_line import showing as commands
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
 
