@@ -58,6 +58,7 @@ from streaming_moments.storage.store.store import MomentStore
 @limit_options
 @cluster_options
 @storage_option
+@json_option
 def create(
     store: str,
     shards: tuple[str, ...],
@@ -66,6 +67,7 @@ def create(
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
+    json_output: bool,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     form, dates = counting.form, counting.dates
@@ -86,6 +88,18 @@ def create(
         )
     with running(session, storage_options, limits) as run:
         made = create_store(store, listed, form, policy, pilot, run, counting.codocuments, dates)
+    if json_output:
+        print_json(
+            {
+                "store": made.url,
+                "version": made.version,
+                "message": made.commit.message,
+                "words": made.basis.n_words,
+                "core": made.basis.core,
+                "columns": made.basis.columns,
+            }
+        )
+        return
     say(made.commit.message)
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -112,14 +113,15 @@ def print_status(console: Console, status: Status) -> None:
     outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
     rows = [
         ("store", status.store),
-        ("version", f"{status.version} of {status.time}: {status.message}"),
+        ("version", f"{status.version} of {_local(status.time)}: {status.message}"),
         ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
         ("effective documents", f"{status.effective_documents:,.1f}"),
         (
             "error radius",
             f"M2 {_radius_text(status.error_radius_m2)}, M3 "
             f"{_radius_text(status.error_radius_m3)}: Theorem 2, each with probability "
-            f"{1 - status.error_delta:.0%}",
+            f"{1 - status.error_delta:.0%}; how far chance may have moved the moments, less "
+            "with more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
         ("shards", f"{status.shards:,} in {status.segments} segments{_days_text(status)}"),
@@ -188,7 +190,15 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
 def _captured_text(status: Status) -> str:
     if status.captured is None:
         return ""
-    return f", captured spectrum of the latest model {status.captured:.2f}"
+    return (
+        f", captured spectrum of the latest model {status.captured:.2f}: the part of its weakest "
+        "topic that the basis sees, near 1 is good"
+    )
+
+
+def _local(time: str) -> str:
+    """A time of ISO 8601 by the clock of who looks on, to the second."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _drift_text(since: DriftSince) -> str:

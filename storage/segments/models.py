@@ -38,6 +38,7 @@ from streaming_moments.storage.log.schema import Count, checked
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
 _MODEL = "model"
+LATEST = "latest"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Name of the model that a name or a tag stands for, by default of the latest model.
+    """Name of the model that a name or a tag stands for, by default or as "latest" the last one.
 
     Raises
     ------
@@ -71,9 +72,9 @@ def model_called(commit: Commit, name: str | None = None) -> str:
         raise StoreError(
             f"there is no model at version {commit.version}; fit one with `streaming-moments refit`"
         )
-    if name is None:
+    chosen = commit.tags.get(name or LATEST, name or LATEST)
+    if chosen == LATEST and chosen not in commit.models:
         return [*commit.models][-1]
-    chosen = commit.tags.get(name, name)
     if chosen not in commit.models:
         raise StoreError(
             f"version {commit.version} has no model {name!r}; it has "
