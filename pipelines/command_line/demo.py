@@ -205,15 +205,10 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
 
     best = max(models, key=lambda k: float(models[k].npmi.mean()))
     behind = float(models[best].npmi.mean() - models[SHOWN_TOPICS].npmi.mean())
-    console.print(
-        f"{SHOWN_TOPICS} topics are shown, for they fit on a screen: "
-        + (
-            "they are the most coherent (NPMI, higher is better)."
-            if best == SHOWN_TOPICS
-            else f"{best} are the most coherent (NPMI, higher is better), by {behind:.3f}."
-        ),
-        "",
-    )
+    why = "the most coherent (NPMI, higher is better)"
+    if best != SHOWN_TOPICS:
+        why = f"as many as fit on a screen; {best} are more coherent, by {behind:.3f} of NPMI"
+    console.print(f"{SHOWN_TOPICS} topics are shown: {why}.", "")
     model = models[SHOWN_TOPICS]
     store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")
     lines = topic_lines(model, store.vocabulary, 10)
