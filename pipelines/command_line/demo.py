@@ -44,6 +44,7 @@ TOPIC_NUMBERS = (8, 12, 16, 20)
 SHOWN_TOPICS = 12
 ALPHA0 = 0.3
 _PAGE = "topics.html"
+_DECADES = "Share of each topic in the addresses of a decade."
 _OWN_DATA = (
     "create store 'documents/*.txt' --language english --passage-words 200",
     "update store 'documents/*.txt'",
@@ -236,24 +237,19 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     for step in costs.steps:
         cost.add_row(step.step, f"{step.seconds:.1f}", mebibytes(step.peak_bytes))
     console.print(cost, "")
-    weights = tuple(tuple(map(float, row)) for row in found.weights)
-    _write_page(page, store, model, (tuple(f"{_decade(one)}-01-01" for one in shards), weights))
+    days = tuple(f"{_decade(one)}-01-01" for one in shards)
+    _write_page(page, store, model, ShareOverTime(days, found.weights, _DECADES))
     console.print(
         f"The topics as a page, to open in a browser: {page.absolute().as_uri()}\n\n"
         "Now your own data: text files, or Parquet, JSON Lines or CSV with a column named text\n"
     )
     command = sys.argv[0] if sys.argv[0].endswith("streaming-moments") else "streaming-moments"
-    for line in _OWN_DATA:
-        console.print(f"  {command} {line}", soft_wrap=True)
+    for own in _OWN_DATA:
+        console.print(f"  {command} {own}", soft_wrap=True)
     return costs.steps
 
 
-def _write_page(
-    path: Path,
-    store: MomentStore,
-    model: TopicModel,
-    decades: tuple[tuple[str, ...], tuple[tuple[float, ...], ...]],
-) -> None:
+def _write_page(path: Path, store: MomentStore, model: TopicModel, decades: ShareOverTime) -> None:
     """The page of a night, of what the demo has found."""
     status = status_of(store)
     shown = ReportPage(
@@ -265,7 +261,7 @@ def _write_page(
         topics=topics_of(model, store.vocabulary),
         distances=tuple(map(tuple, topic_distances(model.topics).tolist())),
         correlations=tuple(map(tuple, model.correlations.tolist())),
-        periods=ShareOverTime(*decades, note="Share of each topic in the addresses of a decade."),
+        periods=decades,
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
     )

@@ -81,7 +81,7 @@ def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
         return
     from numba.core import event
 
-    class Once(event.Listener):  # type: ignore[misc]
+    class Once(event.Listener):
         told = False
 
         def on_start(self, event: Any) -> None:

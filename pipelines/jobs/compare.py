@@ -20,6 +20,7 @@ from streaming_moments.storage.store.changes import require_apart
 # Read in less time than a cluster takes to start.
 _FEW = 100  # shards
 _LITTLE = 64 << 20  # bytes
+_STEP = "checking counted shards"
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,14 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
 
 def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
     if len(shards) > _FEW or shards.sizes.sum() > _LITTLE:
-        return run.looked_at("checking counted shards", fingerprint, shards)
+        return run.looked_at(_STEP, fingerprint, shards)
+    found = []
     with ThreadPoolExecutor() as threads:
-        return list(threads.map(partial(fingerprint, storage_options=run.storage_options), shards))
+        marks = threads.map(partial(fingerprint, storage_options=run.storage_options), shards)
+        for done, mark in enumerate(marks, start=1):
+            found.append(mark)
+            run.progress.advance(_STEP, done, len(shards))
+    return found
 
 
 def _changed(
