@@ -2,11 +2,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demo
+
+RECENT := import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None
 
 .PHONY: help install demo test faults mutants bench paper lint deploy-lock deploy-check times clean
 
 help:
-	@echo "make demo   install, then topics of the State of the Union addresses"
+	@echo "make demo   installs what it needs, then topics of the State of the Union addresses"
 	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
 	@echo "            each time, others by SEED=7 or SEED=random"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
@@ -22,14 +25,21 @@ help:
 
 install: $(STAMP)
 
+# the demo needs no tools of the tests: a third of the packages, half of the bytes
+$(DEMO): pyproject.toml
+	@$(PYTHON) -c '$(RECENT)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
 $(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c '$(RECENT)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[demo,test]'
-	@touch $(STAMP)
+	@touch $(DEMO) $(STAMP)
 
-demo: install
+demo: $(DEMO)
 	$(BIN)/streaming-moments demo
 
 lint: install

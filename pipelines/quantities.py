@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from typing import Annotated, Any
 
 from annotated_types import Interval
-from dask.utils import parse_bytes, parse_timedelta
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
@@ -31,7 +30,7 @@ def size_of(value: Any) -> int:
     InvalidInput
         No size of 1 to 2^63 - 1 bytes.
     """
-    size = _read(parse_bytes, value)
+    size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
             f"{_shown(value)} is no size above 0 and below 8 EiB; write for example 512MB "
@@ -108,7 +107,17 @@ def size_text(nbytes: int) -> str:
     return next(f"{nbytes // size}{unit}" for unit, size in units if nbytes % size == 0)
 
 
+def _parse_size(value: int | str) -> int:
+    if isinstance(value, int):
+        return value
+    from dask.utils import parse_bytes  # not loaded where every size has its default
+
+    return int(parse_bytes(value))
+
+
 def _parse_seconds(value: str) -> float:
+    from dask.utils import parse_timedelta
+
     # without a unit it may be meant as hours
     return float(parse_timedelta(value, default=False))
 

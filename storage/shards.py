@@ -10,6 +10,7 @@ from typing import Any
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.storage import formats
 from streaming_moments.storage.files.filesystems import (
     FileState,
     file_state,
@@ -18,7 +19,6 @@ from streaming_moments.storage.files.filesystems import (
     shard_errors,
 )
 from streaming_moments.storage.files.urls import is_utf8
-from streaming_moments.storage.formats import FORMATS, Holds, format_of
 
 _BLOCK_BYTES = 1 << 20
 
@@ -57,7 +57,9 @@ class ShardFormat:
     def __post_init__(self) -> None:
         if self.kind is not None:
             require_kind(self.kind)
-            takers = [form.name for form in FORMATS.values() if "ids_column" in form.options]
+            takers = [
+                form.name for form in formats.FORMATS.values() if "ids_column" in form.options
+            ]
             if self.ids_column is not None and self.kind not in takers:
                 raise InvalidInput(
                     f"a column of token ids needs {' or '.join(takers)}, the format is "
@@ -106,7 +108,7 @@ class ShardFormat:
             A suffix that is not known, or a folder where the kind asks for files.
         """
         folder = url.endswith("/")
-        if self.kind is not None and folder != FORMATS[self.kind].of_folder:
+        if self.kind is not None and folder != formats.FORMATS[self.kind].of_folder:
             raise ShardError(
                 url,
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
@@ -116,11 +118,12 @@ class ShardFormat:
         if kind is None:
             raise ShardError(
                 url,
-                f"has no suffix of a known format; choose one of {', '.join(FORMATS)} by --format",
+                f"has no suffix of a known format; choose one of {', '.join(formats.FORMATS)} by "
+                "--format",
             )
         return kind
 
-    def holds(self, url: str) -> Holds:
+    def holds(self, url: str) -> formats.Holds:
         """What the shard at a URL holds: "texts", or "ids" of tokens.
 
         Examples
@@ -128,7 +131,7 @@ class ShardFormat:
         >>> ShardFormat().holds("/corpus/ap.dat"), ShardFormat().holds("/corpus/ap.txt")
         ('ids', 'texts')
         """
-        return FORMATS[self.kind_of(url)].holds(self)
+        return formats.FORMATS[self.kind_of(url)].holds(self)
 
 
 @dataclass(frozen=True)
@@ -249,11 +252,11 @@ def files_of(
 
 def require_kind(kind: str) -> None:
     """Refuse a format that does not exist."""
-    if kind not in FORMATS:
-        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(FORMATS)}")
+    if kind not in formats.FORMATS:
+        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(formats.FORMATS)}")
 
 
 def kind_by_suffix(url: str) -> str | None:
     """Name of the format that a suffix tells; None where it tells none."""
-    form = format_of(url)
+    form = formats.format_of(url)
     return None if form is None else form.name

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 
 
-def late(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+class LateModule(ModuleType):
+    """A module that is loaded when something in it is first asked for.
+
+    Examples
+    --------
+    >>> LateModule("streaming_moments.errors").InvalidInput
+    <class 'streaming_moments.errors.InvalidInput'>
+    """
+
+    def __getattr__(self, name: str) -> object:
+        # importlib's own lazy loader is not safe among threads before Python 3.12
+        return getattr(import_module(self.__name__), name)
+
+
+def late(
+    package: str, places: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
+) -> Callable[[str], object]:
     """A `__getattr__` for a package.
 
     Parameters
@@ -15,6 +32,9 @@ def late(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], o
         Its name.
     places : mapping
         Names that it exports, by the module within it that defines them.
+    modules : sequence of str
+        Modules within it that `from package import module` gives as a `LateModule`, such as those
+        of kernels: who imports one does not load numba before a kernel runs.
 
     Examples
     --------
@@ -24,6 +44,8 @@ def late(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], o
     module_of = {name: module for module, names in places.items() for name in names}
 
     def found(name: str) -> object:
+        if name in modules:
+            return LateModule(f"{package}.{name}")
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{module_of[name]}"), name)

@@ -1,4 +1,7 @@
-"""Starting: Ctrl-C while a command is still being loaded ends it, with a line and no traceback."""
+"""Starting: what is settled while a command is still being loaded.
+
+Ctrl-C ends it, with a line and no traceback; and BLAS starts no threads.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,16 @@ def guard() -> None:
     """From here to `begun` Ctrl-C ends the process, if it is the command that is being loaded.
 
     An exception would not do: whatever is being imported may catch it, or be between the lines of
-    anybody's code.
+    anybody's code. BLAS is told of one thread, as jobs limit it to one anyway: to start others
+    takes as long as to load NumPy.
     """
     named = "".join(sys.argv[:1]).endswith("/streaming-moments")
     called = sys.argv[:1] == ["-m"] and "streaming_moments" in sys.orig_argv
+    if not named and not called:
+        return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # where it is ignored, as in the background, it stays so
-    if (named or called) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 

@@ -17,6 +17,7 @@ from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
 _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -24,8 +25,6 @@ _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 _PACKAGE = "streaming-moments"
 
 _CLOSING = 30.0  # seconds, a worker's own end takes a few
-
-WORKER_TIMEOUT = 300.0  # seconds: a cluster that scales from zero may take minutes
 
 
 class _SilentScheduler(Scheduler):

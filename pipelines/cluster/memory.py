@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models.topic_reading import LANES
+from streaming_moments.models import topic_reading
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -159,8 +159,8 @@ def plan_polish(
     >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
-    array = 8 * n_words * (n_topics + LANES)  # with the columns that fill the lanes
-    longest = 8 * (n_topics + LANES) * min(n_words, limits.document_bytes // 2)
+    array = 8 * n_words * (n_topics + topic_reading.LANES)  # with the columns that fill the lanes
+    longest = 8 * (n_topics + topic_reading.LANES) * min(n_words, limits.document_bytes // 2)
     model = int(SLACK * _MODEL_ARRAYS * array)
     # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
     # shares of one document

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streaming_moments.pipelines.cluster.cluster import Cluster
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
-from streaming_moments.pipelines.cluster.tasks import run_bounded
 from streaming_moments.storage.formats import ReadLimits
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.cluster import Cluster
 
 _AT_ONCE = 100  # shards that a task looks at
 _TURNS = 4
@@ -57,6 +58,9 @@ class Run:
         per_worker: int,
     ) -> list[Any]:
         """Results of `function(*call)`, so many at a time on a worker; errors as `run_bounded`."""
+        # Dask is loaded by who has something to compute
+        from streaming_moments.pipelines.cluster.tasks import run_bounded
+
         cluster = self.cluster
         in_flight = cluster.workers * per_worker
         return run_bounded(cluster, function, calls, in_flight, self.progress, step)

@@ -7,11 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from distributed import performance_report
+from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster.cluster import Cluster
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.cluster import Cluster
 
 
 def dashboard_link(cluster: Cluster) -> str:
@@ -54,6 +55,8 @@ def reported(path: str | None) -> Iterator[None]:
     if path is None:
         yield
         return
+    from distributed import performance_report
+
     with performance_report(filename=path):
         yield
 

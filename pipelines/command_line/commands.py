@@ -2,39 +2,117 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from difflib import get_close_matches
 from importlib import import_module
+from types import ModuleType
 
 import click
 
 from streaming_moments.starting import begun
 
-_MODULES = {
-    "counting": ("create", "update", "refit", "status", "transform"),
-    "history": ("log", "rollback", "verify", "diff", "tag", "compact", "forget", "gc", "demo"),
-    "models": ("topics", "select"),
-    "planning": ("plan",),
-    "night": ("nightly", "rebase"),
-    "growth": ("grow",),
-    "polishing": ("polish",),
+# Each with the module it is in, and the first line of its help.
+_COMMANDS = {
+    "compact": (
+        "history",
+        "Replace the segments of STORE by their sums; older versions keep theirs.",
+    ),
+    "create": (
+        "counting",
+        "Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet.",
+    ),
+    "demo": ("history", "Find the topics of the State of the Union addresses, from scratch."),
+    "diff": ("history", "Show what changed in STORE from version BEFORE to version AFTER."),
+    "forget": (
+        "history",
+        "Take counted SHARDS out of STORE, as if they had never come; reads them once more.",
+    ),
+    "gc": (
+        "history",
+        "Delete what writers that died have left in STORE; nothing else ever deletes.",
+    ),
+    "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
+    "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
+    "log": ("showing", "Show the commits of STORE, the latest first."),
+    "nightly": (
+        "night",
+        "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
+    ),
+    "plan": (
+        "planning",
+        "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes.",
+    ),
+    "polish": (
+        "polishing",
+        "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
+    ),
+    "rebase": (
+        "night",
+        "Give STORE new words and a new basis, and count the shards it holds once more.",
+    ),
+    "refit": ("counting", "Fit a model to STORE, without the documents, and keep it there."),
+    "rollback": (
+        "history",
+        "Make STORE again what it was at VERSION, or a tag what it was, by a new commit.",
+    ),
+    "select": ("models", "Compare numbers of topics on STORE by coherence; keeps no model."),
+    "status": ("showing", "Show what STORE holds."),
+    "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
+    "topics": ("showing", "Show the topics of a model of STORE."),
+    "transform": ("counting", "Write the topic proportions of each document of SHARDS as Parquet."),
+    "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
+    "verify": (
+        "history",
+        "Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.",
+    ),
 }
 _ALIASES = {"show": "topics"}
-_PLACES = {command: module for module, commands in _MODULES.items() for command in commands}
 
 
 class _LateGroup(click.Group):
     """Imports a command when it is asked for: none waits for what only others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_PLACES)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         cmd_name = _ALIASES.get(cmd_name, cmd_name)
-        if cmd_name not in _PLACES:
+        if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"streaming_moments.pipelines.command_line.{_PLACES[cmd_name]}")
+        module = _loaded(f"streaming_moments.pipelines.command_line.{_COMMANDS[cmd_name][0]}")
         begun()
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of that name; one that there is not is taken for a slip."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], {*_COMMANDS, *_ALIASES} - {args[0]}, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, none of which is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+def _loaded(name: str) -> ModuleType:
+    """A module, in nine tenths of the time: what is loaded stays, and is no garbage."""
+    if name in sys.modules or not gc.isenabled():
+        return import_module(name)
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @click.group(

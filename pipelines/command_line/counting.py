@@ -1,9 +1,8 @@
-"""Commands from documents to topics: each reads its arguments, calls one pipeline and prints."""
+"""Commands from documents to topics and back: each calls one pipeline and prints."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import click
@@ -13,7 +12,6 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
-    SHARD_URL,
     STORE_URL,
     Session,
     cluster_options,
@@ -28,29 +26,22 @@ from streaming_moments.pipelines.command_line.options import (
     window_options,
     words_option,
 )
-from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
-from streaming_moments.pipelines.jobs.measure_drift import drift_since
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.transform import transform as transform_shards
-from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import (
     SEED,
-    Duration,
     StoreName,
     declared_options,
 )
-from streaming_moments.pipelines.reports.status import print_status, status_of
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
     documents_of,
     print_topics,
     topic_lines,
-    update_as_json,
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
@@ -70,6 +61,7 @@ from streaming_moments.storage.store.store import MomentStore
 @limit_options
 @cluster_options
 @storage_option
+@json_option
 def create(
     store: str,
     shards: tuple[str, ...],
@@ -78,6 +70,7 @@ def create(
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
+    json_output: bool,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     form, dates = counting.form, counting.dates
@@ -99,84 +92,23 @@ def create(
     with running(session, storage_options, limits) as run:
         kept = (counting.codocuments, dates, counting.halves)
         made = create_store(store, listed, form, policy, pilot, run, *kept)
+    if json_output:
+        print_json(
+            {
+                "store": made.url,
+                "version": made.version,
+                "message": made.commit.message,
+                "words": made.basis.n_words,
+                "core": made.basis.core,
+                "columns": made.basis.columns,
+            }
+        )
+        return
     say(made.commit.message)
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
     )
-
-
-@click.command()
-@store_argument
-@shards_argument
-@click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
-@click.option(
-    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
-)
-@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
-@click.option(
-    "--old",
-    multiple=True,
-    type=SHARD_URL,
-    help="With --replace: copy of the old content [its segment].",
-)
-@click.option(
-    "--compact-after",
-    type=click.IntRange(0),
-    default=COMPACT_AFTER,
-    show_default=True,
-    help="Sum up the segments when there are so many; 0: never.",
-)
-@click.option(
-    "--commit-every",
-    type=Duration(),
-    default="10m",
-    show_default=True,
-    help="Commit so often, at least 1m and 20 times what a commit takes.",
-)
-@limit_options
-@cluster_options
-@storage_option
-@json_option
-def update(
-    store: str,
-    shards: tuple[str, ...],
-    skip_bad_shards: bool,
-    unique: bool,
-    replace: bool,
-    old: tuple[str, ...],
-    compact_after: int,
-    commit_every: timedelta,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
-) -> int:
-    """Count the SHARDS that STORE has not counted yet."""
-    if old and not replace:
-        raise click.UsageError("--old gives the content that --replace takes away; give both.")
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
-    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
-    with running(session, storage_options, limits, commit_every) as run:
-        result = update_store(
-            opened, listed, run, skip_bad_shards, old=copies if replace else None, unique=unique
-        )
-        final = compact_when_many(result.store, compact_after, run)
-    if json_output:
-        print_json(update_as_json(result, final))
-    else:
-        say(
-            f"version {final.version}: counted {result.counted} shards "
-            f"({result.documents:,} documents, {result.tokens:,} tokens), "
-            f"{result.already} were counted before"
-            f"{f', {result.replaced} replaced' if result.replaced else ''}"
-        )
-    for error in result.bad:
-        tell(f"left out {error}")
-    for url, other in result.copies:
-        tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
-    return ExitCode.BAD_SHARDS if result.bad else 0
 
 
 @click.command()
@@ -235,38 +167,6 @@ def refit(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
     )
-
-
-@click.command()
-@store_argument
-@click.option("--version", type=int, help="Version [the latest].")
-@click.option(
-    "--drift",
-    "model",
-    metavar="MODEL",
-    help="Also how far the documents have moved since this model, or tag, was fitted.",
-)
-@cluster_options
-@storage_option
-@json_option
-def status(
-    store: str,
-    version: int | None,
-    model: str | None,
-    session: Session,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
-) -> None:
-    """Show what STORE holds."""
-    opened = MomentStore.open(store, version, storage_options)
-    shown = status_of(opened)
-    if model is not None:
-        with running(session) as run:
-            shown = replace(shown, drift=drift_since(opened, model, run))
-    if json_output:
-        print_json(as_json(shown))
-    else:
-        print_status(console(), shown)
 
 
 @click.command()

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.command_line.demo import demo as run_demo
 from streaming_moments.pipelines.command_line.options import (
     Session,
     cluster_options,
@@ -26,7 +25,6 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
 from streaming_moments.pipelines.option_types import Duration, StoreName
-from streaming_moments.pipelines.reports.tables import as_json, log_lines, print_log
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.formats import ReadLimits
@@ -38,19 +36,6 @@ from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 20
-
-
-@click.command()
-@store_argument
-@storage_option
-@json_option
-def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
-    """Show the commits of STORE, the latest first."""
-    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
-    if json_output:
-        print_json({"commits": [as_json(line) for line in lines]})
-    else:
-        print_log(console(), lines)
 
 
 @click.command()
@@ -249,6 +234,8 @@ def gc(
 @cluster_options
 def demo(folder: str | None, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
+    from streaming_moments.pipelines.command_line.demo import demo as run_demo
+
     with running(session) as run:
         run_demo(console(), folder, run)
 

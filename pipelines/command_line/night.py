@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
 from typing import Any
 
 import click
-import structlog
 
 from streaming_moments.pipelines.command_line.options import (
     Session,
@@ -21,13 +19,11 @@ from streaming_moments.pipelines.command_line.options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.create import PilotOptions
-from streaming_moments.pipelines.jobs.rebase import pilot_of
-from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import say, shown, tell
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
 
@@ -41,21 +37,21 @@ def nightly(config: str, json_output: bool) -> int:
     Exit codes beside those of all commands: 0 published, 10 nothing new, 11 refused by a gate.
     """
     wanted = read_config(config)
-    log = _logger().bind(store=wanted.store)
 
-    def tell(step: StepReport) -> None:
-        log.info(step.step, seconds=step.seconds, **step.values)
+    def told(step: StepReport) -> None:
         if json_output:
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
+        else:
+            tell(_line_of(step))
 
     with running(Session(**asdict(wanted.cluster))) as run:
-        report = run_nightly(wanted, run.cluster, tell, run.progress)
+        report = run_nightly(wanted, run.cluster, told, run.progress)
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
         say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
     for url, reason in report.bad:
-        log.warning("left out", shard=url, reason=reason)
+        tell(f"left out {url}: {reason}")
     return report.exit_code
 
 
@@ -86,6 +82,9 @@ def rebase(
 
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
+    from streaming_moments.pipelines.jobs.rebase import pilot_of
+    from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
+
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     options = replace(pilot_of(opened), **changes)
     with running(session, storage_options, limits) as run:
@@ -111,25 +110,20 @@ def rebase(
         tell(f"left out {url}: {reason}")
 
 
-def _logger() -> structlog.stdlib.BoundLogger:
-    """A logger of one line an event on standard error, JSON where nobody looks on."""
-    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
-    if sys.stderr.isatty():
-        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
-    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *rendered,
-        ],
-    )
-    return logger
+def _line_of(step: StepReport) -> str:
+    """A step for people: what it counted and found, and how many where it lists.
 
-
-def _shown_values(logger: Any, method: str, event: Any) -> Any:
-    """Values as a terminal may show them; JSON escapes them itself."""
-    return {
-        name: shown(value if isinstance(value, str) else repr(value))
-        for name, value in event.items()
-    }
+    Examples
+    --------
+    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "bad": ["a", "b"]}))
+    'update 3.2 s: counted 1,200, npmi 0.123, bad 2'
+    """
+    told = []
+    for name, value in step.values.items():
+        found = len(value) if isinstance(value, list | tuple) else value
+        if value is None or value == "" or (found == 0 and found is not value):
+            continue
+        shown = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
+        shown = f"{found:.3g}" if isinstance(found, float) else shown
+        told.append(f"{name.replace('_', ' ')} {shown}")
+    return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"

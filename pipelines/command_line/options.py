@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT, connect
+from streaming_moments.pipelines.cluster.late import late_cluster
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run
+from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
 from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
 from streaming_moments.pipelines.quantities import alpha0_of
 from streaming_moments.pipelines.terminal import shown, tell
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.operations.windows import Window
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.cluster import Cluster
 
 _MOST_NUMBERS = 1000
 
@@ -132,9 +136,8 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--worker-timeout",
         type=Duration(),
-        default="5m",
-        show_default=True,
-        help="Give up when no worker is at work for so long.",
+        default=timedelta(seconds=WORKER_TIMEOUT),
+        help="Give up when no worker is at work for so long [5m].",
     )
     @click.option("--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
     @click.option(
@@ -171,6 +174,8 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def windowed(
         since: date | None, until: date | None, half_life: float | None, **given: Any
     ) -> Any:
+        from streaming_moments.storage.operations.windows import Window
+
         return command(window=Window(since, until, half_life), **given)
 
     return windowed
@@ -182,9 +187,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--max-document-bytes",
         type=Bytes(),
-        default="8MiB",
-        show_default=True,
-        help="Longest document, line or list of ids accepted.",
+        default=LIMITS.document_bytes,
+        help="Longest document, line or list of ids accepted [8MiB].",
     )
     @click.option(
         "--max-row-group-bytes",
@@ -208,10 +212,7 @@ def running(
 ) -> Iterator[Run]:
     """What a job runs in: a cluster, and the progress shown while it works."""
     require_report(session.performance_report)
-    timeout = session.worker_timeout.total_seconds()
-    place = (session.scheduler, session.workers, session.memory)
-    pages = session.dashboard
-    with connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster:
+    with _placed(session) as cluster:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress() as progress:
@@ -219,10 +220,31 @@ def running(
             yield Run(cluster, progress, limits, storage_options, seconds, tell)
 
 
+def _placed(session: Session) -> AbstractContextManager[Cluster]:
+    """The cluster of a session; one that is nobody's yet and unseen is started when it is used."""
+
+    @contextmanager
+    def start() -> Iterator[Cluster]:
+        from streaming_moments.pipelines.cluster.cluster import connect
+        from streaming_moments.pipelines.command_line.kernels import telling_of_kernels
+
+        timeout = session.worker_timeout.total_seconds()
+        place = (session.scheduler, session.workers, session.memory)
+        pages = session.dashboard
+        with (
+            telling_of_kernels(tell),
+            connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster,
+        ):
+            yield cluster
+
+    watched = session.dashboard or session.performance_report is not None
+    return start() if watched or session.scheduler else late_cluster(start)
+
+
 def console() -> Console:
     """Where tables are printed; nothing in them is markup."""
     # not a terminal: whole lines, so that what is piped is not cut at 80 columns
-    width = None if sys.stdout.isatty() else 160
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)
 
 

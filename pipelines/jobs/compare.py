@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,11 @@ from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store.changes import require_apart
+
+# Read in less time than a cluster takes to start.
+_FEW = 100  # shards
+_LITTLE = 64 << 20  # bytes
+_STEP = "checking counted shards"
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,8 @@ class Compared:
 def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
     """Look shards up in the ledger, and compare the fingerprints of those that are in it.
 
-    Marks of the storage's own are compared here as they were listed; what has none is read on the
-    cluster, many shards a task.
+    Marks of the storage's own are compared here as they were listed; what has none is read, on the
+    cluster if it is much.
 
     Parameters
     ----------
@@ -65,7 +72,7 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
     marks = listed.marks
     differ = _flags(pc.fill_null(pc.not_equal(marks, counted), False))
     unmarked = np.flatnonzero(known & _flags(marks.is_null()))
-    found = run.looked_at("checking counted shards", fingerprint, listed.take(unmarked))
+    found = _fingerprints(listed.take(unmarked), run)
     told = pa.chunked_array([pa.array(found, pa.string())])
     other = _flags(pc.not_equal(told, counted.take(pa.array(unmarked))))
     changed = _changed(
@@ -74,6 +81,18 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
         (listed.take(unmarked[other]), told.filter(pa.array(other))),
     )
     return Compared(new, len(listed) - len(new) - len(changed), changed)
+
+
+def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
+    if len(shards) > _FEW or shards.sizes.sum() > _LITTLE:
+        return run.looked_at(_STEP, fingerprint, shards)
+    found = []
+    with ThreadPoolExecutor() as threads:
+        marks = threads.map(partial(fingerprint, storage_options=run.storage_options), shards)
+        for done, mark in enumerate(marks, start=1):
+            found.append(mark)
+            run.progress.advance(_STEP, done, len(shards))
+    return found
 
 
 def _changed(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, frequencies_of, sample_pilot
-from streaming_moments.pipelines.jobs.rebase import looked_for, pilot_of
 from streaming_moments.statistics.counts.vocabulary import frequent_terms
 from streaming_moments.storage.counting.samples import merge_samples
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -74,6 +73,8 @@ def grow(
     if words < 1:
         raise InvalidInput(f"{words} words to add at most; it must be at least 1")
     store = store.latest()
+    from streaming_moments.pipelines.jobs.rebase import pilot_of
+
     options = pilot_of(store)
     samples = sample_pilot(shards, store.form, store.policy, options, run)
     sample, known = merge_samples(samples), store.vocabulary
@@ -112,6 +113,8 @@ def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
         for record in ledger.records(part.id):
             if len(last) < PILOT_SHARDS and ledger.find(record.url) == record:
                 last.setdefault(record.url, record)
+    from streaming_moments.pipelines.jobs.rebase import looked_for
+
     found = looked_for(list(last.values()), run)
     present = [shard for shard, _ in found if shard is not None]
     if not present:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.bundles import Bundle
-from streaming_moments.pipelines.gathering.divisions import by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
-from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
-from streaming_moments.pipelines.jobs.compare import compare
-from streaming_moments.pipelines.jobs.forget import replace_changed
+from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.gathering.bundles import Bundle
+    from streaming_moments.pipelines.gathering.gathering import Gathering
+    from streaming_moments.pipelines.gathering.groups import Gathered
 
 _SHOWN = 20
 
@@ -100,22 +101,30 @@ def update(
         The store cannot be written.
     """
     store = store.latest()
+    compared = compare(store.ledger(), shards, run)
+    if compared.changed and old is None:
+        raise _all_changed([(record, mark) for _, record, mark in compared.changed])
+    if not compared.new and not compared.changed:
+        return UpdateResult(store, 0, compared.same, 0, 0, 0, ())
+    # what counts is loaded by who has something to count
+    from streaming_moments.pipelines.gathering.gathering import gathering_on
+
     with gathering_on(store, run, plan) as gathering:
         gathering = replace(gathering, keep_going=skip_bad_shards)
-        return _updated(store, gathering, shards, old, unique)
+        return _updated(store, gathering, compared, old, unique)
 
 
 def _updated(
     store: MomentStore,
     gathering: Gathering,
-    shards: Sequence[Shard],
+    compared: Compared,
     old: Sequence[Shard] | None,
     unique: bool,
 ) -> UpdateResult:
-    run = gathering.run
-    compared = compare(store.ledger(), shards, run)
-    if compared.changed and old is None:
-        raise _all_changed([(record, mark) for _, record, mark in compared.changed])
+    from streaming_moments.pipelines.gathering.divisions import by_days, with_days
+    from streaming_moments.pipelines.gathering.groups import Gathered
+    from streaming_moments.pipelines.jobs.forget import replace_changed
+
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
@@ -145,6 +154,8 @@ def _commit_group(
     result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int
 ) -> UpdateResult:
     """Gather and commit one group; shards another writer has counted meanwhile are left to it."""
+    from streaming_moments.pipelines.gathering.groups import gather_group
+
     before = result.counted + len(result.bad)
     gathered = gather_group(gathering, waiting, before, total)
     if gathered.segment is None and not gathered.bad:

@@ -29,8 +29,8 @@ from streaming_moments.models.polishing import require_polishable
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.cluster import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
+from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS

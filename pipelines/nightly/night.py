@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.cluster import Cluster
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
-from streaming_moments.pipelines.jobs.create import create
-from streaming_moments.pipelines.jobs.measure_drift import measure_drift
-from streaming_moments.pipelines.jobs.polish import polish
-from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig, RefitSection
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
-from streaming_moments.pipelines.nightly.judging import judged, mean_npmi, most_coherent, reasons_of
 from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, topics_of
-from streaming_moments.pipelines.nightly.words import grown, rebased
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import status_of
@@ -47,6 +41,9 @@ from streaming_moments.storage.operations.windows import StatisticsSource, Windo
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.cluster import Cluster
 
 
 def nightly(
@@ -140,6 +137,15 @@ def _night(
     news, basis = _has_news(store), store.commit.lineage.basis
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
+    # what follows is loaded by a night with something to do
+    from streaming_moments.pipelines.nightly.judging import (
+        judged,
+        mean_npmi,
+        most_coherent,
+        reasons_of,
+    )
+    from streaming_moments.pipelines.nightly.words import grown, rebased
+
     published = None if report.published is None else store.load_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
     store, reasons = rebased(store, drift, config, run, journal)
@@ -216,6 +222,8 @@ def _store(
         )
     if not listed:
         return None
+    from streaming_moments.pipelines.jobs.create import create
+
     with journal.step("create") as found:
         section = config.create
         form = section.form
@@ -273,6 +281,8 @@ def _drift(
     run: Run,
     journal: Journal,
 ) -> Drift:
+    from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+
     with journal.step("drift") as found:
         before = None if name is None else store.at(store.models[name].version)
         topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
@@ -304,6 +314,10 @@ def _polished(
     journal: Journal,
 ) -> tuple[TopicModel, PolishingFolder]:
     """The model after passes over the counted documents that are still there."""
+    from streaming_moments.pipelines.jobs.polish import polish
+    from streaming_moments.pipelines.jobs.refit import with_coherence
+    from streaming_moments.pipelines.nightly.judging import mean_npmi
+
     with journal.step("polish") as found:
         going = config.update.skip_bad_shards
         result = polish(

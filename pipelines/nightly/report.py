@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.page import Gate, StepReport, TopicReport
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import Status
@@ -19,6 +18,9 @@ from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.files.folders import Folder
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.candidates import Candidate
 
 LATEST = "latest"
 _WORDS = 30

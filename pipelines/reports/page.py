@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streaming_moments.pipelines.jobs.candidates import Candidate
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.candidates import Candidate
 
 
 @dataclass(frozen=True)

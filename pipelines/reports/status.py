@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.jobs.create import weighing
-from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
@@ -112,14 +115,15 @@ def print_status(console: Console, status: Status) -> None:
     outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
     rows = [
         ("store", status.store),
-        ("version", f"{status.version} of {status.time}: {status.message}"),
+        ("version", f"{status.version} of {_local(status.time)}: {status.message}"),
         ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
         ("effective documents", f"{status.effective_documents:,.1f}"),
         (
             "error radius",
             f"M2 {_radius_text(status.error_radius_m2)}, M3 "
             f"{_radius_text(status.error_radius_m3)}: Theorem 2, each with probability "
-            f"{1 - status.error_delta:.0%}",
+            f"{1 - status.error_delta:.0%}; how far chance may have moved the moments, less "
+            "with more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
         ("shards", f"{status.shards:,} in {status.segments} segments{_days_text(status)}"),
@@ -150,6 +154,8 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
 
 def _counting(store: MomentStore) -> str:
     """How documents count and what is kept of halves; of older stores also what new ones have."""
+    from streaming_moments.pipelines.jobs.create import weighing
+
     pooled = store.basis.weights.is_pooled
     kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
@@ -198,7 +204,15 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
 def _captured_text(status: Status) -> str:
     if status.captured is None:
         return ""
-    return f", captured spectrum of the latest model {status.captured:.2f}"
+    return (
+        f", captured spectrum of the latest model {status.captured:.2f}: the part of its weakest "
+        "topic that the basis sees, near 1 is good"
+    )
+
+
+def _local(time: str) -> str:
+    """A time of ISO 8601 by the clock of who looks on, to the second."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _drift_text(since: DriftSince) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +15,19 @@ from rich.table import Table
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
-from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.terminal import shown
 from streaming_moments.quality.coherence import topic_diversity
 from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.operations.shares_over_time import PeriodShares
-from streaming_moments.storage.operations.windows import Window
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+    from streaming_moments.pipelines.jobs.update import UpdateResult
+    from streaming_moments.pipelines.reports.status import Status
+    from streaming_moments.storage.operations.shares_over_time import PeriodShares
+    from streaming_moments.storage.operations.windows import Window
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
@@ -150,6 +153,7 @@ def window_as_json(window: Window) -> dict[str, str | float | None]:
 
     Examples
     --------
+    >>> from streaming_moments.storage.operations.windows import Window
     >>> window_as_json(Window(half_life=7))
     {'since': None, 'until': None, 'half_life': 7}
     """

@@ -20,17 +20,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting.token_kernels import (
-    BEGINS,
-    CLASS_AT,
-    HARD,
-    JOINED,
-    JOINS,
-    SIZE_AT,
-    count_words,
-    index_keys,
-    spell,
-)
+from streaming_moments.storage.counting import token_kernels
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
@@ -78,7 +68,7 @@ class WordIndex:
         data, offsets = buffers(encoded([*vocabulary.terms, *policy.stop_words]))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
-        return cls(vocabulary, policy, table, *index_keys(data, offsets, table))
+        return cls(vocabulary, policy, table, *token_kernels.index_keys(data, offsets, table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +99,10 @@ class SpelledTexts:
         if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
             raise InvalidInput(f"a document is above {_LARGEST_DOCUMENT} bytes; split it")
         folding, plain = symbols()
-        spelled, begins, hard = spell(data, offsets, folding)
+        spelled, begins, hard = token_kernels.spell(data, offsets, folding)
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (_folded(data[start:stop].tobytes().decode()) for start, stop in spans)
-        folded, folded_begins, _ = spell(*buffers(encoded(wholes)), plain)
+        folded, folded_begins, _ = token_kernels.spell(*buffers(encoded(wholes)), plain)
         places = np.where(hard, np.cumsum(hard) - 1, -1)
         return cls(spelled, begins, folded, folded_begins, places)
 
@@ -149,7 +139,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     """
     read = SpelledTexts.of(texts)
     vocabulary, policy = index.vocabulary, index.policy
-    indptr, words, counts, outside, passages = count_words(
+    indptr, words, counts, outside, passages = token_kernels.count_words(
         read.spelled,
         read.begins,
         read.folded,
@@ -186,7 +176,7 @@ def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     major = np.frombuffer(majors.encode(), dtype=np.uint8)
     letters, marks = major == ord("L"), major == ord("M")
     plain = np.where(letters | marks, _spelled(points), np.uint64(0))
-    plain[letters] |= np.uint64(BEGINS)
+    plain[letters] |= np.uint64(token_kernels.BEGINS)
     # Control characters, and points that are no character, neither fold nor join.
     text = "\n".join(map(chr, np.flatnonzero(major != ord("C")).tolist()))
     forms = (text, _composed(text), unicodedata.normalize("NFD", text), text.casefold())
@@ -194,17 +184,17 @@ def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     near: dict[str, int] = {}
     for char, whole, parts, _ in rows:
         if unicodedata.combining(char):
-            near[char] = near.get(char, 0) | unicodedata.combining(char) << CLASS_AT
+            near[char] = near.get(char, 0) | unicodedata.combining(char) << token_kernels.CLASS_AT
         if char == whole != parts:
             for joined in (char, parts[0]):
-                near[joined] = near.get(joined, 0) | JOINED
+                near[joined] = near.get(joined, 0) | token_kernels.JOINED
             for joins in parts[1:]:
-                near[joins] = near.get(joins, 0) | JOINS
+                near[joins] = near.get(joins, 0) | token_kernels.JOINS
     folding = plain.copy()
     for char, whole, _, fold in rows:
         if char != whole or char != fold or char in near:
             symbol = _folding(char, fold, int(plain[ord(fold[0])]), near)
-            folding[ord(char)] = HARD if char != whole else symbol
+            folding[ord(char)] = token_kernels.HARD if char != whole else symbol
     folding.flags.writeable = plain.flags.writeable = False
     return folding, plain
 
@@ -218,7 +208,7 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
             tail = points[longer] >> np.uint64(6 * (more - 1 - place)) & np.uint64(63)
             octets |= (tail | np.uint64(0x80)) << np.uint64(8 * place)
         size[longer], spelled[longer] = more, octets
-    return spelled | size << np.uint64(SIZE_AT)
+    return spelled | size << np.uint64(token_kernels.SIZE_AT)
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
@@ -227,10 +217,10 @@ def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}
     if several or len(content) > _MOST_BYTES or len(classes) > 1 or _composed(fold) != fold:
-        return HARD
-    symbol = plain & BEGINS
+        return token_kernels.HARD
+    symbol = plain & token_kernels.BEGINS
     if plain:
-        symbol |= int.from_bytes(content, "little") | len(content) << SIZE_AT
+        symbol |= int.from_bytes(content, "little") | len(content) << token_kernels.SIZE_AT
     for one in char + fold:
         symbol |= near.get(one, 0)
     return symbol

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting.id_kernels import NONE, index_ids, places_of
+from streaming_moments.storage.counting import id_kernels
 from streaming_moments.storage.formats import Holds, IdChunk
 
 
@@ -50,8 +50,8 @@ class IdIndex:
         if vocabulary.token_ids is None:
             raise InvalidInput("the vocabulary is of terms; give one of token ids")
         ids = np.array(vocabulary.token_ids, dtype=np.int64)
-        slots = np.full((1 << (2 * ids.size).bit_length(), 2), NONE, dtype=np.int64)
-        index_ids(ids, slots)
+        slots = np.full((1 << (2 * ids.size).bit_length(), 2), id_kernels.NONE, dtype=np.int64)
+        id_kernels.index_ids(ids, slots)
         return cls(vocabulary, slots)
 
 
@@ -81,7 +81,7 @@ def count_ids(chunk: IdChunk, index: IdIndex) -> tuple[CountBatch, int]:
     ([[2, 1], [3, 0]], 5)
     """
     vocabulary = index.vocabulary
-    columns = places_of(chunk.ids, index.slots)
+    columns = id_kernels.places_of(chunk.ids, index.slots)
     batch = CountBatch.from_rows(
         chunk.offsets, columns, chunk.counts, vocabulary.n_words, vocabulary.fingerprint
     )

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import fsspec
-import pyarrow as pa
 from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
+from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.urls import (
     is_signed,
@@ -22,6 +22,11 @@ from streaming_moments.storage.files.urls import (
     shard_name,
     without_secrets,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LateModule("pyarrow")
 
 _OF_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message

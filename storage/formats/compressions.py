@@ -8,11 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import fsspec
-import pyarrow as pa
+
+from streaming_moments.faces import LateModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = LateModule("pyarrow")
 
 _BLOCK_BYTES = 1 << 16
 _XZ_BYTES = 66 << 20  # what a file of `xz -9` needs; one may ask for 4 GiB

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from streaming_moments.errors import ShardError
+from streaming_moments.storage.formats import csv_kernels as kernels
 from streaming_moments.storage.formats.base import (
     BYTE_ORDER_MARK,
     DEFAULT_LIMITS,
@@ -31,14 +32,6 @@ from streaming_moments.storage.formats.base import (
     refuse_long,
 )
 from streaming_moments.storage.formats.compressions import opened
-from streaming_moments.storage.formats.csv_kernels import (
-    BEGIN,
-    END,
-    FIELDS,
-    LINE,
-    LINES,
-    find_records,
-)
 from streaming_moments.storage.formats.date_columns import bounds_of
 from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks
 
@@ -101,7 +94,7 @@ class Csv(Format):
                 yield records, self._values(records, len(names), number, source.url)
 
     def _names(self, first: _Records, url: str) -> list[str]:
-        content, place, fields = first.record(0), first.place(0), first.found[0, FIELDS]
+        content, place, fields = first.record(0), first.place(0), first.found[0, kernels.FIELDS]
         if len(content) > _HEADER_BYTES or fields > _COLUMNS:
             raise ShardError(
                 url,
@@ -117,7 +110,7 @@ class Csv(Format):
     def _values(
         self, records: _Records, columns: int, number: int, url: str
     ) -> pa.LargeBinaryArray:
-        fields = records.found[:, FIELDS]
+        fields = records.found[:, kernels.FIELDS]
         wrong = np.flatnonzero(fields != columns)
         if wrong.size:
             raise ShardError(
@@ -128,7 +121,11 @@ class Csv(Format):
         content, names = records.content, [str(one) for one in range(columns)]
         column = names[number]
         table = csv.read_csv(
-            pa.BufferReader(memoryview(content)[records.found[0, BEGIN] : records.found[-1, END]]),
+            pa.BufferReader(
+                memoryview(content)[
+                    records.found[0, kernels.BEGIN] : records.found[-1, kernels.END]
+                ]
+            ),
             csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=names),
             self._parsing,
             csv.ConvertOptions(include_columns=[column], column_types={column: pa.large_binary()}),
@@ -159,12 +156,12 @@ class _Records:
     compressed: bool
 
     def record(self, number: int) -> bytes:
-        begin, end = self.found[number, [BEGIN, END]]
+        begin, end = self.found[number, [kernels.BEGIN, kernels.END]]
         return self.content[begin:end]
 
     def place(self, number: int) -> str:
         """Where a record begins, for errors."""
-        return f"line {self.before.passed + self.found[number, LINE] + 1}"
+        return f"line {self.before.passed + self.found[number, kernels.LINE] + 1}"
 
     def after(self, number: int) -> Position:
         """Position after a record."""
@@ -195,10 +192,10 @@ def _blocks(
                 before = Position(0, len(BYTE_ORDER_MARK))
                 rest = rest[before.offset :]
             content = np.frombuffer(rest, dtype=np.uint8)
-            number, end, lines, quoted = find_records(content, delimiter, found)
-            if number and not more and found[number - 1, END] == len(rest):
-                found[number - 1, END] -= 1
-            wanted = found[:number][before.passed + found[:number, LINES] > start.passed]
+            number, end, lines, quoted = kernels.find_records(content, delimiter, found)
+            if number and not more and found[number - 1, kernels.END] == len(rest):
+                found[number - 1, kernels.END] -= 1
+            wanted = found[:number][before.passed + found[:number, kernels.LINES] > start.passed]
             if len(wanted):
                 records = _Records(rest, wanted, before, compressed)
                 _require_sound(records, document_bytes, url)
@@ -214,7 +211,7 @@ def _blocks(
 
 
 def _require_sound(records: _Records, document_bytes: int, url: str) -> None:
-    begins, ends = records.found[:, BEGIN], records.found[:, END]
+    begins, ends = records.found[:, kernels.BEGIN], records.found[:, kernels.END]
     longest = int(np.argmax(ends - begins > document_bytes))
     refuse_long(int(ends[longest] - begins[longest]), records.place(longest), url, document_bytes)
     zero = records.content.find(b"\0", begins[0], ends[-1])

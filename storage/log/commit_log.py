@@ -6,23 +6,22 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commits import Commit, commit_from_json, commit_to_json
 from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
 from streaming_moments.storage.log.schema import Count, checked
+
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LateModule("tenacity")
 
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"
@@ -151,7 +150,7 @@ class CommitLog:
         """
         self._require_writer()
         retrying = self._retrying(
-            retry=retry_if_result(lambda error: error is not None),
+            retry=tenacity.retry_if_result(lambda error: error is not None),
             retry_error_callback=lambda state: state.outcome.result(),
         )
         error = retrying(self._put_once, commit, seal(commit_to_json(commit)))
@@ -190,8 +189,8 @@ class CommitLog:
             return successor
 
         return self._retrying(
-            retry=retry_if_exception_type(CommitConflict),
-            stop=stop_after_attempt(_REBASES),
+            retry=tenacity.retry_if_exception_type(CommitConflict),
+            stop=tenacity.stop_after_attempt(_REBASES),
             reraise=True,
         )(attempt)
 
@@ -287,15 +286,15 @@ class CommitLog:
                 "only one"
             )
 
-    def _insisting(self) -> Retrying:
-        return self._retrying(retry=retry_if_exception_type(StoreError), reraise=True)
+    def _insisting(self) -> tenacity.Retrying:
+        return self._retrying(retry=tenacity.retry_if_exception_type(StoreError), reraise=True)
 
-    def _retrying(self, **choices: Any) -> Retrying:
+    def _retrying(self, **choices: Any) -> tenacity.Retrying:
         defaults: dict[str, Any] = {
-            "stop": stop_after_attempt(self.attempts),
-            "wait": wait_random_exponential(multiplier=self.delay, max=2),
+            "stop": tenacity.stop_after_attempt(self.attempts),
+            "wait": tenacity.wait_random_exponential(multiplier=self.delay, max=2),
         }
-        return Retrying(**{**defaults, **choices})
+        return tenacity.Retrying(**{**defaults, **choices})
 
     def _parse(self, version: int, data: bytes) -> Commit:
         where = f"{self.folder.url}/{commit_file(version)}"

@@ -5,33 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
 
-_SCHEMA = pa.schema(
-    [
-        ("url", pa.string()),
-        ("size", pa.int64()),
-        ("fingerprint", pa.string()),
-        ("documents", pa.int64()),
-        ("tokens", pa.int64()),
-        ("outside", pa.int64()),
-    ]
-)
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pa = LateModule("pyarrow")
+    pc = LateModule("pyarrow.compute")
+    pq = LateModule("pyarrow.parquet")
+
+_COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _SHOWN = 5
 _ROWS = 1 << 14  # records that are objects at a time
 _HTTP = "(?i)^https?://"
@@ -43,7 +41,7 @@ _OF_CONTENT = re.compile(
 _WHOLE = rf"\A(?:{_OF_CONTENT.pattern})\z"
 
 # Of a few shards, or the column of a table of many.
-Urls: TypeAlias = Sequence[str] | pa.ChunkedArray
+Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
 class ShardsAlreadyCounted(StoreError):
@@ -146,7 +144,7 @@ class ShardRecord:
 
 def table_of(records: Iterable[ShardRecord]) -> pa.Table:
     """Arrow table of records."""
-    return pa.Table.from_pylist([vars(record) for record in records], schema=_SCHEMA)
+    return pa.Table.from_pylist([vars(record) for record in records], schema=_schema())
 
 
 def table_to_parquet(table: pa.Table) -> bytes:
@@ -166,13 +164,13 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
         The file is no such table.
     """
     try:
-        table = pq.read_table(pa.BufferReader(content)).select(_SCHEMA.names).cast(_SCHEMA)
+        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*_COLUMNS]).cast(_schema())
     except (pa.ArrowException, KeyError) as error:
         raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
     # earlier versions of the package kept signatures, and hosts as they were spelled
     if pc.any(pc.match_substring_regex(table["url"], _HTTP)).as_py():
         names = [shard_name(url) for url in table["url"].to_pylist()]
-        table = table.set_column(0, _SCHEMA.field("url"), pa.array(names, pa.string()))
+        table = table.set_column(0, _schema().field("url"), pa.array(names, pa.string()))
     return table
 
 
@@ -225,9 +223,9 @@ class Ledger:
         place = self._places.get(url)
         if place is None:
             return None
-        return ShardRecord(**{name: self._table[name][place].as_py() for name in _SCHEMA.names})
+        return ShardRecord(**{name: self._table[name][place].as_py() for name in [*_COLUMNS]})
 
-    def beside(self, urls: Urls, columns: Sequence[str] = tuple(_SCHEMA.names)) -> pa.Table:
+    def beside(self, urls: Urls, columns: Sequence[str] = _COLUMNS) -> pa.Table:
         """Records of some URLs in their order; a row of nulls for each that is not counted.
 
         Examples
@@ -318,30 +316,36 @@ class Ledger:
     def _table(self) -> pa.Table:
         if self.removed.isdisjoint(self.tables):
             tables = list(self.tables.values())
-            return pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
+            return pa.concat_tables(tables) if tables else _schema().empty_table()
         net = self._net
         counted = net.filter(pc.greater(net["sign_sum"], 0))
         # a record counted twice stays twice, so that it is found out
         times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
-        return counted.select(_SCHEMA.names).take(pa.array(times))
+        return counted.select([*_COLUMNS]).take(pa.array(times))
 
     @property
     def _net(self) -> pa.Table:
         """Each record once, with the sum of its signs."""
         signed = [
             table.append_column(
-                "sign", pa.array(np.full(table.num_rows, -1 if name in self.removed else 1))
+                "sign", pa.repeat(-1 if name in self.removed else 1, table.num_rows)
             )
             for name, table in self.tables.items()
         ]
-        empty = _SCHEMA.append(pa.field("sign", pa.int64())).empty_table()
+        empty = _schema().append(pa.field("sign", pa.int64())).empty_table()
         # without threads the records keep their order
-        grouped = pa.concat_tables([empty, *signed]).group_by(_SCHEMA.names, use_threads=False)
+        grouped = pa.concat_tables([empty, *signed]).group_by([*_COLUMNS], use_threads=False)
         return grouped.aggregate([("sign", "sum")])
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
+
+
+@cache
+def _schema() -> pa.Schema:
+    texts = ("url", "fingerprint")
+    return pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in _COLUMNS])
 
 
 def _column(urls: Urls) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.statistics.base import Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
-from streaming_moments.storage.files.arrays import array_in, chunk_path, decode
+from streaming_moments.storage.files.arrays import array_in, chunk_path, decode, read_whole
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
@@ -92,8 +92,10 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
     layout = layout.of_first(reference.words)
     tables = _tables(manifest.files, layout.specs)
     paths = [_GROUP, *itertools.chain.from_iterable(tables.values())]
-    group = decode(read_files(folder, name, manifest.files, paths), where)
-    return _totals(group, tables, layout, where)
+    found, _ = read_whole(read_files(folder, name, manifest.files, paths), where)
+    for table in tables.keys() - found.keys():
+        raise StoreError(f"{where} has no array {table}; restore it from a copy")
+    return layout.foundation.totals({table: found[table] for table in tables}, layout.rows)
 
 
 def sum_totals(

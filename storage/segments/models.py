@@ -19,10 +19,9 @@ from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
-    array_in,
-    decode,
     encode_chunks,
     encode_metadata,
+    read_whole,
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
@@ -40,6 +39,7 @@ from streaming_moments.storage.log.schema import Count, checked
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
 _MODEL = "model"
+LATEST = "latest"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Name of the model that a name or a tag stands for, by default of the latest model.
+    """Name of the model that a name or a tag stands for, by default or as "latest" the last one.
 
     Raises
     ------
@@ -74,9 +74,9 @@ def model_called(commit: Commit, name: str | None = None) -> str:
         raise StoreError(
             f"there is no model at version {commit.version}; fit one with `streaming-moments refit`"
         )
-    if name is None:
+    chosen = commit.tags.get(name or LATEST, name or LATEST)
+    if chosen == LATEST and chosen not in commit.models:
         return [*commit.models][-1]
-    chosen = commit.tags.get(name, name)
     if chosen not in commit.models:
         raise StoreError(
             f"version {commit.version} has no model {name!r}; it has "
@@ -155,15 +155,11 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"
     files = model_files(folder, name, reference)
-    group = decode(read_files(folder, place, files, files), where)
+    stored, attributes = read_whole(read_files(folder, place, files, files), where)
     try:
-        arrays = {
-            key: np.asarray(array_in(group, key, where)[...], dtype=np.float64)
-            for key in group.array_keys()
-        }
-    except (ValueError, RuntimeError) as error:
+        arrays = {key: np.array(array, dtype=np.float64) for key, array in stored.items()}
+    except ValueError as error:
         raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    attributes = dict(group.attrs)
     try:
         model = model_named(str(attributes.pop(_MODEL, DEFAULT_MODEL)))
     except InvalidInput as error:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.faces import LateModule
 from streaming_moments.statistics.base import Totals
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.row_block import RowBlock
@@ -40,6 +41,11 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.blocks import read_stored_block, read_totals, sum_block
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    pc = LateModule("pyarrow.compute")
 
 _LISTINGS = 8  # at the same time
 

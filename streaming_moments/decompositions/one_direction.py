@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
@@ -87,11 +86,13 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
     >>> np.sort(np.abs(by_eigenvectors(whitened, np.random.default_rng(0)).values))
     array([2., 3.])
     """
+    from scipy.linalg import eig, solve
+
     theta = rng.standard_normal(whitened.n_topics)
     theta /= np.linalg.norm(theta)
     seen = whitened.tensor @ (np.sqrt(whitened.spectrum) * theta)
-    operator = scipy.linalg.solve(whitened.second.T, seen.T).T
-    values, vectors = scipy.linalg.eig(operator)
+    operator = solve(whitened.second.T, seen.T).T
+    values, vectors = eig(operator)
     rounding = np.abs(values).max() * values.size * np.sqrt(np.finfo(float).eps)
     complex_ones = values[np.abs(values.imag) > rounding]
     if complex_ones.size:

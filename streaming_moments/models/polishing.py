@@ -24,7 +24,7 @@ PASSES = 2
 _TOLERANCE = 3e-4  # of a document's tokens
 _SMOOTHING = 1e-3  # share of M1 in the topics that documents are read with
 RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # by which documents are read
-_MOST_TOKENS = (1 << 62) // topic_reading.TOKEN
+_MOST_SHARES = 1 << 62  # of tokens in one sum
 
 M = TypeVar("M", bound=TopicModel)
 
@@ -248,8 +248,9 @@ def _expected(reader: Reader, batches: Iterable[CountBatch], threads: int) -> Ex
 
 
 def _require_room(tokens: int) -> None:
-    if tokens > _MOST_TOKENS:
+    most = _MOST_SHARES // topic_reading.TOKEN
+    if tokens > most:
         raise BoundExceeded(
-            f"{tokens:,} tokens are more than the {_MOST_TOKENS:,} of which a pass can add up; "
+            f"{tokens:,} tokens are more than the {most:,} of which a pass can add up; "
             "polish with fewer shards"
         )

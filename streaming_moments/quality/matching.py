@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
@@ -145,7 +144,7 @@ def match_topics(
     (array([0, 1]), array([2, 0]), array([0., 0.]))
     """
     distances = _distances(before, after)
-    rows, columns = linear_sum_assignment(distances)
+    rows, columns = _assigned(distances)
     return rows, columns, distances[rows, columns]
 
 
@@ -174,7 +173,7 @@ def compare_topics(
     (KeptTopic(before=1, after=2, distance=0.0), (0, 1))
     """
     distances = _distances(before, after)
-    rows, columns = linear_sum_assignment(distances)
+    rows, columns = _assigned(distances)
     pairs = [
         (row, column)
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
@@ -344,6 +343,14 @@ def best_mix(
         share = float(np.clip(places[order][middle], 0.0, 1.0))
     mix = share * one + (1 - share) * other
     return share, float(np.abs(topic - mix).sum() / 2)
+
+
+def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows and columns whose distances add up to the least."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(distances)
+    return rows, columns
 
 
 def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:

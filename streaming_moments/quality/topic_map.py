@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
 
 from streaming_moments.errors import InvalidInput
 
@@ -30,6 +29,8 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
     >>> topic_distances([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
+    from scipy.special import xlogy
+
     columns = np.asarray(topics, dtype=np.float64)
     if columns.ndim != 2:
         raise InvalidInput(f"topics must be (n, k), got {columns.shape}")

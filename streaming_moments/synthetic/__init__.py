@@ -1,10 +1,23 @@
 """Corpora drawn from known models, to measure recovery against the truth."""
 
-from streaming_moments.synthetic.corpora import (
-    SyntheticCorpus,
-    lda_corpus,
-    single_topic_corpus,
-    topic_error,
-)
+from typing import TYPE_CHECKING
+
+from streaming_moments.faces import late
+
+if TYPE_CHECKING:
+    from streaming_moments.synthetic.corpora import (
+        SyntheticCorpus,
+        lda_corpus,
+        single_topic_corpus,
+        topic_error,
+    )
 
 __all__ = ["SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"]
+
+if not TYPE_CHECKING:
+    __getattr__ = late(
+        __name__,
+        {
+            "corpora": ("SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"),
+        },
+    )

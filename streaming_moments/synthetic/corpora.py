@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -126,6 +125,8 @@ def topic_error(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float
     >>> topic_error(np.eye(3)[:, ::-1], np.eye(3))
     0.0
     """
+    from scipy.optimize import linear_sum_assignment
+
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     rows, columns = linear_sum_assignment(distances)
     return float(distances[rows, columns].mean())

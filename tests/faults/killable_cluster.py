@@ -200,7 +200,7 @@ def coordinator(*arguments, work=coordinate):
     """A process that coordinates; forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
     # before Python 3.13 the fork server knows no paths but those of the installation
-    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.jobs.update"])
+    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.gathering.groups"])
     process = context.Process(target=work, args=arguments)
     process.start()
     return process

@@ -72,7 +72,7 @@ class Basis:
             )
         if matrix.shape[0] > self.n_words:
             raise InvalidInput(f"a basis of {matrix.shape[0]} rows for {self.n_words} words")
-        if np.linalg.matrix_rank(matrix.astype(np.float64)) < matrix.shape[1]:
+        if not _independent(matrix):
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the basis are linearly dependent; "
                 "ask for fewer topics or give a larger pilot"
@@ -224,3 +224,13 @@ def _leading_eigenvectors(
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     signed: NDArray[np.float64] = vectors * np.sign(peaks)
     return signed
+
+
+def _independent(matrix: NDArray[np.int8]) -> bool:
+    """Whether the columns are linearly independent; most are so clearly that Q'Q tells it."""
+    columns = matrix.astype(np.float64)
+    values = np.linalg.eigvalsh(columns.T @ columns)
+    # far above its rounding, the least eigenvalue is not zero; singular values cost far more
+    if values[0] > np.sqrt(np.finfo(np.float64).eps) * values[-1]:
+        return True
+    return bool(np.linalg.matrix_rank(columns) == matrix.shape[1])

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.faces import LateModule
 from streaming_moments.statistics.counts.kernels import row_kernels
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LateModule("scipy.sparse")
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
 

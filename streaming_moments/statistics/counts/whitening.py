@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form, Mixture
@@ -200,13 +199,15 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
     >>> np.allclose(whitening.vectors.T @ (P / 60) @ whitening.vectors, np.eye(2))
     True
     """
+    from scipy.linalg import solve_triangular
+
     require_topics(n_topics)
     require_columns(n_topics, basis)
     seen = _seen(core, basis, form)
     require_eigenvalues(n_topics, seen.positive, form)
     spectrum, vectors = seen.values[:n_topics], seen.vectors[:, :n_topics]
     scaled = vectors / np.sqrt(spectrum)
-    coefficients = scipy.linalg.solve_triangular(seen.triangle, scaled)
+    coefficients = solve_triangular(seen.triangle, scaled)
     W = basis.matrix @ coefficients
     guess = seen.orthonormal @ vectors
     return Whitening(

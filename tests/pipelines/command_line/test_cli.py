@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.pipelines.command_line import counting as commands
+from streaming_moments.pipelines.command_line import showing as commands
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
 
@@ -219,7 +219,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(run):
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
     names = re.findall(r"^  ([a-z]+)  ", run()[1].split("Commands:")[1], re.MULTILINE)
-    assert len(names) == 21
+    assert len(names) == 22
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 

@@ -8,8 +8,8 @@ import pytest
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import groups as module
 from streaming_moments.pipelines.jobs import forget as forgetting
-from streaming_moments.pipelines.jobs import update as module
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update

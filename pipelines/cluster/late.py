@@ -1,0 +1,44 @@
+"""A cluster that is started when it is first asked for: a job with nothing to do starts none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.cluster import Cluster
+
+
+class _LateCluster:
+    """What it is asked for, it asks of the cluster."""
+
+    def __init__(self, started: Callable[[], Cluster]) -> None:
+        self._started = started
+        self._cluster: Cluster | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._cluster is None:
+            self._cluster = self._started()
+        return getattr(self._cluster, name)
+
+
+@contextmanager
+def late_cluster(start: Callable[[], AbstractContextManager[Cluster]]) -> Iterator[Cluster]:
+    """The cluster of a context that is entered when something of it is first asked for.
+
+    Parameters
+    ----------
+    start : callable
+        Gives the context, such as `connect`, whose errors are raised where the cluster is first
+        asked for.
+
+    Examples
+    --------
+    >>> from contextlib import nullcontext
+    >>> with late_cluster(lambda: nullcontext(print("started"))) as cluster:
+    ...     print("nothing to do")
+    nothing to do
+    """
+    with ExitStack() as stack:
+        yield cast("Cluster", _LateCluster(lambda: stack.enter_context(start())))

@@ -1,0 +1,115 @@
+"""The command that compiles the kernels ahead, and the line that says that they are compiled."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streaming_moments.pipelines.terminal import say
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.run import Run
+
+_DOCUMENTS = 300
+
+
+@click.command()
+def kernels() -> None:
+    """Compile the kernels now, so that no later command has to wait for it.
+
+    They are kept beside the code, or where NUMBA_CACHE_DIR says, for processors of this kind.
+    """
+    from streaming_moments.pipelines.command_line.options import Session, running
+
+    begun = time.monotonic()
+    with running(Session()) as run, tempfile.TemporaryDirectory() as folder:
+        compile_kernels(Path(folder), run)
+    say(f"kernels compiled in {time.monotonic() - begun:.1f} s")
+
+
+def compile_kernels(folder: Path, run: Run) -> None:
+    """Take a small corpus, of texts and of token ids, through all that runs kernels.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty; shards and stores are left in it.
+    run : Run
+        In whose workers they are compiled.
+    """
+    from streaming_moments.pipelines.jobs.create import PilotOptions, create
+    from streaming_moments.pipelines.jobs.polish import polish
+    from streaming_moments.pipelines.jobs.refit import refit, with_coherence
+    from streaming_moments.pipelines.jobs.transform import transform
+    from streaming_moments.pipelines.jobs.update import update
+    from streaming_moments.storage.counting.tokens import TokenPolicy
+    from streaming_moments.storage.listing import list_shards
+    from streaming_moments.storage.shards import ShardFormat
+
+    options = PilotOptions(max_topics=2, min_documents=1)
+    texts, ids = _written(folder)
+    kinds = (
+        (texts, ShardFormat(), TokenPolicy(passage_words=50)),
+        (ids, ShardFormat(), None),
+    )
+    for place, (paths, form, policy) in enumerate(kinds):
+        shards = list_shards([str(path) for path in paths])
+        store = create(str(folder / f"store-{place}"), shards, form, policy, options, run)
+        store = update(store, shards, run).store
+        model = with_coherence(store, refit(store, 2, 0.5, run), run)
+        transform(store, model, shards, str(folder / f"fixed-{place}"), run)
+        transform(store, model, shards, str(folder / f"gibbs-{place}"), run, "gibbs", seed=0)
+        store = store.save_model("first", model)
+        polish(store, model, run, shards, passes=1, parent="first")
+
+
+@contextmanager
+def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
+    """Say in a line, to who sits before it, that kernels are compiled in this process."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from numba.core import event
+
+    class Once(event.Listener):
+        told = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.told:
+                self.told = True
+                tell("kernels are compiled, once for an installation: some seconds longer")
+
+        def on_end(self, event: Any) -> None:
+            """Say nothing."""
+
+    with event.install_listener("numba:compile", Once()):
+        yield
+
+
+def _written(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Shards of texts in two formats, and one of token ids."""
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcdefgh", k=5)) for _ in range(60)]
+    parts = [words[:40], words[20:]]
+    rows = [draw.choices(parts[number % 2], k=30) for number in range(_DOCUMENTS)]
+    lines, table, ids = folder / "a.jsonl", folder / "b.csv", folder / "ids.dat"
+    lines.write_text("".join(json.dumps({"text": " ".join(row)}) + "\n" for row in rows))
+    table.write_text("text\n" + "".join(f"{' '.join(row[::-1])}\n" for row in rows))
+    numbers = {word: number for number, word in enumerate(words)}
+    ids.write_text("".join(_counted(Counter(numbers[word] for word in row)) for row in rows))
+    return [lines, table], [ids]
+
+
+def _counted(counts: Counter[int]) -> str:
+    """A line of LDA-C."""
+    return f"{len(counts)} {' '.join(f'{word}:{count}' for word, count in counts.items())}\n"

@@ -1,0 +1,39 @@
+"""Every format of shards, each a line of one registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from streaming_moments.storage.formats.base import Format
+from streaming_moments.storage.formats.compressions import uncompressed_name
+from streaming_moments.storage.formats.csv import Csv
+from streaming_moments.storage.formats.directory import Directory
+from streaming_moments.storage.formats.jsonl import JsonLines
+from streaming_moments.storage.formats.lda_c import LdaC
+from streaming_moments.storage.formats.parquet import Parquet
+from streaming_moments.storage.formats.text import Text
+
+_ALL: tuple[Format, ...] = (
+    Parquet(),
+    Text(),
+    Directory(),
+    JsonLines(),
+    LdaC(),
+    Csv("csv", (".csv",), ","),
+    Csv("tsv", (".tsv", ".tab"), "\t"),
+)
+FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _ALL})
+
+
+def format_of(url: str) -> Format | None:
+    """Format that the suffix of a file tells, or that takes folders where the URL ends in "/".
+
+    Examples
+    --------
+    >>> format_of("/corpus/a.jsonl.gz").name, format_of("/corpus/").name, format_of("/corpus/a")
+    ('jsonl', 'directory', None)
+    """
+    name, folder = uncompressed_name(url), url.endswith("/")
+    known = (form for form in _ALL if form.of_folder == folder)
+    return next((form for form in known if folder or name.endswith(form.suffixes)), None)

@@ -1,0 +1,134 @@
+"""What each command loads: none waits for what only others need."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from streaming_moments.pipelines.command_line.commands import cli
+
+# of these each takes a tenth of a second of the processor or more
+HEAVY = {"numba", "llvmlite", "scipy", "dask", "distributed", "zarr", "pandas", "sklearn", "bokeh"}
+HEAVY |= {"pyarrow.dataset", "tornado", "matplotlib"}
+ARROW = {"pyarrow", "pyarrow.parquet", "pyarrow.compute"}
+STORAGE = {"fsspec", "pydantic", "numpy", "numcodecs"}
+LOADED = (
+    "import contextlib, io, json, sys\n"
+    "from streaming_moments.pipelines.command_line.entry import main\n"
+    "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+    "    main(sys.argv[1:])\n"
+    "print(json.dumps(sorted(sys.modules)))"
+)
+
+
+def loaded(*arguments, code=LOADED):
+    """Names of the modules that a process has loaded at its end."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return set(json.loads(ran.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, planted):
+    """A store with a model and a night that is over, of shards without marks of their own."""
+    folder = tmp_path_factory.mktemp("loading")
+    for number in range(3):
+        part = planted[number::3]
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in part)
+        (folder / f"{number}.jsonl").write_text(lines)
+    night = (
+        f'store = "{folder}/store"\nshards = ["{folder}/*.jsonl"]\noutput = "{folder}/reports"\n'
+        "[create]\nmax_topics = 4\nmin_documents = 2\n[refit]\ntopics = [2]\nalpha0 = [0.5]\n"
+    )
+    (folder / "night.toml").write_text(night)
+    ran = CliRunner().invoke(cli, ["nightly", str(folder / "night.toml")])
+    assert ran.exit_code == 0, ran.output
+    return folder
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_what_says_what_there_is_loads_no_library(option):
+    found = loaded(option)
+    assert not found & (HEAVY | ARROW | STORAGE | {"rich", "asyncio"})
+
+
+@pytest.mark.parametrize(
+    ("command", "more"), [("log", set()), ("topics", set()), ("status", ARROW)]
+)
+def test_what_shows_a_store_loads_nothing_that_computes(place, command, more):
+    found = loaded(command, place / "store")
+    assert not found & (HEAVY | ARROW - more)
+    assert "numpy" in found, "the command has run"
+
+
+def test_an_update_with_nothing_to_do_starts_no_cluster(place):
+    found = loaded("update", place / "store", *place.glob("*.jsonl"))
+    # pandas is loaded by Arrow itself, where it is installed
+    assert not found & (HEAVY - {"pandas"})
+    assert "streaming_moments.pipelines.jobs.compare" in found
+
+
+def test_a_night_with_nothing_to_do_starts_no_cluster(place):
+    found = loaded("nightly", place / "night.toml")
+    # the page of the night measures how far apart topics are
+    assert not found & (HEAVY - {"pandas", "scipy"})
+    assert len(list((place / "reports").glob("night-*.json"))) == 2
+
+
+def test_what_counts_starts_one(place, tmp_path):
+    found = loaded("create", tmp_path / "store", place / "0.jsonl", "--max-topics", "2")
+    assert {"numba", "distributed"} <= found
+
+
+@pytest.mark.parametrize(
+    "module", ["streaming_moments", "streaming_moments.storage", "streaming_moments.pipelines"]
+)
+def test_a_package_loads_what_it_exports_when_it_is_asked_for(module):
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    assert not loaded(code=f"import {module}; {report}") & (HEAVY | ARROW | STORAGE)
+
+
+def test_kernels_are_loaded_when_one_runs():
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    start = "from streaming_moments import CountBatch, TopicModel; import numpy as np"
+    assert not loaded(code=f"{start}; {report}") & HEAVY
+    counts = "CountBatch.from_csr([[2, 1, 0], [0, 0, 3]])"
+    model = "TopicModel.from_topics(np.eye(3)[:, :2], np.array([0.6, 0.4]), 0.5)"
+    found = loaded(code=f"{start}; {model}.transform({counts}); {report}")
+    assert {"numba", "scipy.sparse"} <= found
+
+
+def test_the_list_of_commands_says_what_each_says_itself():
+    context = cli.make_context("streaming-moments", ["status"], resilient_parsing=True)
+    shown = " ".join(cli.get_help(context).split())
+    for name in cli.list_commands(context):
+        line = cli.get_command(context, name).help.split("\n\n")[0]
+        assert f" {name} {' '.join(line.split())}" in shown
+
+
+def test_a_slip_is_named():
+    ran = CliRunner().invoke(cli, ["updat", "store"])
+    assert "No such command 'updat'. Did you mean 'update'?" in ran.output
+    assert "Did you mean" not in CliRunner().invoke(cli, ["quench", "store"]).output
+
+
+@pytest.mark.long
+def test_kernels_that_were_compiled_ahead_are_compiled_no_more(place, tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "streaming_moments", *map(str, arguments)]
+        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+        return {path.name for path in (tmp_path / "kernels").rglob("*.nbc")}
+
+    ahead = run("kernels")
+    assert any(name.startswith("token_kernels") for name in ahead)
+    store, shards = tmp_path / "store", sorted(place.glob("*.jsonl"))
+    run("create", store, *shards, "--max-topics", "4", "--min-documents", "2")
+    run("update", store, *shards)
+    run("refit", store, "--topics", "2", "--alpha0", "0.5")
+    assert run("transform", store, *shards, "--output", tmp_path / "proportions") == ahead
