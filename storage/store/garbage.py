@@ -1,23 +1,31 @@
-"""Garbage: what writers that died have left, and the only function that deletes."""
+"""Garbage: what died writers or expired versions have left, and the only functions that delete."""
 
 from __future__ import annotations
 
 import errno
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder, StoredFile
+from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_log import CommitLog
-from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.commits import (
+    Commit,
+    commit_from_json,
+    expired_to_json,
+    is_expired,
+)
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
+    COMMITS,
     MODELS,
     POLISHING,
     SEGMENTS,
+    commit_file,
     model_folder,
     segment_folder,
 )
@@ -30,6 +38,7 @@ GRACE = timedelta(days=7)
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
+_LONGEST_EMPTIED = 300  # bytes of a commit that was expired; a whole one has more
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
     def change(head: Commit) -> Commit:
         since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
-        named = _named([log.read(version) for version in since])
+        named = _named([log.read(version) for version in since if head.keeps(version)])
         for heap in sealed:
             if heap.path in named:
                 raise StoreError(
@@ -147,6 +156,64 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         else:
             _delete(folder, sealed)
             break
+
+
+def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
+    """Segments and models that some versions name and others do not.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    gone, kept : sequence of Commit
+        Those versions, and all others.
+    """
+    places = _named(gone) - _named(kept)
+    version = max(commit.version for commit in kept)
+    heaps: dict[str, list[StoredFile]] = defaultdict(list)
+    for kind in (SEGMENTS, MODELS) if places else ():
+        for file in folder.files(kind):
+            inside = replace(file, path=f"{kind}/{file.path}")
+            if (place := _heap(inside)) in places:
+                heaps[place].append(inside)
+    return [_garbage(place, members, version) for place, members in sorted(heaps.items())]
+
+
+def sweep(folder: Folder) -> list[Garbage]:
+    """Delete what versions that were expired alone held, and empty their commits.
+
+    Nobody commits it any more: who goes back to a version is refused once it is expired, and so
+    takes the version of the commit that says so, and looks again. An emptied commit keeps its
+    place, so that a writer which slept cannot create that version anew.
+
+    Returns
+    -------
+    list of Garbage
+        What was deleted.
+
+    Raises
+    ------
+    StoreError
+        A commit cannot be read, or a file cannot be deleted; run it again.
+    """
+    log = CommitLog(folder)
+    head = log.latest()
+    full = [file for file in folder.files(COMMITS) if _is_full_of(file, head)]
+    gone = [
+        commit_from_json(content, f"{folder.url}/{COMMITS}/{file.path}")
+        for file in full
+        if not is_expired(content := unseal(folder.read(f"{COMMITS}/{file.path}"), file.path))
+    ]
+    if not gone:
+        return []
+    found = held_alone(folder, gone, log.history(head.version))
+    _delete(folder, found)
+    # a power cut must not bring back what no commit tells of any more
+    folder.sync("")
+    for commit in gone:
+        folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
+    folder.sync(COMMITS)
+    return found
 
 
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
@@ -182,6 +249,14 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
 
 def _delete(folder: Folder, garbage: Iterable[Garbage]) -> None:
     folder.delete([file for heap in garbage for file in heap.files])
+
+
+def _is_full_of(file: StoredFile, head: Commit) -> bool:
+    """Whether a file of the log is of a version that was expired, and longer than what stays."""
+    number = file.path.removesuffix(".json")
+    if file.is_partial or not number.isdecimal() or head.keeps(int(number)):
+        return False
+    return file.size > _LONGEST_EMPTIED
 
 
 def _is_full(error: StoreError) -> bool:
