@@ -15,6 +15,7 @@ _MODULES = {
     "planning": ("plan",),
     "night": ("nightly", "rebase"),
     "growth": ("grow",),
+    "expiry": ("expire", "purge"),
     "polishing": ("polish",),
 }
 _ALIASES = {"show": "topics"}

@@ -22,7 +22,6 @@ from streaming_moments.storage.log.schema import (
     checked,
 )
 
-
 _EXPIRED = "expired"
 
 

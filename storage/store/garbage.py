@@ -103,7 +103,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     # listed before the log is read: what is committed in between is named
     files = folder.files("")
     version = log.latest().version
-    named = _named(log.history(version))
+    named = named_by(log.history(version))
     now = folder.clock()
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
     for file in files:
@@ -137,7 +137,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
     def change(head: Commit) -> Commit:
         since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
-        named = _named([log.read(version) for version in since if head.keeps(version)])
+        named = named_by([log.read(version) for version in since if head.keeps(version)])
         for heap in sealed:
             if heap.path in named:
                 raise StoreError(
@@ -168,7 +168,7 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
     gone, kept : sequence of Commit
         Those versions, and all others.
     """
-    places = _named(gone) - _named(kept)
+    places = named_by(gone) - named_by(kept)
     version = max(commit.version for commit in kept)
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
     for kind in (SEGMENTS, MODELS) if places else ():
@@ -198,11 +198,10 @@ def sweep(folder: Folder) -> list[Garbage]:
     """
     log = CommitLog(folder)
     head = log.latest()
-    full = [file for file in folder.files(COMMITS) if _is_full_of(file, head)]
     gone = [
-        commit_from_json(content, f"{folder.url}/{COMMITS}/{file.path}")
-        for file in full
-        if not is_expired(content := unseal(folder.read(f"{COMMITS}/{file.path}"), file.path))
+        commit_from_json(content, f"{folder.url}/{path}")
+        for path in unswept(folder, head)
+        if not is_expired(content := unseal(folder.read(path), f"{folder.url}/{path}"))
     ]
     if not gone:
         return []
@@ -213,6 +212,16 @@ def sweep(folder: Folder) -> list[Garbage]:
     for commit in gone:
         folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
     folder.sync(COMMITS)
+    return found
+
+
+def unswept(folder: Folder, head: Commit) -> list[str]:
+    """Files of commits that were expired up to a version, and not emptied yet."""
+    found = []
+    for file in folder.files(COMMITS):
+        number = file.path.removesuffix(".json")
+        if number.isdecimal() and int(number) < head.version and not head.keeps(int(number)):
+            found += [f"{COMMITS}/{file.path}"] if file.size > _LONGEST_EMPTIED else []
     return found
 
 
@@ -251,22 +260,14 @@ def _delete(folder: Folder, garbage: Iterable[Garbage]) -> None:
     folder.delete([file for heap in garbage for file in heap.files])
 
 
-def _is_full_of(file: StoredFile, head: Commit) -> bool:
-    """Whether a file of the log is of a version that was expired, and longer than what stays."""
-    number = file.path.removesuffix(".json")
-    if file.is_partial or not number.isdecimal() or head.keeps(int(number)):
-        return False
-    return file.size > _LONGEST_EMPTIED
-
-
 def _is_full(error: StoreError) -> bool:
     """Whether a commit was refused as there is no space."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _named(commits: Sequence[Commit]) -> set[str]:
-    """Folders of all segments and models of any version."""
+def named_by(commits: Sequence[Commit]) -> set[str]:
+    """Folders of all segments and models of some versions."""
     staged = [commit.staged.segments for commit in commits if commit.staged is not None]
     parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
     segments = {segment_folder(part.id) for part in parts}
