@@ -38,8 +38,8 @@ class Holdings:
         Versions that name such a segment, whether it is added or taken away, a model below, or
         a shard among those left out.
     models : tuple of str
-        Folders of models that were fitted on a version that counts a shard, or on one that is no
-        longer kept, of which nobody knows.
+        Folders of models that were fitted on one of these, or on a version that is no longer kept:
+        of such a model nobody can tell.
     copies : tuple of (str, str)
         Shards of the same content under other names, each with one of the names.
     """
@@ -140,27 +140,28 @@ def holdings_of(
         (row["fingerprint"], row["size"]) for table in held.values() for row in table.to_pylist()
     }
     told = {commit.version: _told_by(commit, names) for commit in log}
-    counting = {commit.version for commit in log if _counts(commit, held)}
-    kept = {commit.version for commit in log}
-    models = {
-        model_folder(name, model.id)
+    gone = {
+        commit.version
         for commit in log
-        for name, model in commit.models.items()
-        if model.version in counting or model.version not in kept
+        if told[commit.version] or any(part.id in held for part in _segments_of(commit))
     }
-    versions = tuple(
-        sorted(
-            commit.version
+    models = set[str]()
+    while (
+        more := {
+            model_folder(name, model.id)
             for commit in log
-            if told[commit.version]
-            or any(part.id in held for part in _segments_of(commit))
-            or not models.isdisjoint(_models_of(commit))
-        )
-    )
+            for name, model in commit.models.items()
+            # of what was fitted on a version that goes nobody could tell any more
+            if model.version in gone or model.version not in told
+        }
+        - models
+    ):
+        models |= more
+        gone |= {commit.version for commit in log if not models.isdisjoint(_models_of(commit))}
     return Holdings(
         frozenset(names),
         held,
-        versions,
+        tuple(sorted(gone)),
         tuple(sorted(models)),
         _copies(ledger, names, contents),
         frozenset().union(*told.values()),
@@ -275,12 +276,6 @@ def _segments_of(commit: Commit) -> tuple[SegmentReference, ...]:
 
 def _models_of(commit: Commit) -> set[str]:
     return {model_folder(name, model.id) for name, model in commit.models.items()}
-
-
-def _counts(commit: Commit, held: dict[str, pa.Table]) -> bool:
-    """Whether any record of the tables counts in a version, once all is taken away."""
-    own = [part for part in commit.segments if part.id in held]
-    return bool(own) and len(Ledger(held).of_segments(own)) > 0
 
 
 def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
