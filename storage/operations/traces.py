@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import PurePosixPath
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
 from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit
@@ -25,7 +27,13 @@ from streaming_moments.storage.log.layout import (
 from streaming_moments.storage.log.ledger import table_from_parquet
 from streaming_moments.storage.log.locks import LOCKS
 from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
-from streaming_moments.storage.store.garbage import collect, find_garbage, named_by, unswept
+from streaming_moments.storage.store.garbage import (
+    GarbageCommitted,
+    collect,
+    find_garbage,
+    named_by,
+    unswept,
+)
 
 _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, LOCKS, "vocabulary", "basis"}
@@ -117,7 +125,12 @@ def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     StoreError
         A file cannot be read or deleted.
     """
-    collect(folder, find_garbage(folder, timedelta(0)))
+    # each time it is tried again another writer has committed
+    for attempt in Retrying(
+        retry=retry_if_exception_type(GarbageCommitted), stop=stop_after_attempt(20), reraise=True
+    ):
+        with attempt:
+            collect(folder, find_garbage(folder, timedelta(0)))
     head = CommitLog(folder).latest()
     found = tuple(trace.path for trace in _beside(folder, folder.files(""), head, names))
     folder.delete(found)

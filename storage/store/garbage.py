@@ -41,6 +41,10 @@ _DAY = timedelta(days=1)
 _LONGEST_EMPTIED = 300  # bytes of a commit that was expired; a whole one has more
 
 
+class GarbageCommitted(StoreError):
+    """What was found as garbage is named by a commit since; nothing was deleted."""
+
+
 @dataclass(frozen=True)
 class Garbage:
     """A segment, a model, sums of a polishing or a temporary file that no commit names.
@@ -140,7 +144,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         named = named_by([log.read(version) for version in since if head.keeps(version)])
         for heap in sealed:
             if heap.path in named:
-                raise StoreError(
+                raise GarbageCommitted(
                     f"{folder.url}/{heap.path} was committed since it was found; run it again"
                 )
         return head.successor("gc", message)
