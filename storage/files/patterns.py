@@ -15,7 +15,7 @@ from fsspec.utils import get_protocol, glob_translate
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import open_file_system, require_bucket
 from streaming_moments.storage.files.finding import glob_each
-from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.files.urls import shard_name, single_slashed
 
 
 def matches(
@@ -113,7 +113,8 @@ def names_among(
     """
     fs, path = open_file_system(url, storage_options)
     name = shard_name(url_of(fs, path))
-    own = tuple(one for one in (name, f"{name.rstrip('/')}/") if one in known)
+    spelled = (name, f"{name.rstrip('/')}/", single_slashed(name))
+    own = tuple(dict.fromkeys(one for one in spelled if one in known))
     if own:
         return own
     matching = re.compile(glob_translate(name))
