@@ -106,7 +106,8 @@ class CommitLog:
         latest = self.latest()
         if not latest.keeps(version):
             has = ", ".join(
-                f"{first} to {last}" if first < last else f"{first}" for first, last in latest.kept
+                f"{first} to {last}" if first < last or not latest.expired else f"{first}"
+                for first, last in latest.kept
             )
             what = f"version {version} of {self.folder.url} {_EXPIRED}"
             if not 0 <= version <= latest.version:
