@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import fsspec
 import pyarrow.compute as pc
@@ -16,7 +17,7 @@ from streaming_moments.storage.files.filesystems import (
     state_from_info,
 )
 from streaming_moments.storage.files.patterns import matches, url_of
-from streaming_moments.storage.files.urls import require_no_user, shard_name
+from streaming_moments.storage.files.urls import require_no_user, shard_name, single_slashed
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
@@ -39,7 +40,8 @@ def list_shards(
 ) -> ShardTable:
     """Shards that URLs and patterns name, by URL, each once.
 
-    A text that is the name of something is that name, whatever it would match as a pattern.
+    A text that is the name of something is that name, whatever it would match as a pattern. In an
+    object store `s3://bucket//a` is `s3://bucket/a`, unless something of the first name is there.
 
     A folder stands for the shard files in it and below; without any it is one shard of texts. A
     folder of both is refused, as it cannot be told whether the texts are documents.
@@ -122,7 +124,18 @@ def _folder(shard: Shard) -> str:
     return f"{shard.url.rstrip('/').rpartition('/')[0]}/"
 
 
-def _expand(
+def _expand(url: str, *given: Any) -> Iterator[Shard]:
+    single = single_slashed(url)
+    try:
+        yield from _expand_as_given(url, *given)
+    except ShardError as error:
+        nothing = isinstance(error.__cause__, FileNotFoundError)
+        if single == url or not (nothing or isinstance(error, _NothingMatches)):
+            raise
+        yield from _expand_as_given(single, *given)
+
+
+def _expand_as_given(
     url: str,
     storage_options: Mapping[str, object] | None,
     kind: str | None,

@@ -24,6 +24,7 @@ _COMMANDS = {
     ),
     "demo": ("history", "Find the topics of the State of the Union addresses, from scratch."),
     "diff": ("history", "Show what changed in STORE from version BEFORE to version AFTER."),
+    "expire": ("expiry", "Drop old versions of STORE, and delete what only they hold."),
     "forget": (
         "history",
         "Take counted SHARDS out of STORE, as if they had never come; reads them once more.",
@@ -34,7 +35,10 @@ _COMMANDS = {
     ),
     "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
     "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
-    "log": ("showing", "Show the commits of STORE, the latest first."),
+    "log": (
+        "showing",
+        "Show the commits of STORE, the latest first, and where its history begins.",
+    ),
     "nightly": (
         "night",
         "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
@@ -46,6 +50,10 @@ _COMMANDS = {
     "polish": (
         "polishing",
         "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
+    ),
+    "purge": (
+        "expiry",
+        "Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.",
     ),
     "rebase": (
         "night",

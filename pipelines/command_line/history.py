@@ -10,6 +10,7 @@ import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
     Session,
     cluster_options,
     console,
@@ -24,6 +25,7 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
+from streaming_moments.pipelines.jobs.purge import look_for_purged
 from streaming_moments.pipelines.option_types import Duration, StoreName
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
@@ -32,6 +34,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.history import Difference, difference, last_published
 from streaming_moments.storage.operations.history import rollback as rollback_store
 from streaming_moments.storage.operations.history import tag as tag_model
+from streaming_moments.storage.operations.traces import BEYOND
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
@@ -78,22 +81,45 @@ def rollback(
 
 @click.command()
 @store_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--version", type=int, help="Version [the latest].")
+@click.option("--purged", is_flag=True, help="Also whether any file still holds aught of SHARDS.")
 @storage_option
 @json_option
 def verify(
-    store: str, version: int | None, storage_options: dict[str, Any] | None, json_output: bool
+    store: str,
+    shards: tuple[str, ...],
+    version: int | None,
+    purged: bool,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
 ) -> int:
-    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound."""
+    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.
+
+    With --purged, exit code 2 as well if any version, model or file of STORE holds anything of
+    SHARDS, or if that cannot be told.
+    """
+    if bool(shards) != purged or (purged and version is not None):
+        raise click.UsageError("give SHARDS with --purged, which is of all versions, or neither.")
     # what open would refuse is to be listed
     opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
+    content: dict[str, Any] = {"store": opened.url, "version": opened.version}
+    lines = [f"version {opened.version} is sound"]
+    if purged:
+        found = look_for_purged(opened, shards, storage_options)
+        problems += map(str, found.traces)
+        content |= {"purged": not found.traces, "shards": list(found.names)}
+        content |= {"by_name_alone": list(found.unread), "cannot_reach": list(BEYOND)}
+        lines.append(f"nothing of {len(found.names)} shards is left in {opened.url}")
     if json_output:
-        print_json({"store": opened.url, "version": opened.version, "problems": problems})
-    elif problems:
-        say(*problems)
+        print_json({**content, "problems": problems})
     else:
-        say(f"version {opened.version} is sound")
+        say(*(problems or lines))
+        if purged:
+            for url in found.unread:
+                say(f"{url} cannot be read any more, so it was looked for by name alone")
+            say("what this cannot reach:", *(f"  {line}" for line in BEYOND))
     return ExitCode.INPUT if problems else 0
 
 
@@ -213,7 +239,7 @@ def gc(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Delete what writers that died have left in STORE; nothing else ever deletes."""
+    """Delete what writers that died have left in STORE."""
     folder = MomentStore.open(store, storage_options=storage_options).folder
     garbage = find_garbage(folder, grace)
     if not dry_run:

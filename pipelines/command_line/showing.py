@@ -53,12 +53,18 @@ if TYPE_CHECKING:
 @storage_option
 @json_option
 def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
-    """Show the commits of STORE, the latest first."""
-    lines = log_lines(MomentStore.open(store, storage_options=storage_options))
+    """Show the commits of STORE, the latest first, and where its history begins."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    lines, expired = log_lines(opened), opened.commit.expired
     if json_output:
-        print_json({"commits": [as_json(line) for line in lines]})
-    else:
-        print_log(console(), lines)
+        commits = [as_json(line) for line in lines]
+        print_json({"commits": commits, "expired": [list(pair) for pair in expired]})
+        return
+    print_log(console(), lines)
+    if expired:
+        begins = opened.commit.kept[0][0]
+        gone = ", ".join(f"{one} to {last}" if one < last else f"{one}" for one, last in expired)
+        say(f"the history begins with version {begins}; no longer kept: {gone}")
 
 
 @click.command()

@@ -9,6 +9,7 @@ from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
     compaction_groups,
@@ -16,6 +17,7 @@ from streaming_moments.storage.operations.compaction import (
     write_sum,
 )
 from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.store.store import MomentStore
 
 COMPACT_AFTER = 16
@@ -74,9 +76,33 @@ def _replaced_by_sum(
     message = f"compact: {len(sources)} segments"
     if not len(store.ledger().of_segments(sources)):
         return commit_compaction(store, sources, None, message)
+    segment = summed(store, sources, store.ledger(), run)
+    return commit_compaction(store, sources, segment, message)
+
+
+def summed(
+    store: MomentStore, sources: Sequence[SegmentReference], ledger: Ledger, run: Run
+) -> Segment:
+    """Sum of segments of one vocabulary, written and not committed.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Whose layout they have.
+    sources : sequence of SegmentReference
+        Each with its sign.
+    ledger : Ledger
+        Of them, and maybe of others.
+    run : Run
+        Where to run, and what its steps are told.
+
+    Raises
+    ------
+    BoundExceeded, StoreError
+        As `compact`.
+    """
     writer = store_of_era(store, sources[0].words).new_segment()
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
     calls = [(writer, sources, index) for index in range(store.row_blocks)]
     written = run.calls("compacting row blocks", write_sum, calls, each)
-    segment = seal_sum(store, writer, list(chain.from_iterable(written)), sources)
-    return commit_compaction(store, sources, segment, message)
+    return seal_sum(store, writer, list(chain.from_iterable(written)), sources, ledger)

@@ -64,7 +64,7 @@ def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str =
     text = message or f"forget: {len(shards)} shards"
     with gathering_on(store, run) as gathering:
         gathering, _ = with_days(gathering, shards)
-        removed = _gather_counted(gathering, shards)
+        removed = gather_counted(gathering, shards)
     return _checked(gathering, Recount("forget", text, removed=removed))
 
 
@@ -125,7 +125,7 @@ def replace_changed(
         "replace",
         f"replace: {len(changed)} shards",
         added=gather_all(newly, new),
-        removed=_gather_counted(formerly, copied),
+        removed=gather_counted(formerly, copied),
         dropped=dropped,
         unique=unique,
     )
@@ -144,8 +144,8 @@ def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, 
     return tuple(segments)
 
 
-def _gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of counted shards, those of different vocabularies apart."""
+def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of counted shards, those of different vocabularies apart; errors as `gather_all`."""
     segments: list[Segment] = []
     for own, part in as_counted(gathering, shards):
         segments += gather_all(own, part)

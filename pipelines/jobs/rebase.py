@@ -148,9 +148,11 @@ def rebase(
 
 
 def counted_shard(
-    record: ShardRecord, storage_options: Mapping[str, object] | None = None
+    record: ShardRecord, storage_options: Mapping[str, object] | None = None, read_at: str = ""
 ) -> tuple[Shard | None, str]:
     """A shard of the ledger as it lies there now; None if it is gone or changed, and why.
+
+    With `read_at` it is read at that URL, for which somebody has signed.
 
     Raises
     ------
@@ -158,7 +160,7 @@ def counted_shard(
         It cannot be looked at.
     """
     try:
-        files = files_of(Shard(record.url, record.size), storage_options)
+        files = files_of(Shard(record.url, record.size, read_at=read_at), storage_options)
     except ShardError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None, "is gone"
@@ -167,7 +169,7 @@ def counted_shard(
         return None, "is gone"
     folder = record.url.endswith("/")
     size = sum(state.size for state in files)
-    shard = Shard(record.url, size, None if folder else files[0].etag)
+    shard = Shard(record.url, size, None if folder else files[0].etag, read_at)
     if size == record.size and fingerprint(shard, storage_options) == record.fingerprint:
         return shard, ""
     return None, "has new content since it was counted"

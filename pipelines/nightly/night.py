@@ -269,7 +269,10 @@ def _has_news(store: MomentStore) -> bool:
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0
-    fitted = store.at(store.models[nights[-1]].version)
+    version = store.models[nights[-1]].version
+    if not store.commit.keeps(version):
+        return True
+    fitted = store.at(version)
     return fitted.basis != store.basis or set(fitted.ledger()) != set(store.ledger())
 
 
@@ -284,7 +287,8 @@ def _drift(
     from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 
     with journal.step("drift") as found:
-        before = None if name is None else store.at(store.models[name].version)
+        fitted = -1 if name is None else store.models[name].version
+        before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
         if published is not None:
             topics, alpha0 = published.n_topics, published.alpha0

@@ -51,7 +51,9 @@ def rebased(
 
 def _is_young(store: MomentStore, age: timedelta) -> bool:
     """Whether the lineage is younger than this, by the clock of the storage."""
-    born = next(part for part in store.log() if part.operation in ("create", "rebase"))
+    log = store.log()
+    # that of the lineage may be expired, and is older than the oldest that is kept
+    born = next((part for part in log if part.operation in ("create", "rebase")), log[-1])
     written = {f"{COMMITS}/{file.path}": file.modified for file in store.folder.files(COMMITS)}
     return store.folder.clock() - written[commit_file(born.version)] < age
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -99,7 +100,9 @@ def open_file_system(
     """
     require_no_user(url)
     if get_protocol(url) in ("file", "local"):
-        return fsspec.filesystem("file"), os.path.abspath(strip_protocol(url))
+        # POSIX would keep two slashes at the beginning, as of another name
+        place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))
+        return fsspec.filesystem("file"), place
     if "::" in url:
         raise ShardError(shard_name(url), "chains file systems; give the URL of the file itself")
     # Without listings an instance holds nothing that ages, and a new client costs 0.3 s a shard.

@@ -5,16 +5,17 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import fsspec
-from fsspec.utils import get_protocol
+from fsspec.utils import get_protocol, glob_translate
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.files.filesystems import require_bucket
+from streaming_moments.storage.files.filesystems import open_file_system, require_bucket
 from streaming_moments.storage.files.finding import glob_each
-from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.files.urls import shard_name, single_slashed
 
 
 def matches(
@@ -87,6 +88,39 @@ def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
     """Absolute path of a local file, else its URL with the protocol."""
     local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
     return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
+
+
+def names_among(
+    url: str, known: Set[str], storage_options: Mapping[str, object] | None = None
+) -> tuple[str, ...]:
+    """Those of some shards' names that a URL or pattern names, whether anything lies there or not.
+
+    A name that is known comes before a pattern, and that before the folder that some lie in.
+    Where none is known it is the name that a file of that URL would have.
+
+    Raises
+    ------
+    ShardError
+        A protocol that is not known.
+    InvalidInput
+        A user name or password in the URL.
+
+    Examples
+    --------
+    >>> known = {"/corpus/a.txt", "/corpus/b.txt", "/corpus/c/"}
+    >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
+    [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
+    """
+    fs, path = open_file_system(url, storage_options)
+    name = shard_name(url_of(fs, path))
+    spelled = (name, f"{name.rstrip('/')}/", single_slashed(name))
+    own = tuple(dict.fromkeys(one for one in spelled if one in known))
+    if own:
+        return own
+    matching = re.compile(glob_translate(name))
+    found = tuple(sorted(one for one in known if matching.match(one.rstrip("/"))))
+    below = f"{name.rstrip('/')}/"
+    return found or tuple(sorted(one for one in known if one.startswith(below))) or (name,)
 
 
 def _hidden(path: str) -> bool:

@@ -28,6 +28,7 @@ _KEY = re.compile(
 _USER = re.compile(r"://[^/?#]*@")
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?|az|adl)://[^/?#@:]+@[^/?#@]+(?:[/?#].*)?", re.I | re.S)
 _HTTP = re.compile(r"https?://(?:\[[^\]/?#@]*\]|[^/?#:@\[\]]*)(?::\d*)?(?:[/?#].*)?", re.I | re.S)
+_SLASHES = re.compile("(?<=[^/])//+")
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HIDDEN = re.compile(
@@ -62,6 +63,22 @@ def shard_name(url: str) -> str:
     host = host.lower().removesuffix(f":{_DEFAULT_PORTS[scheme.lower()]}")
     kept = _unsigned(query)
     return f"{scheme.lower()}://{host}{slash}{path}{mark if kept else ''}{kept}"
+
+
+def single_slashed(url: str) -> str:
+    """A URL of an object store without slashes that follow one another; any other as it is.
+
+    Keys of objects may have several, so it is another name, for where nothing lies at the first.
+
+    Examples
+    --------
+    >>> single_slashed("s3://bucket//corpus//a.txt"), single_slashed("https://host//a.txt")
+    ('s3://bucket/corpus/a.txt', 'https://host//a.txt')
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme.lower() in _DEFAULT_PORTS:
+        return url
+    return f"{scheme}://{_SLASHES.sub('/', rest)}"
 
 
 def is_utf8(url: str) -> bool:

@@ -14,7 +14,12 @@ from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.commits import Commit, commit_from_json, commit_to_json
+from streaming_moments.storage.log.commits import (
+    Commit,
+    commit_from_json,
+    commit_to_json,
+    is_expired,
+)
 from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
 from streaming_moments.storage.log.schema import Count, checked
 
@@ -26,6 +31,7 @@ else:
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"
 _VERSION: TypeAdapter[int] = TypeAdapter(Count)
+_EXPIRED = "was expired, or purged, and is no longer kept"
 _REBASES = 200  # each conflict is another writer's success, so this bounds the queue, not the work
 
 
@@ -87,28 +93,41 @@ class CommitLog:
         Raises
         ------
         StoreError
-            It is missing or damaged.
+            It is missing, damaged or expired.
         """
-        return self._parse(version, self.folder.read(commit_file(version)))
+        commit = self._parse(version, self.folder.read(commit_file(version)))
+        if commit is None:
+            raise StoreError(f"version {version} of {self.folder.url} {_EXPIRED}")
+        return commit
 
     def existing(self, version: int) -> Commit:
         """The commit of a version as `read`, or an error that says which versions there are."""
-        latest = self.latest().version
-        if not 0 <= version <= latest:
-            raise StoreError(f"{self.folder.url} has no version {version}; it has 0 to {latest}")
+        latest = self.latest()
+        if not latest.keeps(version):
+            has = ", ".join(
+                f"{first} to {last}" if first < last or not latest.expired else f"{first}"
+                for first, last in latest.kept
+            )
+            what = f"version {version} of {self.folder.url} {_EXPIRED}"
+            if not 0 <= version <= latest.version:
+                what = f"{self.folder.url} has no version {version}"
+            raise StoreError(f"{what}; it has {has}")
         return self.read(version)
 
     def history(self, version: int) -> tuple[Commit, ...]:
-        """The commits up to a version, the latest first.
+        """The commits up to a version, the latest first, without those that were expired.
 
         Raises
         ------
         StoreError
             One is missing or damaged.
         """
-        versions = range(version, -1, -1)
+        # a version may be older than what has expired others before it
+        latest = self.latest()
+        versions = [number for number in range(version, -1, -1) if latest.keeps(number)]
         contents = self.folder.read_all([commit_file(number) for number in versions])
-        return tuple(map(self._parse, versions, contents))
+        # some may have been expired since
+        return tuple(commit for commit in map(self._parse, versions, contents) if commit)
 
     def probe(self) -> None:
         """Make sure that the storage refuses to create what exists already.
@@ -296,9 +315,13 @@ class CommitLog:
         }
         return tenacity.Retrying(**{**defaults, **choices})
 
-    def _parse(self, version: int, data: bytes) -> Commit:
+    def _parse(self, version: int, data: bytes) -> Commit | None:
+        """The commit in a file; None where that says that it was expired."""
         where = f"{self.folder.url}/{commit_file(version)}"
-        commit = commit_from_json(unseal(data, where), where)
+        content = unseal(data, where)
+        if is_expired(content):
+            return None
+        commit = commit_from_json(content, where)
         if commit.version != version:
             raise StoreError(f"{where} is version {commit.version}; restore it from a copy")
         return commit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
@@ -21,6 +21,8 @@ from streaming_moments.storage.log.schema import (
     Name,
     checked,
 )
+
+_EXPIRED = "expired"
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,8 @@ class Commit(Extensible):
         A lineage that is to take the place of this one.
     fence : int
         Of the latest lock under which one was committed up to here; 0 without any.
+    expired : tuple of (int, int)
+        First and last of each range of versions before it that are no longer kept, in order.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -235,6 +239,7 @@ class Commit(Extensible):
     skipped: tuple[tuple[str, str], ...] = ()
     staged: Staging | None = None
     fence: Count = 0
+    expired: tuple[tuple[Count, Count], ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -255,6 +260,28 @@ class Commit(Extensible):
             message=message,
             **news,
         )
+
+    def keeps(self, version: int) -> bool:
+        """Whether it is the version given, or one before it that was not expired."""
+        gone = any(first <= version <= last for first, last in self.expired)
+        return 0 <= version <= self.version and not gone
+
+    @property
+    def kept(self) -> tuple[tuple[int, int], ...]:
+        """First and last of each range of versions that are kept up to this one."""
+        ends = [-1, *(last for _, last in self.expired)]
+        begins = [*(first for first, _ in self.expired), self.version + 1]
+        ranges = zip(ends, begins, strict=True)
+        return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
+
+    def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+        """What `expired` is once versions before it are no longer kept either."""
+        gone = sorted(
+            {*versions, *(one for first, last in self.expired for one in range(first, last + 1))}
+        )
+        firsts = [one for one, before in zip(gone, [-2, *gone], strict=False) if one != before + 1]
+        lasts = [one for one, after in zip(gone, [*gone[1:], -2], strict=True) if after != one + 1]
+        return tuple(zip(firsts, lasts, strict=True))
 
     @property
     def documents(self) -> int:
@@ -280,8 +307,10 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
-    if not commit.fence:  # as it was before there were any
-        del content["fence"]
+    content["expired"] = [list(pair) for pair in commit.expired]
+    for name in ("fence", "expired"):
+        if not content[name]:  # as it was before there were any
+            del content[name]
     if commit.staged is not None:
         content["staged"] = {
             **_flat(commit.staged),
@@ -289,6 +318,24 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
             "segments": [_flat(segment) for segment in commit.staged.segments],
         }
     return content
+
+
+def expired_to_json(commit: Commit) -> dict[str, Any]:
+    """What stays of a commit that was expired, in its place.
+
+    No other can take its number, and its writer knows it again.
+    """
+    return {
+        "version": commit.version,
+        "parent": commit.parent,
+        "transaction": commit.transaction,
+        _EXPIRED: True,
+    }
+
+
+def is_expired(content: Mapping[str, Any]) -> bool:
+    """Whether the content of a commit's file is what stays of it after it was expired."""
+    return content.get(_EXPIRED) is True and "lineage" not in content
 
 
 def commit_from_json(content: dict[str, Any], where: str) -> Commit:
@@ -308,6 +355,10 @@ def _consistent(commit: Commit) -> Commit:
         raise ValueError("a segment is neither added nor taken away")
     if any(segment.sign != 1 for segment in aside):
         raise ValueError("a staged segment is not added")
+    ends = [-2, *(last for _, last in commit.expired)]
+    for before, (first, last) in zip(ends, commit.expired, strict=False):
+        if not before + 1 < first <= last < commit.version:
+            raise ValueError("the expired versions are no ranges of versions before it")
     if not set(commit.tags.values()) <= commit.models.keys():
         raise ValueError("a tag stands for no model")
     _require_vocabularies(commit.lineage, commit.segments)

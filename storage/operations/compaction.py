@@ -65,7 +65,30 @@ def _groups_of_era(
     groups: dict[object, list[SegmentReference]] = {}
     for key, part in zip(keys, references, strict=True):
         groups.setdefault("all" if by == "all" else key, []).append(part)
-    merged = list(groups.values())
+    merged = _with_what_is_taken(list(groups.values()), references, ledger)
+    return tuple(tuple(group) for group in merged if len(group) > 1)
+
+
+def linked_groups(
+    references: Sequence[SegmentReference], ledger: Ledger
+) -> tuple[tuple[SegmentReference, ...], ...]:
+    """Segments of a version one by one, but together with what takes shards of theirs away."""
+    apart = [[part] for part in references]
+    eras = {
+        part.words: [group for group in apart if group[0].words == part.words]
+        for part in references
+    }
+    return tuple(
+        tuple(group)
+        for era in eras.values()
+        for group in _with_what_is_taken(era, [part for [part] in era], ledger)
+    )
+
+
+def _with_what_is_taken(
+    merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
+) -> list[list[SegmentReference]]:
+    """Groups, joined where a segment takes away shards of segments in several."""
     for taken in (part for part in references if part.sign < 0):
         urls = ledger.tables[taken.id]["url"].to_pylist()
         apart = [
@@ -76,7 +99,7 @@ def _groups_of_era(
         ]
         merged = [group for group in merged if group not in apart]
         merged.append([part for group in apart for part in group])
-    return tuple(tuple(group) for group in merged if len(group) > 1)
+    return merged
 
 
 def seal_sum(
@@ -84,8 +107,11 @@ def seal_sum(
     writer: SegmentWriter,
     files: Sequence[FileRecord],
     sources: Sequence[SegmentReference] | None = None,
+    ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of segments of a version, by default of all; its ledger is theirs.
+    """Seal the sum of segments, by default of all of a version; its ledger is theirs.
+
+    `ledger` is that of the segments, where the version's has not all of them.
 
     Raises
     ------
@@ -97,7 +123,8 @@ def seal_sum(
     known = [day for day in days if day is not None]
     dates = reduce(or_, known) if known and len(known) == len(days) else None
     totals = sum_totals(store.folder, summed, writer.layout)
-    return writer.seal(totals, list(store.ledger().of_segments(summed)), files, dates)
+    own = store.ledger() if ledger is None else ledger
+    return writer.seal(totals, list(own.of_segments(summed)), files, dates)
 
 
 def commit_compaction(

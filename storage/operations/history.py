@@ -80,13 +80,17 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     Raises
     ------
     StoreError
-        There is no such version, it is not whole, or the store cannot be written.
+        There is no such version, it was expired, it is not whole, or the store cannot be written.
     """
     # the latest version need not be whole: this is the way back from it
     old = store.at(version).commit
     text = message or f"rollback to version {version}"
 
     def change(head: Commit) -> Commit:
+        if not head.keeps(version):
+            raise StoreError(
+                f"version {version} was expired while this began; go back to one that is kept"
+            )
         return head.successor(
             "rollback",
             text,

@@ -1,23 +1,31 @@
-"""Garbage: what writers that died have left, and the only function that deletes."""
+"""Garbage: what died writers or expired versions have left, and the only functions that delete."""
 
 from __future__ import annotations
 
 import errno
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder, StoredFile
+from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_log import CommitLog
-from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.commits import (
+    Commit,
+    commit_from_json,
+    expired_to_json,
+    is_expired,
+)
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
+    COMMITS,
     MODELS,
     POLISHING,
     SEGMENTS,
+    commit_file,
     model_folder,
     segment_folder,
 )
@@ -30,6 +38,11 @@ GRACE = timedelta(days=7)
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
+_LONGEST_EMPTIED = 300  # bytes of a commit that was expired; a whole one has more
+
+
+class GarbageCommitted(StoreError):
+    """What was found as garbage is named by a commit since; nothing was deleted."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,7 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     # listed before the log is read: what is committed in between is named
     files = folder.files("")
     version = log.latest().version
-    named = _named(log.history(version))
+    named = named_by(log.history(version))
     now = folder.clock()
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
     for file in files:
@@ -128,10 +141,10 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
     def change(head: Commit) -> Commit:
         since = range(min(heap.version for heap in sealed) + 1, head.version + 1)
-        named = _named([log.read(version) for version in since])
+        named = named_by([log.read(version) for version in since if head.keeps(version)])
         for heap in sealed:
             if heap.path in named:
-                raise StoreError(
+                raise GarbageCommitted(
                     f"{folder.url}/{heap.path} was committed since it was found; run it again"
                 )
         return head.successor("gc", message)
@@ -147,6 +160,73 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         else:
             _delete(folder, sealed)
             break
+
+
+def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
+    """Segments and models that some versions name and others do not.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    gone, kept : sequence of Commit
+        Those versions, and all others.
+    """
+    places = named_by(gone) - named_by(kept)
+    version = max(commit.version for commit in kept)
+    heaps: dict[str, list[StoredFile]] = defaultdict(list)
+    for kind in (SEGMENTS, MODELS) if places else ():
+        for file in folder.files(kind):
+            inside = replace(file, path=f"{kind}/{file.path}")
+            if (place := _heap(inside)) in places:
+                heaps[place].append(inside)
+    return [_garbage(place, members, version) for place, members in sorted(heaps.items())]
+
+
+def sweep(folder: Folder) -> list[Garbage]:
+    """Delete what versions that were expired alone held, and empty their commits.
+
+    Nobody commits it any more: who goes back to a version is refused once it is expired, and so
+    takes the version of the commit that says so, and looks again. An emptied commit keeps its
+    place, so that a writer which slept cannot create that version anew.
+
+    Returns
+    -------
+    list of Garbage
+        What was deleted.
+
+    Raises
+    ------
+    StoreError
+        A commit cannot be read, or a file cannot be deleted; run it again.
+    """
+    log = CommitLog(folder)
+    head = log.latest()
+    gone = [
+        commit_from_json(content, f"{folder.url}/{path}")
+        for path in unswept(folder, head)
+        if not is_expired(content := unseal(folder.read(path), f"{folder.url}/{path}"))
+    ]
+    if not gone:
+        return []
+    found = held_alone(folder, gone, log.history(head.version))
+    _delete(folder, found)
+    # a power cut must not bring back what no commit tells of any more
+    folder.sync("")
+    for commit in gone:
+        folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
+    folder.sync(COMMITS)
+    return found
+
+
+def unswept(folder: Folder, head: Commit) -> list[str]:
+    """Files of commits that were expired up to a version, and not emptied yet."""
+    found = []
+    for file in folder.files(COMMITS):
+        number = file.path.removesuffix(".json")
+        if number.isdecimal() and int(number) < head.version and not head.keeps(int(number)):
+            found += [f"{COMMITS}/{file.path}"] if file.size > _LONGEST_EMPTIED else []
+    return found
 
 
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
@@ -190,8 +270,8 @@ def _is_full(error: StoreError) -> bool:
     return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _named(commits: Sequence[Commit]) -> set[str]:
-    """Folders of all segments and models of any version."""
+def named_by(commits: Sequence[Commit]) -> set[str]:
+    """Folders of all segments and models of some versions."""
     staged = [commit.staged.segments for commit in commits if commit.staged is not None]
     parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
     segments = {segment_folder(part.id) for part in parts}

@@ -171,7 +171,10 @@ def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:
         yield str(error)
         return
     for commit, before in itertools.pairwise(commits):
-        if commit.parent != before.transaction:
+        lacking = [one for one in range(before.version + 1, commit.version) if latest.keeps(one)]
+        if lacking:
+            yield f"commit {lacking[0]} says that it was expired, which no later one does"
+        if commit.version == before.version + 1 and commit.parent != before.transaction:
             yield f"commit {commit.version} does not follow commit {before.version}"
 
 

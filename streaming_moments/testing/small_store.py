@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -15,12 +16,25 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
+from streaming_moments.storage.operations.compaction import (
+    commit_compaction,
+    linked_groups,
+    seal_sum,
+    write_sum,
+)
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
+from streaming_moments.storage.operations.purging import (
+    Replacement,
+    commit_purge,
+    holdings_of,
+    ledger_of_all,
+)
+from streaming_moments.storage.operations.traces import erase_unnamed
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.garbage import sweep
 from streaming_moments.storage.store.store import MomentStore
 
 N_WORDS, CORE = 4, 3
@@ -96,6 +110,30 @@ def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | 
 
 def compact(store: MomentStore) -> MomentStore:
     return commit_compaction(store, *summed(store))
+
+
+def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
+    """Purge shards; those of the same segments are counted anew."""
+    store, names = store.latest(), frozenset(shards)
+    log = store.log()
+    ledger = ledger_of_all(store.folder, log)
+    holdings = holdings_of(log, ledger, names)
+    if names - holdings.known:
+        sweep(store.folder)
+        erase_unnamed(store.folder, names)
+        raise InvalidInput(f"no version holds all of {sorted(names)}; name others")
+    replaced = []
+    for group in linked_groups(store.commit.segments, store.ledger()):
+        if any(part.id in holdings.segments for part in group):
+            left = {
+                shard.url: int(shard.fingerprint.partition(":")[2])
+                for shard in ledger.of_segments(group)
+                if shard.url not in names
+            }
+            replaced.append(Replacement(group, (segment(store, left),) if left else ()))
+    commit_purge(store, names, replaced)
+    erase_unnamed(store.folder, names)
+    return store.latest()
 
 
 def anew(seed: int) -> MomentStatistics:

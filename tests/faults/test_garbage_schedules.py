@@ -20,9 +20,12 @@ from user_actions import (
     COMPACT,
     REBASE,
     appending,
+    expiring,
     forgetting,
     growing,
+    purging,
     replacing,
+    require_swept,
     rolling_back,
     saving,
     state,
@@ -33,6 +36,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.layout import MODELS, SEGMENTS
 from streaming_moments.storage.operations.compaction import commit_compaction
+from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.store.changes import Recount
@@ -267,6 +271,8 @@ ACTIONS = (
     tagging("next", "m"),
     rolling_back(1),
     growing(["steam"]),
+    expiring(3),
+    purging({"b"}),
     COMPACT,
     REBASE,
 )
@@ -326,13 +332,39 @@ class Trials:
             before, after = self.states(action, other)
             store = MomentStore.open(url)
             wrong += store.verify()
-            assert all(store.at(version) for version in range(store.version))
+            assert all(store.at(version) for version in kept_versions(store))
             if state(store) not in (after if error is None else before):
                 wrong.append(f"another state after {error!r}")
             if error is not None and rng.random() < 0.3:
                 action.act(url)
                 if state(MomentStore.open(url)) not in after:
                     wrong.append("another state once it was run again")
+            return wrong, "committed" if error is None else "refused"
+
+    def expired(self, action, at):
+        """What is wrong after all versions but two expire before an operation; how it ended."""
+        with self.copied() as url:
+            error, dropped = None, []
+
+            def expire_others(disk):
+                dropped.append(expire(MomentStore.open(url), 1, timedelta(0))[1])
+
+            with interposed(SleepyDisk({at: expire_others})):
+                try:
+                    action.act(url)
+                except StoreError as refused:
+                    error = refused
+            before, after = self.states(action, other=False)
+            store = MomentStore.open(url)
+            wrong = store.verify()
+            assert dropped
+            assert all(store.at(version) for version in kept_versions(store))
+            # but for which versions are no longer kept
+            if state(store)[:-1] not in [one[:-1] for one in (after if error is None else before)]:
+                wrong.append(f"another state after {error!r}")
+            expire(store, 2, timedelta(0))
+            collect(store.folder, find_garbage(store.folder, timedelta(0)))
+            require_swept(url)
             return wrong, "committed" if error is None else "refused"
 
 
@@ -385,6 +417,10 @@ def sleep_through(action, at, other, url, rng):
     return error, wrong
 
 
+def kept_versions(store):
+    return [version for version in range(store.version) if store.commit.keeps(version)]
+
+
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
     return Trials(tmp_path_factory.mktemp("trials"))
@@ -405,3 +441,19 @@ def test_a_writer_may_sleep_at_any_operation(trials, campaigns, action):
             print(f"{action.name}, asleep at operation {at}: {'; '.join(wrong)}")
     note = ", ".join(f"{times} {outcome}" for outcome, times in outcomes.most_common())
     campaigns.record(f"writers asleep in {action.name}", len(chosen), held, note)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_a_writer_may_sleep_while_versions_expire(trials, campaigns, action):
+    rng = random.Random(f"{campaigns.seed} {action.name}")
+    places = range(trials.operations[action])
+    outcomes, held = Counter(), 0
+    chosen = places if campaigns.long else rng.sample(places, 3)
+    for at in chosen:
+        wrong, outcome = trials.expired(action, at)
+        outcomes[outcome] += 1
+        held += not wrong
+        if wrong:
+            print(f"{action.name}, versions expire at operation {at}: {'; '.join(wrong)}")
+    note = ", ".join(f"{times} {outcome}" for outcome, times in outcomes.most_common())
+    campaigns.record(f"versions that expire in {action.name}", len(chosen), held, note)

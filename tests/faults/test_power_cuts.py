@@ -15,7 +15,9 @@ from user_actions import (
     GC,
     Action,
     appending,
+    expiring,
     forgetting,
+    purging,
     replacing,
     rolling_back,
     saving,
@@ -46,6 +48,8 @@ ACTIONS = (
     appending({"d": 4}),
     GC,
     saving("n", 7),
+    expiring(3),
+    purging({"c"}),
 )
 
 
@@ -116,10 +120,13 @@ def require_sound(record, url, done, rng):
     assert store.version in (reported, record.versions[min(done, len(ACTIONS) - 1)])
     assert store.verify() == []
     assert state(store) == record.states[store.version]
-    if rng.random() < 0.2:
-        earlier = store.at(rng.randint(0, store.version))
+    version = rng.randint(0, store.version)
+    if rng.random() < 0.2 and store.commit.keeps(version):
+        earlier = store.at(version)
         assert earlier.verify() == []
         assert state(earlier) == record.states[earlier.version]
+    if done == len(ACTIONS):
+        ACTIONS[-1].require(url)
     return done + (store.version > reported)
 
 
@@ -134,8 +141,13 @@ def require_resumed(record, url, applied, last):
         action.act(url)
     store = MomentStore.open(url)
     assert store.verify() == []
-    assert store.version == record.versions[max(applied - 1, last)]
-    assert state(store) == record.states[store.version]
+    # with what the cut has left, a purge collects garbage in a commit of its own
+    collected = last == len(ACTIONS) - 1 and store.commit.operation == "gc"
+    version = record.versions[max(applied - 1, last)]
+    assert store.version == version + collected
+    assert state(store) == record.states[version]
+    if applied <= last:
+        ACTIONS[last].require(url)
 
 
 def broken(record, folder, rng, at, dropped=lambda operation: False):
@@ -191,3 +203,13 @@ def test_a_sync_that_is_left_out_is_found(record, tmp_path, campaigns, kind, fol
     ends = rng.choices(record.ends, k=50)
     with interposed(carry_out):
         assert any(broken(record, next(folders), rng, at, left_out) for at in ends)
+
+
+def test_what_was_purged_does_not_come_back(record, tmp_path, campaigns):
+    rng, folders = random.Random(campaigns.seed), (tmp_path / str(n) for n in count())
+    cuts = campaigns.size(4, 100)
+    with interposed(carry_out):
+        found = [broken(record, next(folders), rng, len(record.operations)) for _ in range(cuts)]
+    losses = [message for message in found if message]
+    print("\n".join(losses))
+    campaigns.record("disk: power cuts after a purge", cuts, cuts - len(losses))

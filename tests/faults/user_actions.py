@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import rollback, tag
-from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.store.garbage import collect, find_garbage, named_by, unswept
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
     append,
@@ -14,6 +16,7 @@ from streaming_moments.testing.small_store import (
     create,
     forget,
     model_of,
+    purge,
     rebase,
     replace,
 )
@@ -21,11 +24,15 @@ from streaming_moments.testing.small_store import (
 
 @dataclass(frozen=True)
 class Action:
-    """One thing a user does; done again, it may be told `already` that it is done."""
+    """One thing a user does; done again, it may be told `already` that it is done.
+
+    `require` fails where it is not done to the end, by the URL of the store.
+    """
 
     name: str
     act: callable
     already: tuple = ()
+    require: callable = lambda url: None
 
 
 def collect_garbage(url):
@@ -65,6 +72,34 @@ def growing(words):
     return Action("grow", lambda url: grow(MomentStore.open(url), words), (InvalidInput,))
 
 
+def expiring(keep):
+    return Action(
+        "expire",
+        lambda url: expire(MomentStore.open(url), keep, timedelta(0)),
+        require=require_swept,
+    )
+
+
+def require_swept(url):
+    """Fail where anything is left of versions that are no longer kept."""
+    store = MomentStore.open(url)
+    places = {f"segments/{name}" for name in store.folder.names("segments")}
+    assert places <= named_by(store.log())
+    assert unswept(store.folder, store.commit) == []
+
+
+def purging(shards):
+    names = frozenset(shards)
+
+    def require(url):
+        require_swept(url)
+        assert traces_of(MomentStore.open(url).folder, names) == ()
+
+    return Action(
+        "purge", lambda url: purge(MomentStore.open(url), names), (InvalidInput,), require
+    )
+
+
 CREATE = Action("create", create, (StoreError,))
 COMPACT = Action("compact", lambda url: compact(MomentStore.open(url)))
 REBASE = Action("rebase", lambda url: rebase(MomentStore.open(url)))
@@ -79,4 +114,5 @@ def state(store):
         set(store.ledger()),
         dict(store.commit.tags),
         {name: (m.topics.tobytes(), m.weights.tobytes()) for name, m in models.items()},
+        store.commit.expired,
     )

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of, fingerprint
@@ -376,6 +377,15 @@ def test_the_state_of_files_tells_a_rewrite_of_the_same_size(tmp_path: Path) -> 
     assert files_of(shard) != before
 
 
+def test_a_local_file_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "x.txt", b"123")
+    monkeypatch.chdir(tmp_path)
+    spelled = ("x.txt", "./x.txt", f"file://{path}", f"file:{path}", f"/{path}", f"{tmp_path}//x*")
+    for one in spelled:
+        assert list_shards([one])[0].url == str(path)
+        assert names_among(one, {str(path)}) == (str(path),)
+
+
 def test_freshly_written_objects_of_s3_are_seen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -394,6 +404,12 @@ def test_freshly_written_objects_of_s3_are_seen(
         [first] = list_shards(["s3://corpus/p/*.txt"], options)
         assert first.url == "s3://corpus/p/a.txt"
         assert first == list_shards(["s3a://corpus/p/a.txt"], options)[0]
+        for spelled in ("s3://corpus//p/a.txt", "s3://corpus/p//a.txt", "s3://corpus//p/*.txt"):
+            assert list_shards([spelled], options) == [first]
+        # a key of its own is another shard
+        fs.pipe("s3://corpus/p//a.txt", b"ship")
+        assert list_shards(["s3://corpus/p//a.txt"], options)[0].url == "s3://corpus/p//a.txt"
+        fs.rm("s3://corpus/p//a.txt")
         etag = hashlib.md5(b"law").hexdigest()
         assert fingerprint(first, options) == f"etag:{etag}"
         assert files_of(first, options)[0].etag == first.etag == etag

@@ -27,14 +27,17 @@ from hypothesis.stateful import (
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import commit_compaction
+from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.history import difference, rollback, tag
-from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.store.garbage import collect, find_garbage, unswept
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
     append,
     create,
     forget,
     model_of,
+    purge,
     record,
     replace,
     segment,
@@ -64,6 +67,7 @@ class TwoWriters(RuleBasedStateMachine):
         store = create(self.place / "store")
         self.writers = [store, store]
         self.versions = [({}, {}, {})]
+        self.gone = set()
         self.models = 0
 
     @property
@@ -141,7 +145,44 @@ class TwoWriters(RuleBasedStateMachine):
     @rule(writer=WRITERS, data=st.data())
     def rollback(self, writer, data):
         version = data.draw(st.integers(0, len(self.versions) - 1))
-        self.committed(writer, rollback(self.writers[writer], version), *self.versions[version])
+        if version in self.gone:
+            with pytest.raises(StoreError, match="was expired"):
+                rollback(self.writers[writer], version)
+        else:
+            self.committed(writer, rollback(self.writers[writer], version), *self.versions[version])
+
+    @rule(writer=WRITERS, keep=st.integers(1, 6), models=st.booleans())
+    def expire(self, writer, keep, models):
+        store, dropped = expire(self.writers[writer], keep, timedelta(0), models)
+        if dropped.versions or dropped.models:
+            left = {name: seed for name, seed in self.now[1].items() if name not in dropped.models}
+            self.committed(writer, store, models=left)
+            self.expired(store, dropped.versions)
+        assert unswept(store.folder, store.latest().commit) == []
+
+    @precondition(lambda self: self.now[0])
+    @rule(writer=WRITERS, data=st.data())
+    def purge(self, writer, data):
+        gone = self.counted(data).keys()
+        store = purge(self.writers[writer], gone)
+        shards = {url: seed for url, seed in self.now[0].items() if url not in gone}
+        models = {name: seed for name, seed in self.now[1].items() if name in store.models}
+        tags = {name: model for name, model in self.now[2].items() if model in models}
+        while store.version >= len(self.versions):
+            self.committed(writer, store, shards, models, tags)
+        before = range(len(self.versions) - 1)
+        self.expired(store, {one for one in before if not store.commit.keeps(one)} - self.gone)
+        for version in set(before) - self.gone:
+            assert gone.isdisjoint(self.versions[version][0])
+        assert all(store.commit.keeps(model.version) for model in store.models.values())
+        assert traces_of(store.folder, gone) == ()
+
+    def expired(self, store, versions):
+        """Versions are no longer kept; who had opened one opens the latest."""
+        self.gone |= set(versions)
+        self.writers = [
+            one if store.commit.keeps(one.version) else store.latest() for one in self.writers
+        ]
 
     @rule(writer=WRITERS)
     def fit(self, writer):
@@ -196,12 +237,12 @@ class TwoWriters(RuleBasedStateMachine):
     def teardown(self):
         store = MomentStore.open(self.writers[0].url)
         assert store.verify() == []
-        for version in range(len(self.versions)):
+        kept = [version for version in range(len(self.versions)) if version not in self.gone]
+        for version in kept:
             self.require(store.at(version), version)
-        last = len(self.versions) - 1
-        first = self.versions[0][0]
-        found = difference(store, 0, last)
-        assert {shard.url for shard in found.added} == self.now[0].keys() - first.keys()
+        first = self.versions[kept[0]][0]
+        found = difference(store, kept[0], kept[-1])
+        assert {shard.url for shard in found.added} >= self.now[0].keys() - first.keys()
         shutil.rmtree(self.place)
 
     def require(self, store, version):

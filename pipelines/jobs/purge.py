@@ -1,0 +1,344 @@
+"""Purge shards: nothing of them is kept, in no version, no model and no file of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.divisions import with_days
+from streaming_moments.pipelines.gathering.gathering import gathering_on
+from streaming_moments.pipelines.jobs.compact import summed
+from streaming_moments.pipelines.jobs.forget import gather_counted
+from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
+from streaming_moments.storage.files.patterns import names_among
+from streaming_moments.storage.files.urls import is_signed
+from streaming_moments.storage.log.commits import Commit, SegmentReference
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of, tells_content
+from streaming_moments.storage.operations.compaction import linked_groups
+from streaming_moments.storage.operations.purging import (
+    Holdings,
+    Purge,
+    Replacement,
+    commit_purge,
+    holdings_of,
+    ledger_of_all,
+    planned_purge,
+    require_no_copies,
+)
+from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_of
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import Shard, files_of, fingerprint
+from streaming_moments.storage.store.changes import Recount, require_counted, segments_of
+from streaming_moments.storage.store.garbage import sweep
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class PurgePlan:
+    """What a purge is about.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At its latest version.
+    ledger : Ledger
+        Of all segments that any version names.
+    holdings : Holdings
+        What the versions hold of the shards.
+    read_at : mapping
+        URL at which a shard is read, by its name, where somebody has signed for it.
+    """
+
+    store: MomentStore
+    ledger: Ledger
+    holdings: Holdings
+    read_at: Mapping[str, str]
+
+    @property
+    def purge(self) -> Purge:
+        """What would go."""
+        return planned_purge(self.store.commit, self.holdings)
+
+
+@dataclass(frozen=True)
+class PurgeResult:
+    """What a purge did.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At its latest version.
+    purge : Purge
+        What went.
+    recounted : int
+        Other shards that were counted anew, as those to be purged are gone.
+    erased : tuple of str
+        Files in the store's folder, beside its own, that told of them.
+    """
+
+    store: MomentStore
+    purge: Purge
+    recounted: int
+    erased: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PurgedShards:
+    """What is left of shards that were purged.
+
+    Parameters
+    ----------
+    names : tuple of str
+        As the ledger had them.
+    traces : tuple of Trace
+        What is left, or cannot be told; none where nothing is.
+    unread : tuple of str
+        Shards that are not there any more, so that they were looked for by name alone.
+    """
+
+    names: tuple[str, ...]
+    traces: tuple[Trace, ...]
+    unread: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Segments of which some hold shards to be purged, and what becomes of them.
+
+    Parameters
+    ----------
+    sources : tuple of SegmentReference
+        Of one vocabulary, with what is taken away from them.
+    dropped : frozenset of str
+        Those of them that hold nothing else.
+    purged, kept : tuple of ShardRecord
+        What is counted in the others and must be read to be taken away; and what stays.
+    """
+
+    sources: tuple[SegmentReference, ...]
+    dropped: frozenset[str]
+    purged: tuple[ShardRecord, ...]
+    kept: tuple[ShardRecord, ...]
+
+
+def plan_purge(
+    store: MomentStore,
+    shards: Sequence[str],
+    storage_options: Mapping[str, object] | None = None,
+) -> PurgePlan:
+    """Find what versions of a store hold of some shards.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At any version; the latest is looked at, and all others.
+    shards : sequence of str
+        URLs, patterns or folders; nothing need lie there any more.
+    storage_options : mapping, optional
+        Of their file systems.
+
+    Raises
+    ------
+    InvalidInput
+        No version holds any of some URLs; or a shard has a copy that is not named.
+    StoreError
+        The store cannot be read.
+    """
+    store = store.latest()
+    log = store.log()
+    ledger = ledger_of_all(store.folder, log, store.ledger())
+    known = _known(log, ledger)
+    named = {url: names_among(url, known, storage_options) for url in shards}
+    signed = {names[0]: url for url, names in named.items() if is_signed(url)}
+    names = frozenset(name for found in named.values() for name in found)
+    holdings = holdings_of(log, ledger, names)
+    unknown = sorted(names - holdings.known)
+    if unknown:
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise InvalidInput(
+            f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}; check the URLs, "
+            "or whether they were purged before by `verify --purged`"
+        )
+    require_no_copies(holdings)
+    return PurgePlan(store, ledger, holdings, signed)
+
+
+def look_for_purged(
+    store: MomentStore,
+    shards: Sequence[str],
+    storage_options: Mapping[str, object] | None = None,
+) -> PurgedShards:
+    """Look for all that a store's folder holds of some shards, by their names and contents.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    log = store.log()
+    known = _known(log, ledger_of_all(store.folder, log))
+    names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
+    for url in shards:
+        for name in names_among(url, known, storage_options):
+            names.add(name)
+            try:
+                shard = Shard(name, 0, read_at=url if is_signed(url) else "")
+                size = sum(state.size for state in files_of(shard, storage_options))
+                marks.add((fingerprint(shard, storage_options), size))
+            except ShardError:
+                unread.append(name)
+    traces = traces_of(store.folder, names, {mark for mark in marks if tells_content(mark[0])})
+    return PurgedShards(tuple(sorted(names)), traces, tuple(sorted(unread)))
+
+
+def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
+    """Let nothing of some shards be kept in a store: their counts, models, versions and files.
+
+    What is counted of them in segments with others is taken away exactly, for which they are read
+    once more; where they are gone, the others of these segments are counted anew. One commit drops
+    all versions and models that hold anything of them; then the files are deleted. A process that
+    dies after the commit has purged, but for files that the same call deletes.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    shards : sequence of str
+        URLs, patterns or folders of what was counted in any version.
+    run : Run
+        Where to run, and what its steps are told.
+    message : str
+        For the log; names no shard.
+
+    Raises
+    ------
+    InvalidInput
+        No version holds a shard, or a copy of one is not named; or neither a shard nor the
+        others of its segment are there as they were counted.
+    ShardError, BoundExceeded, StoreError
+        As `forget`. Nothing is purged.
+    """
+    try:
+        plan = plan_purge(store, shards, run.storage_options)
+    except InvalidInput:
+        _finish(store, shards, run)
+        raise
+    groups = _groups_of(plan)
+    replaced, recounted = _replaced(plan, groups, run)
+    names = plan.holdings.names
+    purged, done = commit_purge(plan.store, names, replaced, message, plan.ledger)
+    erased = erase_unnamed(purged.folder, names)
+    return PurgeResult(purged.latest(), done, recounted, erased)
+
+
+def _known(log: Sequence[Commit], ledger: Ledger) -> set[str]:
+    """All names that any version tells."""
+    counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
+    return counted | {url for commit in log for url, _ in commit.skipped}
+
+
+def _finish(store: MomentStore, shards: Sequence[str], run: Run) -> None:
+    """Delete what a purge of these shards has left that died after its commit."""
+    names = {name for url in shards for name in names_among(url, frozenset(), run.storage_options)}
+    if any(not trace.path.startswith("commits/") for trace in traces_of(store.folder, names)):
+        sweep(store.folder)
+        erase_unnamed(store.folder, names)
+
+
+def _groups_of(plan: PurgePlan) -> list[_Group]:
+    store, holdings = plan.store, plan.holdings
+    ledger = store.ledger()
+    found = []
+    for group in linked_groups(store.commit.segments, ledger):
+        if not any(part.id in holdings.segments for part in group):
+            continue
+        records = list(ledger.of_segments(group))
+        purged = [record for record in records if record.url in holdings.names]
+        own = {part.id for part in group}
+        alone = [part for part in segments_of(store.commit, ledger, purged) if part.id in own]
+        held = {record for part in alone for record in ledger.records(part.id)}
+        found.append(
+            _Group(
+                group,
+                frozenset(part.id for part in alone),
+                tuple(record for record in purged if record not in held),
+                tuple(record for record in records if record.url not in holdings.names),
+            )
+        )
+    return found
+
+
+def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
+    """What takes the place of the segments, and how many shards were counted anew."""
+    wanted = [record for group in groups if group.kept for record in group.purged]
+    there = _there(plan, wanted, run)
+    replaced, recounted = [], 0
+    for group in groups:
+        if not group.kept:
+            replaced.append(Replacement(group.sources, ()))
+        elif all(record.url in there for record in group.purged):
+            taken = _gathered(plan, [there[record.url] for record in group.purged], run)
+            replaced.append(Replacement(group.sources, (_less(plan, group, taken, run),)))
+        else:
+            present = _present(plan, group, run)
+            replaced.append(Replacement(group.sources, _gathered(plan, present, run)))
+            recounted += len(present)
+    return replaced, recounted
+
+
+def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
+    """Those of some counted shards that are there as they were counted, by name."""
+    looked = [(record, plan.read_at.get(record.url, "")) for record in records]
+    found = run.looked_at("looking for counted shards", _look, looked)
+    return {shard.url: shard for shard, _ in found if shard is not None}
+
+
+def _look(
+    asked: tuple[ShardRecord, str], storage_options: Mapping[str, object] | None
+) -> tuple[Shard | None, str]:
+    record, read_at = asked
+    return counted_shard(record, storage_options, read_at)
+
+
+def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
+    """The other shards of a group, which are to be counted anew."""
+    found = looked_for(group.kept, run)
+    missing = [
+        f"{record.url} {why}"
+        for record, (shard, why) in zip(group.kept, found, strict=True)
+        if shard is None
+    ]
+    if missing:
+        gone = [record.url for record in group.purged]
+        raise InvalidInput(
+            f"of what is counted together, neither {', '.join(gone[:_SHOWN])} nor all others are "
+            f"there as they were counted: {'; '.join(missing[:_SHOWN])}; put one or the other back "
+            "for the time of the purge, or `forget` the others as well"
+        )
+    return [shard for shard, _ in found if shard is not None]
+
+
+def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
+    """Segments of counted shards, which count as they did before."""
+    if not shards:
+        return ()
+    with gathering_on(plan.store, run) as gathering:
+        gathering, _ = with_days(gathering, shards)
+        segments = gather_counted(gathering, shards)
+    for segment in segments:
+        for record in segment.shards:
+            require_counted(plan.store.ledger(), record)
+    return segments
+
+
+def _less(plan: PurgePlan, group: _Group, taken: Sequence[Segment], run: Run) -> Segment:
+    """Sum of a group without what is purged."""
+    away = Recount("purge", "", removed=tuple(taken)).under(plan.store.commit.lineage).references
+    sources = [part for part in group.sources if part.id not in group.dropped]
+    tables = {part.reference.id: table_of(part.shards) for part in taken}
+    ledger = Ledger({**plan.store.ledger().tables, **tables})
+    return summed(plan.store, [*sources, *away], ledger, run)

@@ -1,0 +1,160 @@
+"""Expiry: old versions that are no longer kept, and what only they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.layout import COMMITS
+from streaming_moments.storage.store.garbage import Garbage, held_alone, sweep
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What an expiry drops.
+
+    Parameters
+    ----------
+    versions : tuple of int
+        Versions, in order.
+    models : tuple of str
+        Models of the latest version that go with theirs.
+    held : mapping
+        Versions that are old enough and stay, each with the name of the model or tag for which.
+    places : tuple of str
+        Folders of segments and models that no other version names.
+    size : int
+        Of these, in bytes.
+    """
+
+    versions: tuple[int, ...]
+    models: tuple[str, ...]
+    held: Mapping[int, str]
+    places: tuple[str, ...] = ()
+    size: int = 0
+
+
+def plan_expiry(
+    store: MomentStore, keep: int, older_than: timedelta, models: bool = False
+) -> Expiry:
+    """What `expire` would drop now; arguments and errors as of that."""
+    log = store.latest().log()
+    found = _expiry(log[0], keep, _long_past(store.folder, older_than), models)
+    dropped = set(found.versions)
+    gone = [commit for commit in log if commit.version in dropped]
+    kept = [commit for commit in log if commit.version not in dropped]
+    kept[0] = _without_models(kept[0], found.models)
+    return _with_places(found, held_alone(store.folder, gone, kept))
+
+
+def expire(
+    store: MomentStore, keep: int, older_than: timedelta, models: bool = False, message: str = ""
+) -> tuple[MomentStore, Expiry]:
+    """Drop old versions, in one commit; then what only they hold is deleted.
+
+    A version stays while it is one of the last, or was the latest within the time given; and while
+    the latest model, or one for which a tag stands, was fitted on it. Its number is never given
+    again. A process that dies after the commit leaves files that the next call deletes.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended, unless there is nothing to drop.
+    keep : int
+        How many of the last versions stay, 1 at least.
+    older_than : timedelta
+        For how long another version must have been the latest, by the clock of the storage. Who
+        works on a version that is dropped is told that its files are gone; so it is to be longer
+        than any job takes.
+    models : bool
+        Whether models of the latest version go that were fitted on a version that is not kept,
+        and for which no tag stands; else they stay.
+    message : str
+        For the log; by default it names the versions.
+
+    Raises
+    ------
+    InvalidInput
+        No version is to stay, or a time below 0.
+    StoreError
+        The store cannot be read or written.
+
+    Examples
+    --------
+    >>> from streaming_moments.testing.small_store import append, create
+    >>> store = append(append(create(), {"a": 1}), {"b": 2})
+    >>> store, dropped = expire(store, keep=1, older_than=timedelta(0))
+    >>> dropped.versions, [commit.operation for commit in store.log()], len(store.ledger())
+    ((0, 1), ['expire', 'append'], 2)
+    """
+    folder = store.folder
+    past = _long_past(folder, older_than)
+    store = store.latest()
+    found = _expiry(store.commit, keep, past, models)
+
+    def change(head: Commit) -> Commit:
+        nonlocal found
+        found = _expiry(head, keep, past, models)
+        text = message or f"expire: {len(found.versions)} versions, {len(found.models)} models"
+        left = _without_models(head, found.models)
+        return head.successor(
+            "expire", text, expired=head.without(found.versions), models=left.models
+        )
+
+    if found.versions or found.models:
+        store = store.extended(change)
+    # also what one that died before has left
+    heaps = sweep(folder)
+    return store, _with_places(found, heaps)
+
+
+def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
+    """What is to be dropped of the versions that are long past."""
+    if keep < 1:
+        raise InvalidInput(f"{keep} versions are to be kept; give at least 1")
+    last = [version for version in range(head.version, -1, -1) if head.keeps(version)][:keep]
+    fitted = {head.models[model].version: f"tag {tag}" for tag, model in head.tags.items()}
+    if head.models:
+        latest = [*head.models][-1]
+        fitted.setdefault(head.models[latest].version, f"model {latest}")
+    old = [version for version in sorted(past) if head.keeps(version) and version not in last]
+    gone = tuple(version for version in old if version not in fitted)
+    held = {version: fitted[version] for version in old if version in fitted}
+    tagged = {*head.tags.values(), *[*head.models][-1:]}
+    dropped = [
+        name
+        for name, model in head.models.items()
+        if name not in tagged and (model.version in gone or not head.keeps(model.version))
+    ]
+    return Expiry(gone, tuple(dropped) if models else (), held)
+
+
+def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
+    """Versions since whose successor a time has gone by, by the clock of the storage."""
+    if older_than < timedelta(0):
+        raise InvalidInput(f"versions older than {older_than} are none; give at least 0")
+    files = {file.path.removesuffix(".json"): file.modified for file in folder.files(COMMITS)}
+    written = {int(name): time for name, time in files.items() if name.isdecimal()}
+    now, past = folder.clock(), set[int]()
+    successor: datetime | None = None
+    for version in sorted(written, reverse=True):
+        if successor is not None and now - successor >= older_than:
+            past.add(version)
+        # one that was emptied is written later than it was committed
+        successor = min(written[version], successor or written[version])
+    return past
+
+
+def _with_places(found: Expiry, heaps: Sequence[Garbage]) -> Expiry:
+    places = tuple(heap.path for heap in heaps)
+    return replace(found, places=places, size=sum(heap.size for heap in heaps))
+
+
+def _without_models(commit: Commit, names: tuple[str, ...]) -> Commit:
+    left = {name: model for name, model in commit.models.items() if name not in names}
+    return replace(commit, models=left)

@@ -1,0 +1,224 @@
+"""Traces: what a store's folder still holds of some shards, which are to be purged or were."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import PurePosixPath
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+from streaming_moments.storage.files.folders import Folder, StoredFile
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.layout import (
+    COMMITS,
+    FORMAT_FILE,
+    MODELS,
+    POLISHING,
+    SEGMENTS,
+    SHARDS,
+    commit_file,
+    reached_file,
+)
+from streaming_moments.storage.log.ledger import table_from_parquet
+from streaming_moments.storage.log.locks import LOCKS
+from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
+from streaming_moments.storage.store.garbage import (
+    GarbageCommitted,
+    collect,
+    find_garbage,
+    named_by,
+    unswept,
+)
+
+_OWN = frozenset(
+    {COMMITS, SEGMENTS, MODELS, POLISHING, LOCKS, "vocabulary", "basis"}
+    | {FORMAT_FILE, reached_file(), "clock"}
+)
+_AT_ONCE = 8  # files held in memory while they are searched
+
+BEYOND = (
+    "vocabulary and basis: they were chosen from a sample that may have held these documents; "
+    "`rebase` chooses others, and the files of the old ones stay",
+    "the shards themselves: an update that finds them again counts them again",
+    "whatever was written outside the folder of the store: proportions, reports, pages, metrics, "
+    "exported models, logs",
+    "copies of the store, backups and snapshots, earlier versions of objects where a bucket keeps "
+    "them, blocks of a disk that were not written over",
+)
+"""Where nobody here can look, a line each."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Something that is left.
+
+    Parameters
+    ----------
+    path : str
+        File or folder in the store.
+    what : str
+        What it holds, or why that cannot be told.
+    beside : bool
+        Whether it is no file of the store's own, such as a report written into its folder.
+    """
+
+    path: str
+    what: str
+    beside: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.what}"
+
+
+def traces_of(
+    folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
+) -> tuple[Trace, ...]:
+    """What is left of some shards in the folder of a store; what cannot be told is left, too.
+
+    Every segment's ledger is read, whether a version names it or not, and every commit. Files
+    beside the store's own are searched for the names, byte by byte, and for a version that they
+    tell of and that is no longer kept.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    names : set of str
+        As the ledger has them.
+    marks : set of (str, int)
+        Fingerprints and sizes of their contents, where they can still be read.
+
+    Raises
+    ------
+    StoreError
+        The log or a ledger is missing or damaged.
+
+    Examples
+    --------
+    >>> from streaming_moments.testing.small_store import append, create
+    >>> store = append(append(create(), {"a": 1}), {"b": 2})
+    >>> [trace.path for trace in traces_of(store.folder, {"b"})]
+    ['commits/00000000000000000002.json']
+    """
+    files = folder.files("")
+    log = CommitLog(folder).history(CommitLog(folder).latest().version)
+    return (
+        *_in_versions(folder, log, names, marks),
+        *_unnamed(folder, files, log, names, marks),
+        *_beside(folder, files, log[0], names),
+    )
+
+
+def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
+    """Delete what no version names, however young, and what traces are beside the store's files.
+
+    The paths of the latter are returned. A writer that is at work then is refused, and told to run
+    it again.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be read or deleted.
+    """
+    # each time it is tried again another writer has committed
+    for attempt in Retrying(
+        retry=retry_if_exception_type(GarbageCommitted), stop=stop_after_attempt(20), reraise=True
+    ):
+        with attempt:
+            collect(folder, find_garbage(folder, timedelta(0)))
+    head = CommitLog(folder).latest()
+    found = tuple(trace.path for trace in _beside(folder, folder.files(""), head, names))
+    folder.delete(found)
+    folder.sync("")
+    return found
+
+
+def _in_versions(
+    folder: Folder, log: Sequence[Commit], names: Set[str], marks: Set[tuple[str, int]]
+) -> Iterator[Trace]:
+    holdings = holdings_of(log, ledger_of_all(folder, log), names, marks)
+    for version in holdings.versions:
+        yield Trace(commit_file(version), "is of a version that holds some of them")
+    for place in holdings.models:
+        yield Trace(place, "is a model that was made with them, or of which nobody can tell")
+    for url, name in holdings.copies:
+        yield Trace(url, f"is counted, and has the content of {name}")
+
+
+def _unnamed(
+    folder: Folder,
+    files: Sequence[StoredFile],
+    log: Sequence[Commit],
+    names: Set[str],
+    marks: Set[tuple[str, int]],
+) -> Iterator[Trace]:
+    """Of what no version names."""
+    for path in unswept(folder, log[0]):
+        yield Trace(path, "is of a version that is no longer kept, and was not emptied yet")
+    named, heaps = named_by(log), defaultdict[str, set[str]](set)
+    for file in files:
+        parts = PurePosixPath(file.path).parts
+        if file.is_partial:
+            yield Trace(file.path, "is half a file, of which nobody can tell")
+        elif parts[0] in (SEGMENTS, MODELS, POLISHING):
+            depth = 3 if parts[0] == MODELS else 2
+            heaps["/".join(parts[:depth])].add("/".join(parts[depth:]))
+    for place, members in sorted(heaps.items()):
+        if place in named:
+            continue
+        if not place.startswith(f"{SEGMENTS}/") or SHARDS not in members:
+            yield Trace(place, "is named by no version, and nobody can tell what it holds")
+            continue
+        where = f"{place}/{SHARDS}"
+        for row in table_from_parquet(folder.read(where), f"{folder.url}/{where}").to_pylist():
+            if row["url"] in names or (row["fingerprint"], row["size"]) in marks:
+                yield Trace(place, "holds some of them, though no version names it")
+                break
+
+
+def _beside(
+    folder: Folder, files: Sequence[StoredFile], head: Commit, names: Set[str]
+) -> Iterator[Trace]:
+    """Of files that are not the store's own."""
+    others = [file.path for file in files if file.path.split("/")[0] not in _OWN]
+    needles = {needle for name in names if "/" in name for needle in _spellings(name)}
+    pages: dict[str, str] = {}
+    for start in range(0, len(others), _AT_ONCE):
+        batch = others[start : start + _AT_ONCE]
+        for path, content in zip(batch, folder.find_all(batch), strict=True):
+            if content is None:
+                continue
+            version = _version_told(content) if path.endswith(".json") else None
+            if any(needle in content for needle in needles):
+                yield Trace(path, "names some of them", beside=True)
+            elif version is not None and not head.keeps(version):
+                what = f"tells of version {version}, which is no longer kept"
+                yield Trace(path, what, beside=True)
+                pages[path.removesuffix(".json") + ".html"] = what
+    for path, what in pages.items():
+        if path in others:
+            yield Trace(path, what, beside=True)
+
+
+def _spellings(name: str) -> set[bytes]:
+    """How a name is written in texts, JSON and pages."""
+    escaped = json.dumps(name)[1:-1]
+    page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return {spelt.encode() for spelt in (name, escaped, page)}
+
+
+def _version_told(content: bytes) -> int | None:
+    """The version of the store of which a report tells; None of what is no report."""
+    try:
+        report = json.loads(content)
+    except ValueError:
+        return None
+    if not isinstance(report, Mapping) or "store" not in report:
+        return None
+    version = report.get("version")
+    return version if isinstance(version, int) else None
