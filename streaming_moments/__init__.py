@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streaming_moments.models.fit import fit, fit_by
     from streaming_moments.models.polishing import polished
     from streaming_moments.models.topics import TopicModel
+    from streaming_moments.pipelines.interface.readable import Topics
+    from streaming_moments.pipelines.interface.store import Store, create_store, open_store
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
     from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -36,13 +38,17 @@ __all__ = [
     "MomentStatistics",
     "Moments",
     "RowBlock",
+    "Store",
     "StreamingMomentsError",
     "TopicModel",
+    "Topics",
     "Vocabulary",
+    "create_store",
     "decompose",
     "fit",
     "fit_by",
     "merge_blocks",
+    "open_store",
     "polished",
     "svtd",
 ]
@@ -64,5 +70,7 @@ if not TYPE_CHECKING:
             "decompositions.svtd": ("svtd",),
             "models.polishing": ("polished",),
             "models.topics": ("TopicModel",),
+            "pipelines.interface.readable": ("Topics",),
+            "pipelines.interface.store": ("Store", "create_store", "open_store"),
         },
     )
