@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streaming_moments.models.topics import TopicModel
     from streaming_moments.pipelines.interface.readable import Topics
     from streaming_moments.pipelines.interface.store import Store, create_store, open_store
+    from streaming_moments.statistics.counts.bags import from_gensim
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
     from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -47,6 +48,7 @@ __all__ = [
     "decompose",
     "fit",
     "fit_by",
+    "from_gensim",
     "merge_blocks",
     "open_store",
     "polished",
@@ -61,6 +63,7 @@ if not TYPE_CHECKING:
             "decompositions.methods": ("METHODS", "decompose"),
             "decompositions.moments": ("Moments",),
             "statistics.row_block": ("RowBlock",),
+            "statistics.counts.bags": ("from_gensim",),
             "statistics.counts.basis": ("Basis",),
             "statistics.counts.batch": ("CountBatch",),
             "statistics.counts.lengths": ("LengthHistogram",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.notebook import html_table
 from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
@@ -158,16 +158,13 @@ class Topics:
         }
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>topic</th><th>share</th><th>NPMI</th><th>words</th></tr>"
-        rows = "".join(
-            f"<tr><td>{place}</td><td>{share:.1%}</td><td>{npmi:.2f}</td>"
-            f"<td>{html.escape(' '.join(words))}</td></tr>"
-            for place, (share, npmi, words) in enumerate(
-                zip(self.model.weights, self.model.npmi, self.top_words(), strict=True)
-            )
-        )
+        scores = zip(self.model.weights, self.model.npmi, self.top_words(), strict=True)
+        rows = [
+            (place, f"{share:.1%}", f"{npmi:.2f}", " ".join(words))
+            for place, (share, npmi, words) in enumerate(scores)
+        ]
         said = f"{self.model.n_topics} topics of {self.model.documents:,} documents"
-        return f"<table><caption>{said}</caption>{head}{rows}</table>"
+        return html_table(said, ["topic", "share", "NPMI", "words"], rows)
 
     @property
     def _index(self) -> WordIndex:

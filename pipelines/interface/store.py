@@ -11,6 +11,7 @@ from distributed import Client
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.given import Given, given_as, name_of_sampled
@@ -260,15 +261,14 @@ class Store:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
 
     def _repr_html_(self) -> str:
-        rows = {
-            "version": f"{self.version}",
-            "documents": f"{self.documents:,}",
-            "shards and partitions": f"{len(self.snapshot.ledger()):,}",
-            "words": f"{self.snapshot.basis.n_words:,}",
-            "models": f"{len(self.snapshot.models)}",
-        }
-        body = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>store</caption>{body}</table>"
+        rows = [
+            ("version", self.version),
+            ("documents", f"{self.documents:,}"),
+            ("shards and partitions", f"{len(self.snapshot.ledger()):,}"),
+            ("words", f"{self.snapshot.basis.n_words:,}"),
+            ("models", len(self.snapshot.models)),
+        ]
+        return html_table(f"store {self.url}", ["what", "how many"], rows)
 
     def _given(
         self,

@@ -36,6 +36,7 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -220,6 +221,12 @@ class TopicModel:
             pair_weights=found.pair_weights,
         )
         return model.reordered(np.argsort(-weights, kind="stable"))
+
+    def _repr_html_(self) -> str:
+        scores = enumerate(zip(self.weights, self.npmi, strict=True))
+        rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+        said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
+        return html_table(said, ["topic", "share", "NPMI"], rows)
 
     @property
     def n_words(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -87,6 +88,12 @@ class MomentStatistics:
             array.setflags(write=False)
         if self.weighted_counts is not None and "weighted_counts" not in shapes:
             raise InvalidInput("documents are pooled; leave out weighted_counts")
+
+    def _repr_html_(self) -> str:
+        shapes = statistic_shapes(self.basis, self.block, self.codocuments is not None)
+        rows = [(name, " x ".join(map(str, shape))) for name, shape in shapes.items()]
+        said = f"statistics of {self.n_documents:,} documents"
+        return html_table(said, ["array of int64", "shape"], rows)
 
     @classmethod
     def zero(
