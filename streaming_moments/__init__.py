@@ -6,6 +6,7 @@ keeps the statistics, `streaming_moments.pipelines` gathers them with Dask.
 
 from typing import TYPE_CHECKING
 
+from streaming_moments.arguments import checked
 from streaming_moments.faces import late
 from streaming_moments.starting import guard
 
@@ -77,3 +78,4 @@ if not TYPE_CHECKING:
             "pipelines.interface.store": ("Store", "create_store", "open_store"),
         },
     )
+    __getattr__ = checked(__getattr__)

@@ -16,6 +16,7 @@ from distributed.comm.core import CommClosedError
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
@@ -155,6 +156,14 @@ def connect(
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
+    require_fitting(
+        connect,
+        scheduler=scheduler,
+        workers=workers,
+        memory=memory,
+        worker_timeout=worker_timeout,
+        on_wait=on_wait,
+    )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
             f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}; give "

@@ -25,6 +25,7 @@ from streaming_moments.pipelines.interface.records import (
     encoded,
     lines_of,
 )
+from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
@@ -132,7 +133,13 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
         As `lines_of`; an id that stands there twice.
     """
     if callable(documents):
-        documents = documents()
+        try:
+            documents = documents()
+        except TypeError as error:
+            raise InvalidInput(
+                f"the function that shall return the documents failed ({one_line(error)}); give "
+                "one that takes no arguments"
+            ) from error
     window: list[Held] = []
     known: set[int] = set()
     for number, lines in enumerate(_cut(lines_of(documents, fields, _source_url(source)))):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from distributed import Client
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.notebook import html_table
@@ -177,7 +178,9 @@ class Store:
         InvalidInput, StoreError
             No number of topics; a name that is given, as `MomentStore.save_model`.
         """
-        number = topics if topics == "auto" else _require_number(topics, "topics")
+        told = {"method": method, "seed": seed, "refine": refine, "name": name}
+        require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
+        number = topics
         with _running(client, memory, self.storage_options) as run:
             if number == "auto":
                 number = self._most_coherent(alpha0, run, method, seed, refine)
@@ -199,10 +202,10 @@ class Store:
         memory: int | None = None,
     ) -> Selection:
         """Compare numbers of topics by coherence; arguments and errors as `pipelines.select`."""
-        numbers = [_require_number(one, "topics") for one in _require_list(topics, "topics")]
-        alphas = [_require_float(one, "alpha0") for one in _require_list(alpha0, "alpha0")]
+        told = {"method": method, "seed": seed, "refine": refine}
+        require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
         with _running(client, memory, self.storage_options) as run:
-            return select(self.snapshot, numbers, alphas, run, method, seed, refine)
+            return select(self.snapshot, topics, alpha0, run, method, seed, refine)
 
     def transform(
         self,
@@ -234,7 +237,7 @@ class Store:
         InvalidInput, ShardError, BoundExceeded
             As `pipelines.transform`.
         """
-        _require_text(output, "output", "the URL of a folder")
+        require_fitting(Store.transform, output=output, source=source, model=model)
         at = replace(self, snapshot=self.snapshot.latest())
         loaded = at.snapshot.load_model(model)
         fitted = store_for(at.snapshot, model_called(at.snapshot.commit, model), loaded)
@@ -250,8 +253,7 @@ class Store:
         StoreError
             There is none.
         """
-        if name is not None:
-            _require_text(name, "name", "that of a model")
+        require_fitting(Store.topics, name=name)
         latest = self.snapshot.latest()
         model = latest.load_model(name)
         fitted = store_for(latest, model_called(latest.commit, name), model)
@@ -349,10 +351,9 @@ def create_store(
     >>> store.documents, store.update(texts, source="texts").version == store.version
     (60, True)
     """
-    _require_text(url, "url", "where the store shall be")
-    _require_kind(counting, CountingOptions, "counting")
-    _require_kind(pilot, PilotOptions, "pilot")
-    options = replace(pilot, max_topics=_require_number(max_topics, "max_topics"))
+    known = {"max_topics": max_topics, "counting": counting, "pilot": pilot, "source": source}
+    require_fitting(create_store, url=url, storage_options=storage_options, **known)
+    options = replace(pilot, max_topics=max_topics)
     if isinstance(documents, Iterator):
         raise InvalidInput(
             f"the documents are of type {type(documents).__name__}, which can be read only once, "
@@ -384,9 +385,7 @@ def open_store(
         ...
     streaming_moments.errors.StoreError: ...
     """
-    _require_text(url, "url", "where a store is")
-    if version is not None:
-        _require_number(version, "version")
+    require_fitting(open_store, url=url, version=version, storage_options=storage_options)
     return Store(MomentStore.open(url, version, storage_options), storage_options)
 
 
@@ -394,43 +393,7 @@ def open_store(
 def _running(
     client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
 ) -> Iterator[Run]:
-    if memory is not None:
-        _require_number(memory, "memory")
-    if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise InvalidInput(
-            f"the storage options are of type {type(storage_options).__name__}; give a mapping"
-        )
+    require_fitting(Store.update, memory=memory)
     cluster = connect(memory=memory) if client is None else connect_by(client, memory)
     with cluster as found:
         yield Run(found, storage_options=storage_options)
-
-
-def _require_number(value: object, name: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}; give a whole number")
-    return int(cast("int", value))
-
-
-def _require_float(value: object, name: str) -> float:
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}; give a number")
-    return float(cast("float", value))
-
-
-def _require_text(value: object, name: str, what: str) -> None:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}; give a text, {what}")
-
-
-def _require_list(value: object, name: str) -> Sequence[Any]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise InvalidInput(f"{name} is of type {type(value).__name__}; give a list of numbers")
-    return value
-
-
-def _require_kind(value: object, kind: type[Any], name: str) -> None:
-    if not isinstance(value, kind):
-        raise InvalidInput(
-            f"{name} is of type {type(value).__name__}; give {kind.__name__} of "
-            "streaming_moments.pipelines"
-        )

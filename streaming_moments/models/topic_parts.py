@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.notebook import html_table
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
 _PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
@@ -80,3 +81,11 @@ def description_of(model: Any) -> Description:
         facts["polishing"] = asdict(model.polishing)
         sentence += f"; {model.polishing.sentence}"
     return Description(facts, sentence=sentence)
+
+
+def as_html(model: Any) -> str:
+    """What a notebook shows of it: a row a topic."""
+    scores = enumerate(zip(model.weights, model.npmi, strict=True))
+    rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+    said = f"{model.n_topics} topics of {model.n_words:,} words and {model.documents:,} documents"
+    return html_table(said, ["topic", "share", "NPMI"], rows)

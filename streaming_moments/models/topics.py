@@ -36,7 +36,6 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -99,6 +98,7 @@ class TopicModel:
     name: ClassVar[str] = "topics"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
+    _repr_html_ = topic_parts.as_html
     stored: ClassVar[tuple[str, ...]] = (
         *("topics", "weights", "raw_topics", "word_probabilities"),
         *("spectrum", "exact_spectrum", "umass", "npmi"),
@@ -221,12 +221,6 @@ class TopicModel:
             pair_weights=found.pair_weights,
         )
         return model.reordered(np.argsort(-weights, kind="stable"))
-
-    def _repr_html_(self) -> str:
-        scores = enumerate(zip(self.weights, self.npmi, strict=True))
-        rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
-        said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
-        return html_table(said, ["topic", "share", "NPMI"], rows)
 
     @property
     def n_words(self) -> int:
