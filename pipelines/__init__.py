@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from streaming_moments.arguments import checked
 from streaming_moments.faces import late
 
 if TYPE_CHECKING:
@@ -65,3 +66,4 @@ if not TYPE_CHECKING:
             "reports.metrics": ("RunMetrics", "write_metrics"),
         },
     )
+    __getattr__ = checked(__getattr__)

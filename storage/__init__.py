@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from streaming_moments.arguments import checked
 from streaming_moments.faces import late
 
 if TYPE_CHECKING:
@@ -42,3 +43,4 @@ if not TYPE_CHECKING:
             "operations.windows": ("Window", "windowed"),
         },
     )
+    __getattr__ = checked(__getattr__)

@@ -22,6 +22,9 @@ from streaming_moments.storage.files.urls import is_utf8
 
 _BLOCK_BYTES = 1 << 20
 
+# Names of shards whose documents lie in no file: always JSON Lines, given to each task that reads.
+PARTITIONS = "partition://"
+
 
 @dataclass(frozen=True)
 class ShardFormat:
@@ -107,6 +110,8 @@ class ShardFormat:
         ShardError
             A suffix that is not known, or a folder where the kind asks for files.
         """
+        if url.startswith(PARTITIONS):
+            return "jsonl"
         folder = url.endswith("/")
         if self.kind is not None and folder != formats.FORMATS[self.kind].of_folder:
             raise ShardError(

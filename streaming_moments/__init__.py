@@ -6,6 +6,7 @@ keeps the statistics, `streaming_moments.pipelines` gathers them with Dask.
 
 from typing import TYPE_CHECKING
 
+from streaming_moments.arguments import checked
 from streaming_moments.faces import late
 from streaming_moments.starting import guard
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from streaming_moments.models.fit import fit, fit_by
     from streaming_moments.models.polishing import polished
     from streaming_moments.models.topics import TopicModel
+    from streaming_moments.pipelines.interface.readable import Topics
+    from streaming_moments.pipelines.interface.store import Store, create_store, open_store
+    from streaming_moments.statistics.counts.bags import from_gensim
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
     from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -36,13 +40,18 @@ __all__ = [
     "MomentStatistics",
     "Moments",
     "RowBlock",
+    "Store",
     "StreamingMomentsError",
     "TopicModel",
+    "Topics",
     "Vocabulary",
+    "create_store",
     "decompose",
     "fit",
     "fit_by",
+    "from_gensim",
     "merge_blocks",
+    "open_store",
     "polished",
     "svtd",
 ]
@@ -55,6 +64,7 @@ if not TYPE_CHECKING:
             "decompositions.methods": ("METHODS", "decompose"),
             "decompositions.moments": ("Moments",),
             "statistics.row_block": ("RowBlock",),
+            "statistics.counts.bags": ("from_gensim",),
             "statistics.counts.basis": ("Basis",),
             "statistics.counts.batch": ("CountBatch",),
             "statistics.counts.lengths": ("LengthHistogram",),
@@ -64,5 +74,8 @@ if not TYPE_CHECKING:
             "decompositions.svtd": ("svtd",),
             "models.polishing": ("polished",),
             "models.topics": ("TopicModel",),
+            "pipelines.interface.readable": ("Topics",),
+            "pipelines.interface.store": ("Store", "create_store", "open_store"),
         },
     )
+    __getattr__ = checked(__getattr__)

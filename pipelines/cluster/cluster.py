@@ -16,6 +16,7 @@ from distributed.comm.core import CommClosedError
 from distributed.system import MEMORY_LIMIT
 from threadpoolctl import threadpool_limits
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 
@@ -179,6 +180,14 @@ def connect(
     SchedulerLost
         The scheduler that was joined is gone before the work is done.
     """
+    require_fitting(
+        connect,
+        scheduler=scheduler,
+        workers=workers,
+        memory=memory,
+        worker_timeout=worker_timeout,
+        on_wait=on_wait,
+    )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
             f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}; give "
@@ -249,6 +258,32 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
 
 
 @contextmanager
+def connect_by(
+    client: Client, memory: int | None = None, worker_timeout: float = WORKER_TIMEOUT
+) -> Iterator[Cluster]:
+    """The cluster of a client of the caller's, which stays open; arguments and errors as `connect`.
+
+    Raises
+    ------
+    InvalidInput
+        No client, or one that is asynchronous or closed.
+    """
+    if not isinstance(client, Client):
+        raise InvalidInput(
+            f"the client is of type {type(client).__name__}; give a distributed.Client, or none "
+            "for threads of this process"
+        )
+    if client.asynchronous or client.status != "running":
+        what = "asynchronous" if client.asynchronous else client.status
+        raise InvalidInput(f"the client is {what}; give a distributed.Client that is connected")
+    address = client.scheduler_info(n_workers=-1)["address"]
+    with _watched(client, address):
+        _wait_for_worker(client, address, worker_timeout, None)
+        _require_same_version(client, address)
+        yield _described(client, memory, worker_timeout)
+
+
+@contextmanager
 def _joined(scheduler: str) -> Iterator[Client]:
     try:
         client = Client(scheduler, timeout="20s")
@@ -257,17 +292,23 @@ def _joined(scheduler: str) -> Iterator[Client]:
             f"no scheduler answers at {scheduler}; start one with `dask scheduler` and give its "
             "tcp:// address"
         ) from error
-    with _quiet_logs(), client:
-        try:
-            yield client
-        except StreamingMomentsError:
+    with _quiet_logs(), client, _watched(client, scheduler):
+        yield client
+
+
+@contextmanager
+def _watched(client: Client, scheduler: str) -> Iterator[None]:
+    """Say of a scheduler that is lost while a job runs that it is."""
+    try:
+        yield
+    except StreamingMomentsError:
+        raise
+    except Exception as error:
+        # one that was restarted answers again, though what was asked of it is gone
+        if client.status == "running" and not isinstance(error, CommClosedError):
             raise
-        except Exception as error:
-            # one that was restarted answers again, though what was asked of it is gone
-            if client.status == "running" and not isinstance(error, CommClosedError):
-                raise
-            # what a client says that has lost its scheduler depends on what it was doing
-            raise SchedulerLost(scheduler) from error
+        # what a client says that has lost its scheduler depends on what it was doing
+        raise SchedulerLost(scheduler) from error
 
 
 @contextmanager

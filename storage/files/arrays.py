@@ -38,17 +38,22 @@ class ArraySpec:
     compressed : bool
         Whether its bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
         either way.
+    dimensions : tuple of str, optional
+        Names of the axes, by which xarray opens the group.
     """
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: str = "int64"
     compressed: bool = True
+    dimensions: tuple[str, ...] | None = None
 
     @classmethod
-    def whole(cls, array: NDArray[Any]) -> ArraySpec:
-        """An array of one chunk."""
-        return cls(array.shape, tuple(max(1, size) for size in array.shape), str(array.dtype))
+    def whole(cls, array: NDArray[Any], name: str = "") -> ArraySpec:
+        """An array of one chunk; its axes are called after its name."""
+        chunks = tuple(max(1, size) for size in array.shape)
+        dimensions = tuple(f"{name}_{axis}" for axis in range(array.ndim)) if name else None
+        return cls(array.shape, chunks, str(array.dtype), dimensions=dimensions)
 
 
 def encode_metadata(
@@ -186,6 +191,7 @@ def _create_group(
             serializer=BytesCodec(),
             compressors=[counts, Crc32cCodec()] if spec.compressed else [Crc32cCodec()],
             fill_value=0,
+            dimension_names=spec.dimensions,
             # one folder for an array, not one for a chunk
             chunk_key_encoding={"name": "default", "separator": "."},
             # a chunk of zeros that is not written could not be told from one that is lost

@@ -129,11 +129,16 @@ class SegmentLayout:
     def specs(self) -> Mapping[str, ArraySpec]:
         """How each row array is stored: (B, ceil(n / B), ...), one row block a chunk."""
         # block 0 is the longest: the others end in rows of zeros
+        shapes = self.foundation.shapes(self.block(0), self.rows)
+        longest = max(shape[0] for shape in shapes.values())
         return {
             name: ArraySpec(
-                (self.row_blocks, *shape), (1, *shape), compressed=self.foundation.compresses(name)
+                (self.row_blocks, *shape),
+                (1, *shape),
+                compressed=self.foundation.compresses(name),
+                dimensions=_dimensions(name, shape, longest),
             )
-            for name, shape in self.foundation.shapes(self.block(0), self.rows).items()
+            for name, shape in shapes.items()
         }
 
     @property
@@ -160,3 +165,9 @@ class SegmentLayout:
             There is no such block.
         """
         return RowBlock(index, self.row_blocks)
+
+
+def _dimensions(name: str, shape: tuple[int, ...], longest: int) -> tuple[str, ...]:
+    """Names of the axes of an array: one name has one size in all of a segment, as xarray asks."""
+    rows = "row" if shape[0] == longest else f"{name}_row"
+    return ("block", rows, *(f"{name}_{axis}" for axis in range(2, len(shape) + 1)))

@@ -119,7 +119,7 @@ class PolishingFolder:
             "shards": sums.shards,
             "bad": [list(pair) for pair in sums.bad],
         }
-        specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
+        specs = {key: ArraySpec.whole(array, key) for key, array in arrays.items()}
         files = {**encode_metadata(specs, told), **encode_chunks(specs, arrays)}
         for path, content in files.items():
             self.folder.write(f"{name}/{path}", content)

@@ -111,7 +111,7 @@ def write_model(
     arrays, attributes = model.parts()
     if model.name != DEFAULT_MODEL:
         attributes = {**attributes, _MODEL: model.name}
-    specs = {key: ArraySpec.whole(array) for key, array in arrays.items()}
+    specs = {key: ArraySpec.whole(array, key) for key, array in arrays.items()}
     files = {**encode_metadata(specs, attributes), **encode_chunks(specs, arrays)}
     place = model_folder(name, identity)
     for path, content in files.items():

@@ -156,7 +156,7 @@ class SegmentWriter:
         records = self._complete(files)
         _require_adding_up(totals, shards)
         tables = totals.tables()
-        whole = {name: ArraySpec.whole(table) for name, table in tables.items()}
+        whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}
         rest = {
             **encode_metadata(specs, {}),

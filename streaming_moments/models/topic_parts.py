@@ -12,6 +12,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.batch import CountBatch
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
@@ -134,3 +135,11 @@ def description_of(model: Any) -> Description:
         facts["polishing"] = asdict(model.polishing)
         sentence += f"; {model.polishing.sentence}"
     return Description(facts, columns, sentence)
+
+
+def as_html(model: Any) -> str:
+    """What a notebook shows of it: a row a topic."""
+    scores = enumerate(zip(model.weights, model.npmi, strict=True))
+    rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+    said = f"{model.n_topics} topics of {model.n_words:,} words and {model.documents:,} documents"
+    return html_table(said, ["topic", "share", "NPMI"], rows)

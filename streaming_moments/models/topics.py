@@ -105,6 +105,7 @@ class TopicModel:
     name: ClassVar[str] = "topics"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
+    _repr_html_ = topic_parts.as_html
     stored: ClassVar[tuple[str, ...]] = (
         *("topics", "weights", "raw_topics", "word_probabilities"),
         *("spectrum", "exact_spectrum", "umass", "npmi"),

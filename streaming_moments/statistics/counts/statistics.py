@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.notebook import html_table
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
@@ -92,6 +93,11 @@ class MomentStatistics:
             array.setflags(write=False)
         if self.weighted_counts is not None and "weighted_counts" not in shapes:
             raise InvalidInput("documents are pooled; leave out weighted_counts")
+
+    def _repr_html_(self) -> str:
+        rows = [(name, " x ".join(map(str, one.shape))) for name, one in self.arrays().items()]
+        said = f"statistics of {self.n_documents:,} documents"
+        return html_table(said, ["array of int64", "shape"], rows)
 
     @classmethod
     def zero(

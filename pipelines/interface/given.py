@@ -1,0 +1,141 @@
+"""Given: what a caller gives as documents, as shards with or without a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from distributed import Client
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.interface.bringing import BringingClient, Partition
+from streaming_moments.pipelines.interface.partitions import (
+    Held,
+    Lazy,
+    collected,
+    is_collection,
+    marked,
+    windows,
+)
+from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.shards import Shard
+
+_PILOT = "pilot"  # source of documents that are sampled only
+
+
+@dataclass(frozen=True)
+class Given:
+    """Shards, and the contents of those that are partitions.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        What is to be read.
+    parts : tuple of Held or Lazy
+        All of the shards, or none.
+    """
+
+    shards: Sequence[Shard]
+    parts: tuple[Held | Lazy, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[Held | Lazy]) -> Given:
+        """Of partitions."""
+        return cls([part.shard for part in parts], tuple(parts))
+
+    @classmethod
+    def joined(cls, several: Iterator[Given]) -> Given:
+        """All at once; none is an InvalidInput."""
+        listed = list(several)
+        if len(listed) == 1:
+            return listed[0]
+        if not listed:
+            raise InvalidInput("there are no documents; give some")
+        return cls.of([part for one in listed for part in one.parts])
+
+    def on(self, run: Run) -> Run:
+        """The run on a client that brings the partitions to their tasks."""
+        if not self.parts:
+            return run
+        partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})
+        bringing = BringingClient(run.cluster.client, partitions)
+        return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
+
+    def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
+        """Without partitions that are counted as they are.
+
+        Raises
+        ------
+        InvalidInput
+            Partitions that were counted with other content.
+        """
+        if not self.parts:
+            return self.shards
+        left: list[Shard] = []
+        changed: list[str] = []
+        for part in self.parts:
+            record = ledger.find(part.shard.url)
+            if record is None:
+                left.append(part.shard)
+            elif part.mark and record.fingerprint != part.mark:
+                changed.append(part.shard.url)
+        if changed:
+            raise InvalidInput(
+                f"{len(changed)} partitions were counted with other content: "
+                f"{', '.join(changed[:5])}{', ...' if len(changed) > 5 else ''}; give them as they "
+                "were, forget them as they were first, or give the new documents a source of "
+                "their own"
+            )
+        return left
+
+
+def given_as(
+    documents: Any,
+    source: str | None,
+    fields: Fields,
+    run: Run,
+    kind: str | None = None,
+    counted: Callable[[str], bool] | None = None,
+    keep_going: bool = False,
+) -> Iterator[Given]:
+    """What is to be read, some at a time.
+
+    Raises
+    ------
+    InvalidInput
+        Documents of another type, or that have no source.
+    ShardError
+        As `list_shards`, `marked` and `windows`.
+    """
+    urls = [documents] if isinstance(documents, str) else documents
+    if source is None and isinstance(urls, Sequence) and urls:
+        if all(isinstance(one, str) for one in urls):
+            yield Given(list_shards(list(urls), run.storage_options, kind, counted=counted))
+            return
+        shards = [one for one in urls if isinstance(one, Shard)]
+        if len(shards) == len(urls):
+            yield Given(shards)
+            return
+    if source is None or not isinstance(source, str):
+        raise InvalidInput(
+            f"the documents are of type {type(documents).__name__}, the source is "
+            f"{source!r}; give the URLs of shards, or name texts and collections by source='NAME'"
+        )
+    if is_collection(documents):
+        parts = marked(collected(documents, source, fields), run, keep_going)
+        if parts:
+            yield Given.of(parts)
+        return
+    yield from map(Given.of, windows(documents, source, fields))
+
+
+def name_of_sampled(documents: Any) -> str | None:
+    """A name for documents that are sampled only, unless they may be URLs."""
+    listed = [documents] if isinstance(documents, str) else documents
+    if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):
+        return None
+    return _PILOT if not isinstance(listed, Sequence) or listed else None

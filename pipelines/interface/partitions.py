@@ -1,0 +1,266 @@
+"""Partitions: documents given as Python values, as shards that a ledger knows by name and content.
+
+An iterable is cut on the caller, a window of it at a time; a Dask collection stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed
+from distributed import Client, Future
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import completed
+from streaming_moments.pipelines.interface.records import (
+    Encoded,
+    Fields,
+    Line,
+    encoded,
+    lines_of,
+)
+from streaming_moments.storage.files.filesystems import one_line
+from streaming_moments.storage.log.layout import require_name
+from streaming_moments.storage.shards import PARTITIONS, Shard
+
+_CUT_BYTES = 4 << 20  # of an iterable: a larger message would be one that Dask warns of
+_WINDOW = 32  # partitions of an iterable that the caller holds at a time
+_KEPT_SHARE = 4  # of the memory of the workers, for what was encoded to be marked
+_UNKNOWN_BYTES = 32 << 20  # a task is given one such partition
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A partition of an iterable, which the caller holds.
+
+    Parameters
+    ----------
+    shard : Shard
+        As a ledger knows it.
+    documents : Encoded
+        What it holds.
+    """
+
+    shard: Shard
+    documents: Encoded
+
+    @property
+    def mark(self) -> str:
+        """Fingerprint of the content."""
+        return self.documents.mark
+
+    def content(self, client: Client) -> Future[Any]:
+        """Its content, sent with the task that makes it, so that no worker's death loses it."""
+        return client.submit(_itself, self.documents, pure=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy:
+    """A partition of a Dask collection, which is made where Dask makes it.
+
+    Parameters
+    ----------
+    shard : Shard
+        As a ledger knows it; of a size that is not known yet it is 32 MiB.
+    part : Delayed or Future
+        The documents.
+    fields : Fields
+        What is kept of them.
+    mark : str
+        Fingerprint of the content, once it is known.
+    kept : Future, optional
+        The content, where the workers have room for it until it is read.
+    """
+
+    shard: Shard
+    part: Any
+    fields: Fields
+    mark: str = ""
+    kept: Future[Any] | None = field(default=None, repr=False)
+
+    def content(self, client: Client) -> Future[Any]:
+        """Its content: as it was kept, or made once more."""
+        if self.kept is not None and self.kept.status != "cancelled":
+            return self.kept
+        part = client.compute(self.part) if isinstance(self.part, Delayed) else self.part
+        return client.submit(_encoded, part, self.fields, self.shard.url, pure=False)
+
+
+def is_collection(documents: object) -> bool:
+    """Whether documents lie in a Dask collection, or a list of delayed ones or futures."""
+    if is_dask_collection(documents) or isinstance(documents, Future):
+        return True
+    listed = isinstance(documents, (list, tuple)) and bool(documents)
+    return listed and all(isinstance(one, (Delayed, Future)) for one in documents)  # type: ignore[attr-defined]
+
+
+def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
+    """Partitions of a Dask collection, in their order, of which nothing is known yet.
+
+    Raises
+    ------
+    InvalidInput
+        A collection without partitions, such as an array.
+    """
+    parts: Any = [documents] if isinstance(documents, (Delayed, Future)) else documents
+    if is_dask_collection(parts):
+        if not hasattr(parts, "to_delayed") or hasattr(parts, "chunks"):
+            raise InvalidInput(
+                f"a {type(documents).__name__} has no partitions of documents; give a dask.bag, a "
+                "dask.dataframe or a list of delayed"
+            )
+        parts = parts.to_delayed()
+    return [
+        Lazy(Shard(_url(source, number), _UNKNOWN_BYTES), part, fields)
+        for number, part in enumerate(parts)
+    ]
+
+
+def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]:
+    """Partitions of an iterable, some at a time; where one ends follows from the documents alone.
+
+    Raises
+    ------
+    InvalidInput
+        What is no iterable of documents.
+    ShardError
+        As `lines_of`; an id that stands there twice.
+    """
+    if callable(documents):
+        try:
+            documents = documents()
+        except TypeError as error:
+            raise InvalidInput(
+                f"the function that shall return the documents failed ({one_line(error)}); give "
+                "one that takes no arguments"
+            ) from error
+    window: list[Held] = []
+    known: set[int] = set()
+    for number, lines in enumerate(_cut(lines_of(documents, fields, _source_url(source)))):
+        url = _url(source, number)
+        own = Encoded.of(lines)
+        _require_single(own.ids.tolist(), known, _source_url(source))
+        window.append(Held(Shard(url, len(own.content)), own))
+        if len(window) == _WINDOW:
+            yield window
+            window = []
+    if window:
+        yield window
+
+
+def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[Lazy]:
+    """Partitions with the marks of their contents, without those that hold no documents.
+
+    Each is encoded once where it lies. What was encoded is kept there while a quarter of the
+    workers' memory holds it; what is not is encoded once more when it is counted.
+
+    Raises
+    ------
+    ShardError
+        As `lines_of`, unless `keep_going`: then reading it raises it again.
+    InvalidInput
+        An id that stands there twice.
+    WorkersLost, SchedulerLost
+        The cluster cannot do the work.
+    """
+    cluster = run.cluster
+    room = cluster.memory * cluster.workers // _KEPT_SHARE
+    found: dict[int, Lazy] = {}
+    known: list[NDArray[np.uint64]] = []
+    contents: dict[int, Future[Any]] = {}
+
+    def calls() -> Iterator[tuple[Any, ...]]:
+        for place, part in enumerate(parts):
+            contents[place] = part.content(cluster.client)
+            yield (contents[place],)
+
+    in_flight = cluster.workers * cluster.threads
+    for done, (place, told) in enumerate(completed(cluster, _described, calls(), in_flight), 1):
+        part, content = parts[place], contents.pop(place)
+        if isinstance(told, BaseException):
+            raise told
+        run.progress.advance("marking partitions", done, len(parts))
+        if told.error is not None:
+            if not keep_going:
+                raise told.error
+            found[place] = part
+            continue
+        if not told.size:
+            continue
+        known.append(told.ids)
+        keep = content if told.size <= room else None
+        room -= told.size if keep is not None else 0
+        shard = replace(part.shard, size=told.size)
+        found[place] = replace(part, shard=shard, mark=told.mark, kept=keep)
+    every = np.concatenate([np.empty(0, dtype=np.uint64), *known])
+    if repeated := every.size - np.unique(every).size:
+        raise _repeated(repeated, parts[0].shard.url.rpartition("/")[0])
+    return [found[place] for place in sorted(found)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """What the caller is told of a partition."""
+
+    size: int = 0
+    mark: str = ""
+    ids: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    error: ShardError | None = None
+
+
+def _itself(documents: Encoded) -> Encoded:
+    return documents
+
+
+def _encoded(documents: Any, fields: Fields, url: str) -> Encoded | ShardError:
+    # as a value: whoever reads it says what becomes of it
+    try:
+        return encoded(documents, fields, url)
+    except ShardError as error:
+        return error
+
+
+def _described(content: Encoded | ShardError) -> _Described:
+    if isinstance(content, ShardError):
+        return _Described(error=content)
+    return _Described(len(content.content), content.mark, content.ids)
+
+
+def _cut(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    held, size = list[Line](), 0
+    for line in lines:
+        held.append(line)
+        size += len(line.content)
+        if size >= _CUT_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
+    before = len(known)
+    known.update(ids)
+    if repeated := before + len(ids) - len(known):
+        raise _repeated(repeated, url)
+
+
+def _repeated(number: int, url: str) -> InvalidInput:
+    return InvalidInput(
+        f"{number} documents of {url} have an id that another has too; give each document an id "
+        "of its own, or none"
+    )
+
+
+def _source_url(source: str) -> str:
+    return f"{PARTITIONS}{require_name(source)}"
+
+
+def _url(source: str, number: int) -> str:
+    return f"{_source_url(source)}/{number:05d}.jsonl"

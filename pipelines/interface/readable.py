@@ -1,0 +1,188 @@
+"""Topics: a model with the words it is of, to be read and applied in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.notebook import html_table
+from streaming_moments.quality.relevance import relevance, top_words
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.counting import WordIndex, count_column
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.formats import encoded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 10
+_RELEVANCE = 0.6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Topics:
+    """A model of topics with its words.
+
+    Parameters
+    ----------
+    model : TopicModel
+        Of n words and k topics.
+    vocabulary : Vocabulary
+        Its words.
+    policy : TokenPolicy or None
+        What makes a text into tokens; None where they are token ids. Texts are not cut into
+        passages.
+    """
+
+    model: TopicModel
+    vocabulary: Vocabulary
+    policy: TokenPolicy | None = field(default=None)
+
+    def __repr__(self) -> str:
+        named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
+        return f"Topics({self.model.n_topics} of {self.model.documents:,} documents: {named})"
+
+    def top_words(self, number: int = _SHOWN, weight: float = _RELEVANCE) -> list[list[str]]:
+        """The most telling words of each topic, best first.
+
+        Parameters
+        ----------
+        number : int
+            Of words.
+        weight : float
+            lambda of `quality.relevance`: 1 ranks by probability, 0 by lift.
+
+        Raises
+        ------
+        InvalidInput
+            A number below 1, or a lambda outside 0 to 1.
+
+        Examples
+        --------
+        >>> half = np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]])
+        >>> model = TopicModel.from_topics(half, np.array([0.6, 0.4]))
+        >>> Topics(model, Vocabulary(("law", "tax", "sea"), core=3)).top_words(1)
+        [['law'], ['sea']]
+        """
+        if not isinstance(number, int) or number < 1:
+            raise InvalidInput(f"{number!r} words; give a whole number of at least 1")
+        scores = relevance(self.model.topics, self.model.word_probabilities, weight)
+        terms = self.vocabulary.terms
+        return [[terms[word] for word in words] for words in top_words(scores, number)]
+
+    def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
+        """(documents, k) float64 topic proportions; a text without known words gets the weights.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Whole documents.
+
+        Raises
+        ------
+        InvalidInput
+            Something else than texts, or a model of token ids.
+
+        Examples
+        --------
+        >>> half = np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]])
+        >>> model = TopicModel.from_topics(half, np.array([0.6, 0.4]))
+        >>> policy = TokenPolicy()
+        >>> words = Vocabulary(("law", "tax", "sea"), core=3, policy=policy.fingerprint)
+        >>> Topics(model, words, policy).transform(["The sea!", "law, tax"]).round(2).tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        batch, _ = count_column(encoded(_require_texts(texts)), self._index)
+        # a model that was made of arrays names no vocabulary
+        if not self.model.vocabulary:
+            batch = type(batch)(batch.indptr, batch.words, batch.counts, batch.n_words)
+        return self.model.transform(batch)
+
+    def to_frame(self, number: int = _SHOWN) -> pd.DataFrame:
+        """A pandas frame with a row a topic: share, coherence, its top words in one text."""
+        import pandas as pd
+
+        rows = self.top_words(number)
+        return pd.DataFrame(
+            {
+                "share": self.model.weights,
+                "npmi": self.model.npmi,
+                "umass": self.model.umass,
+                "words": [" ".join(words) for words in rows],
+            },
+            index=pd.RangeIndex(self.model.n_topics, name="topic"),
+        )
+
+    def to_pyldavis(self, texts: Iterable[str]) -> dict[str, Any]:
+        """What `pyLDAvis.prepare` takes: `pyLDAvis.prepare(**topics.to_pyldavis(texts))`.
+
+        Documents without a known word are left out, as pyLDAvis refuses them.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Documents to show; they need not be those that were counted.
+
+        Returns
+        -------
+        dict
+            `topic_term_dists` (k, n), `doc_topic_dists` (d, k), `doc_lengths` (d,), `vocab` and
+            `term_frequency` (n,), the expected one in these documents.
+
+        Raises
+        ------
+        InvalidInput
+            As `transform`, or no document with a known word.
+        """
+        listed = _require_texts(texts)
+        batch, _ = count_column(encoded(listed), self._index)
+        known = np.flatnonzero(batch.lengths)
+        if not known.size:
+            raise InvalidInput(f"none of {len(listed)} texts has a word of the model; give others")
+        proportions = self.transform([listed[place] for place in known])
+        lengths = batch.lengths[known]
+        topics = self.model.smoothed(1e-3)
+        topics = (topics / topics.sum(axis=0)).T
+        return {
+            "topic_term_dists": topics,
+            "doc_topic_dists": proportions / proportions.sum(axis=1, keepdims=True),
+            "doc_lengths": lengths,
+            "vocab": list(self.vocabulary.terms),
+            "term_frequency": (lengths @ proportions) @ topics,
+        }
+
+    def _repr_html_(self) -> str:
+        scores = zip(self.model.weights, self.model.npmi, self.top_words(), strict=True)
+        rows = [
+            (place, f"{share:.1%}", f"{npmi:.2f}", " ".join(words))
+            for place, (share, npmi, words) in enumerate(scores)
+        ]
+        said = f"{self.model.n_topics} topics of {self.model.documents:,} documents"
+        return html_table(said, ["topic", "share", "NPMI", "words"], rows)
+
+    @property
+    def _index(self) -> WordIndex:
+        if self.policy is None or self.vocabulary.token_ids is not None:
+            raise InvalidInput("the model is of token ids; give count batches to its `model`")
+        whole = TokenPolicy(self.policy.min_length, self.policy.stop_words)
+        return WordIndex.of(self.vocabulary, whole)
+
+
+def _require_texts(texts: object) -> list[str]:
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise InvalidInput(
+            f"the texts are of type {type(texts).__name__}; give a list of texts, each a document"
+        )
+    listed = list(texts)
+    for place, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise InvalidInput(
+                f"text {place} is of type {type(text).__name__}; give texts as str, decoded"
+            )
+    return listed

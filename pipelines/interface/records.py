@@ -1,0 +1,210 @@
+"""Records: documents of a collection as JSON Lines, the same bytes from the same documents."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+
+_TABLES = (pa.Table, pa.RecordBatch)
+TAKEN = "a text, an (id, text) pair, or a mapping with the text"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What of a record is kept.
+
+    Parameters
+    ----------
+    text : str
+        Column, or key, of the text.
+    date : str, optional
+        Of the date.
+    id : str, optional
+        Of what the record is known by, within a call; of pairs it is the first.
+    """
+
+    text: str = "text"
+    date: str | None = None
+    id: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Columns that are read."""
+        return [name for name in (self.text, self.date, self.id) if name is not None]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One document.
+
+    Parameters
+    ----------
+    content : bytes
+        A line of JSON, with its end.
+    id : int or None
+        64 bits of the hash of its id.
+    """
+
+    content: bytes
+    id: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The documents of a partition.
+
+    Parameters
+    ----------
+    content : bytes
+        JSON Lines.
+    ids : (documents,) uint64
+        Hashes of their ids; none where they have none.
+    """
+
+    content: bytes
+    ids: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> Encoded:
+        """Of the lines, in their order."""
+        held = list(lines)
+        ids = [line.id for line in held if line.id is not None]
+        return cls(b"".join(line.content for line in held), np.array(ids, dtype=np.uint64))
+
+    @property
+    def mark(self) -> str:
+        """Fingerprint of the content, as a ledger has it."""
+        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
+
+
+def encoded(documents: Any, fields: Fields, name: str) -> Encoded:
+    """The documents of one partition; errors as `lines_of`."""
+    return Encoded.of(lines_of(documents, fields, name))
+
+
+def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
+    r"""Lines of documents, one after the other.
+
+    Parameters
+    ----------
+    documents : iterable
+        Of texts, (id, text) pairs or mappings; or a frame of pandas, or a table or record batch of
+        Arrow.
+    fields : Fields
+        What is kept.
+    name : str
+        Of the partition or source, for errors.
+
+    Raises
+    ------
+    ShardError
+        A record that is none of these, a text that is no str, a date that is none, a column that
+        is missing, or what gives no documents at all: names its place, from 1.
+
+    Examples
+    --------
+    >>> [line.content for line in lines_of(["sea", (7, "law")], Fields(), "partition://a/0.jsonl")]
+    [b'{"text": "sea"}\n', b'{"text": "law"}\n']
+    """
+    for place, record in enumerate(_records(documents, fields, name), 1):
+        where = f"document {place}"
+        if isinstance(record, str):
+            yield _line(record, None, None, fields, name, where)
+        elif isinstance(record, Mapping):
+            _require_keys(record, fields, name, where)
+            day = None if fields.date is None else record[fields.date]
+            known = None if fields.id is None else record[fields.id]
+            yield _line(record[fields.text], day, known, fields, name, where)
+        elif isinstance(record, tuple) and len(record) == 2:
+            yield _line(record[1], None, record[0], fields, name, where)
+        else:
+            raise ShardError(name, f"{where} is {_kind(record)}; give {TAKEN}")
+
+
+def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
+    if isinstance(documents, pa.RecordBatchReader):
+        for batch in documents:
+            yield from _records(batch, fields, name)
+        return
+    columns = _columns(documents)
+    if columns is not None:
+        missing = [column for column in fields.names if columns.count(column) != 1]
+        if missing:
+            raise ShardError(
+                name,
+                f"has no column {missing[0]!r}, or several; it has {columns}: choose one by "
+                "text_column, date_column or id_column",
+            )
+        if isinstance(documents, _TABLES):
+            table = documents.select(fields.names)
+            batches = table.to_batches(1 << 14) if isinstance(table, pa.Table) else [table]
+            for batch in batches:
+                yield from batch.to_pylist()
+            return
+        kept = [documents[column] for column in fields.names]
+        for values in zip(*kept, strict=True):
+            yield dict(zip(fields.names, values, strict=True))
+        return
+    if isinstance(documents, (pa.Array, pa.ChunkedArray)):
+        yield from (value.as_py() for value in documents)
+        return
+    if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
+        raise ShardError(name, f"holds {_kind(documents)}; give an iterable of {TAKEN}")
+    yield from documents
+
+
+def _columns(documents: Any) -> list[str] | None:
+    """Names of the columns of a table or frame; None for what has none."""
+    if isinstance(documents, _TABLES):
+        return list(documents.column_names)
+    if hasattr(documents, "columns") and hasattr(documents, "itertuples"):
+        return list(map(str, documents.columns))
+    return None
+
+
+def _require_keys(record: Mapping[Any, Any], fields: Fields, name: str, where: str) -> None:
+    for key in fields.names:
+        if key not in record:
+            raise ShardError(
+                name,
+                f"{where} has no {key!r}; it has {list(record)[:20]}: choose one by text_column, "
+                "date_column or id_column",
+            )
+
+
+def _line(text: Any, day: Any, known: Any, fields: Fields, name: str, where: str) -> Line:
+    if not isinstance(text, str):
+        what = "decode" if isinstance(text, (bytes, bytearray)) else "mend or drop"
+        raise ShardError(name, f"{where}: the text is {_kind(text)}, not a str; {what} it")
+    record = {fields.text: str(text)}
+    if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
+        if not isinstance(day, (str, datetime.date)):
+            raise ShardError(name, f"{where}: the date is {_kind(day)}; give a date, or an ISO str")
+        record[fields.date] = day if isinstance(day, str) else day.isoformat()
+    try:
+        content = json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ShardError(
+            name, f"{where} holds half of a surrogate pair, which is no character; mend or drop it"
+        ) from error
+    return Line(content + b"\n", None if known is None else _hash_of(known))
+
+
+def _hash_of(known: Any) -> int:
+    # 1 and "1" are two
+    digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
+    return int.from_bytes(digest.digest()[:8], "little")
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

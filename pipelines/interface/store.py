@@ -1,0 +1,399 @@
+"""Store: one place where statistics are kept, with what can be done there, as methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from distributed import Client
+
+from streaming_moments.arguments import require_fitting
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.notebook import html_table
+from streaming_moments.pipelines.cluster.cluster import connect, connect_by
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.interface.given import Given, given_as, name_of_sampled
+from streaming_moments.pipelines.interface.readable import Topics
+from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.jobs.candidates import Selection
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.refit import refit, with_coherence
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.transform import TransformResult, transform
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
+_TRIED = 10  # numbers of topics that "auto" compares
+
+
+@dataclass(frozen=True, repr=False)
+class Store:
+    """A store at a version. Make one with `create_store` or `open_store`.
+
+    What writes goes on from the latest version, whoever wrote it, and returns the store there.
+
+    Documents are shards' URLs (a text or a list, with patterns), or, named by `source`: any
+    iterable of texts, (id, text) pairs or mappings, or a function that returns one; frames and
+    series of pandas; tables, record batches and their readers of Arrow; a `dask.bag`, a
+    `dask.dataframe`, a list of delayed or of futures of such. These are counted by partition, each
+    exactly once by the name of the source, its number and the hash of its content; the same call
+    goes on where one was stopped. A Dask collection stays on its workers; one that is not persisted
+    may be made twice.
+
+    Parameters
+    ----------
+    snapshot : MomentStore
+        The version.
+    storage_options : mapping, optional
+        Of fsspec, for the store and the shards; never stored.
+    """
+
+    snapshot: MomentStore
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self.snapshot.url
+
+    @property
+    def version(self) -> int:
+        """Of what it holds."""
+        return self.snapshot.version
+
+    @property
+    def documents(self) -> int:
+        """Documents counted; passages where they are cut."""
+        return int(self.snapshot.length_histogram().n_documents)
+
+    def update(
+        self,
+        documents: Any,
+        *,
+        source: str | None = None,
+        client: Client | None = None,
+        id_column: str | None = None,
+        skip_bad_shards: bool = False,
+        unique: bool = False,
+        memory: int | None = None,
+    ) -> Store:
+        """Count what was not counted yet, as `pipelines.update`.
+
+        Parameters
+        ----------
+        documents, source
+            As of the class. An iterable that is longer than 128 MiB takes several commits.
+        client : distributed.Client, optional
+            Where to count; by default threads of this process.
+        id_column : str, optional
+            Of tables and mappings: the ids, which must not repeat within a call.
+        skip_bad_shards, unique : bool
+            As of `pipelines.update`.
+        memory : int, optional
+            Budget of a worker process in bytes.
+
+        Raises
+        ------
+        InvalidInput
+            Documents of another type or without a source; partitions or shards that were counted
+            with other content; an id twice.
+        ShardError
+            A document is no text, or a shard cannot be read: names its place.
+        BoundExceeded, StoreError, WorkersLost, SchedulerLost
+            As `pipelines.update`.
+        """
+        at = replace(self, snapshot=self.snapshot.latest())
+        with _running(client, memory, self.storage_options) as run:
+            for given in at._given(documents, source, id_column, run, skip_bad_shards):
+                shards = given.uncounted(at.snapshot.ledger())
+                if shards:
+                    on = given.on(run)
+                    done = update(at.snapshot, shards, on, skip_bad_shards, unique=unique)
+                    at = replace(at, snapshot=done.store)
+        return at
+
+    def forget(
+        self,
+        documents: Any,
+        *,
+        source: str | None = None,
+        client: Client | None = None,
+        memory: int | None = None,
+    ) -> Store:
+        """Take counted documents away, in one commit; they are given once more, as they were.
+
+        Parameters
+        ----------
+        documents, source, client, memory
+            As of `update`; all partitions of an iterable are held at once.
+
+        Raises
+        ------
+        InvalidInput
+            What is not counted, or was with other content: nothing is forgotten.
+        ShardError, BoundExceeded, StoreError
+            As `pipelines.forget`.
+        """
+        at = replace(self, snapshot=self.snapshot.latest())
+        with _running(client, memory, self.storage_options) as run:
+            given = Given.joined(at._given(documents, source, None, run))
+            return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
+
+    def refit(
+        self,
+        topics: int | Literal["auto"] = "auto",
+        alpha0: float = 0.1,
+        *,
+        client: Client | None = None,
+        method: Method = "joint",
+        seed: int = 0,
+        refine: int = ROUNDS,
+        name: str | None = None,
+        memory: int | None = None,
+    ) -> Topics:
+        """Topics of this version, without its documents.
+
+        Parameters
+        ----------
+        topics : int or "auto"
+            Their number; "auto" takes the most coherent of some, as `select` compares them.
+        alpha0, method, seed, refine
+            As of `pipelines.refit`.
+        client, memory
+            As of `update`.
+        name : str, optional
+            Keeps the model in the store under this name, which no other model has.
+
+        Raises
+        ------
+        NotIdentifiable, BoundExceeded
+            As `pipelines.refit`; "auto" where the store keeps no co-document counts.
+        InvalidInput, StoreError
+            No number of topics; a name that is given, as `MomentStore.save_model`.
+        """
+        told = {"method": method, "seed": seed, "refine": refine, "name": name}
+        require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
+        number = topics
+        with _running(client, memory, self.storage_options) as run:
+            if number == "auto":
+                number = self._most_coherent(alpha0, run, method, seed, refine)
+            model = refit(self.snapshot, number, alpha0, run, method, seed, refine)
+            model = with_coherence(self.snapshot, model, run)
+        if name is not None:
+            self.snapshot.save_model(name, model, "refit from Python")
+        return Topics(model, self.snapshot.vocabulary, self.snapshot.policy)
+
+    def select(
+        self,
+        topics: Sequence[int],
+        alpha0: Sequence[float] = (0.1,),
+        *,
+        client: Client | None = None,
+        method: Method = "joint",
+        seed: int = 0,
+        refine: int = ROUNDS,
+        memory: int | None = None,
+    ) -> Selection:
+        """Compare numbers of topics by coherence; arguments and errors as `pipelines.select`."""
+        told = {"method": method, "seed": seed, "refine": refine}
+        require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
+        with _running(client, memory, self.storage_options) as run:
+            return select(self.snapshot, topics, alpha0, run, method, seed, refine)
+
+    def transform(
+        self,
+        documents: Any,
+        output: str,
+        *,
+        source: str | None = None,
+        model: str | None = None,
+        client: Client | None = None,
+        memory: int | None = None,
+    ) -> TransformResult:
+        """Write topic proportions as Parquet, a file a shard or partition.
+
+        Texts of a list are read at once, and nothing written, by `topics().transform`.
+
+        Parameters
+        ----------
+        documents, source, client, memory
+            As of `forget`; they need not be counted.
+        output : str
+            fsspec URL of a folder.
+        model : str, optional
+            Name or tag of a model that is kept; by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the output cannot be written.
+        InvalidInput, ShardError, BoundExceeded
+            As `pipelines.transform`.
+        """
+        require_fitting(Store.transform, output=output, source=source, model=model)
+        at = replace(self, snapshot=self.snapshot.latest())
+        loaded = at.snapshot.load_model(model)
+        fitted = store_for(at.snapshot, model_called(at.snapshot.commit, model), loaded)
+        with _running(client, memory, self.storage_options) as run:
+            given = Given.joined(at._given(documents, source, None, run))
+            return transform(fitted, loaded, given.shards, output, given.on(run))
+
+    def topics(self, name: str | None = None) -> Topics:
+        """A model that is kept, by its name or tag; by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is none.
+        """
+        require_fitting(Store.topics, name=name)
+        latest = self.snapshot.latest()
+        model = latest.load_model(name)
+        fitted = store_for(latest, model_called(latest.commit, name), model)
+        return Topics(model, fitted.vocabulary, fitted.policy)
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("version", self.version),
+            ("documents", f"{self.documents:,}"),
+            ("shards and partitions", f"{len(self.snapshot.ledger()):,}"),
+            ("words", f"{self.snapshot.basis.n_words:,}"),
+            ("models", len(self.snapshot.models)),
+        ]
+        return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    def _given(
+        self,
+        documents: Any,
+        source: str | None,
+        id_column: str | None,
+        run: Run,
+        keep_going: bool = False,
+    ) -> Iterator[Given]:
+        fields = Fields(self.snapshot.form.text_column, self.snapshot.dates.column, id_column)
+        kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
+
+        def counted(url: str) -> bool:
+            return ledger.find(url) is not None
+
+        return given_as(documents, source, fields, run, kind, counted, keep_going)
+
+    def _most_coherent(
+        self, alpha0: float, run: Run, method: Method, seed: int, refine: int
+    ) -> int:
+        pilot = self.snapshot.commit.lineage.pilot or {}
+        most = int(pilot.get("max_topics", self.snapshot.basis.columns))
+        step = max(1, -(-(most - 1) // _TRIED))
+        tried = range(min(2, most), most + 1, step)
+        best = select(self.snapshot, tried, [alpha0], run, method, seed, refine).best
+        if best is None:
+            raise NotIdentifiable(
+                "the store keeps no co-document counts, by which topics are chosen; give their "
+                "number"
+            )
+        return best.n_topics
+
+
+def create_store(
+    url: str,
+    documents: Any,
+    *,
+    source: str | None = None,
+    client: Client | None = None,
+    max_topics: int = 32,
+    counting: CountingOptions = CountingOptions(),
+    pilot: PilotOptions = PilotOptions(),
+    storage_options: Mapping[str, Any] | None = None,
+    memory: int | None = None,
+) -> Store:
+    """Make an empty store whose words fit the documents, which are sampled and not counted.
+
+    Parameters
+    ----------
+    url : str
+        fsspec URL, or a local path, where nothing is yet.
+    documents, source
+        As of `Store`; of an iterable the first 128 MiB. One that can be read once only is refused.
+    client, memory
+        As of `Store.update`.
+    max_topics : int
+        Up to so many topics are told apart well.
+    counting : CountingOptions
+        What a document is, and what is counted of it; kept in the store.
+    pilot : PilotOptions
+        How words are chosen; its `max_topics` is not used.
+    storage_options : mapping, optional
+        Of fsspec.
+
+    Raises
+    ------
+    InvalidInput
+        Documents of another type, or too few for a vocabulary.
+    ShardError, StoreError, BoundExceeded
+        As `pipelines.create`.
+
+    Examples
+    --------
+    >>> texts = ["the sea and a ship"] * 30 + ["the law of the tax"] * 30
+    >>> few = PilotOptions(min_documents=2)
+    >>> store = create_store("memory://shipping", texts, source="texts", max_topics=2, pilot=few)
+    >>> store = store.update(texts, source="texts")
+    >>> store.documents, store.update(texts, source="texts").version == store.version
+    (60, True)
+    """
+    known = {"max_topics": max_topics, "counting": counting, "pilot": pilot, "source": source}
+    require_fitting(create_store, url=url, storage_options=storage_options, **known)
+    options = replace(pilot, max_topics=max_topics)
+    if isinstance(documents, Iterator):
+        raise InvalidInput(
+            f"the documents are of type {type(documents).__name__}, which can be read only once, "
+            "and are read again by update; give a list, or a function that returns them"
+        )
+    fields = Fields(counting.text_column, counting.dates.column)
+    with _running(client, memory, storage_options) as run:
+        given = next(
+            given_as(documents, source or name_of_sampled(documents), fields, run, counting.format),
+            None,
+        )
+        if given is None:
+            raise InvalidInput("there are no documents to sample; give some")
+        form, told = counting.form, (counting.codocuments, counting.dates)
+        policy = None if form.holds(given.shards[0].url) == "ids" else counting.policy
+        made = create(url, given.shards, form, policy, options, given.on(run), *told)
+    return Store(made, storage_options)
+
+
+def open_store(
+    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Store:
+    """A store at a version, by default the latest; errors as `MomentStore.open`.
+
+    Examples
+    --------
+    >>> open_store("memory://no-store-here")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.StoreError: ...
+    """
+    require_fitting(open_store, url=url, version=version, storage_options=storage_options)
+    return Store(MomentStore.open(url, version, storage_options), storage_options)
+
+
+@contextmanager
+def _running(
+    client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
+) -> Iterator[Run]:
+    require_fitting(Store.update, memory=memory)
+    cluster = connect(memory=memory) if client is None else connect_by(client, memory)
+    with cluster as found:
+        yield Run(found, storage_options=storage_options)

@@ -1,0 +1,247 @@
+"""MomentTopics: the method of moments as an estimator of scikit-learn, in memory.
+
+The only module that imports scikit-learn (`pip install streaming-moments[sklearn]`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models.fit import fit_by
+from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.prediction import completion_perplexity
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+
+_DTYPES = [np.float64, np.float32, np.int64, np.int32]
+_LEAST = 2  # documents, and words, of which topics can be told apart
+_PARTS = 100  # of a fractional count
+
+
+class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Topics of a matrix of word counts, from statistics that are exact and can be added up.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics k.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0 is one topic a document.
+    method : str
+        Decomposition, as in `fit_by`.
+    refine : int
+        Rounds of refinement.
+    max_components : int, optional
+        The most topics that can be asked for after `partial_fit`; by default `n_components`.
+    random_state : int
+        Seed of the random directions of the basis and of some methods.
+
+    Attributes
+    ----------
+    components_ : (k, n_features_in_) float64
+        Topics: probability of each word, rows of sum 1.
+    weights_ : (k,) float64
+        Share of each topic, falling.
+    statistics_ : MomentStatistics
+        Of all documents that were seen.
+    scale_ : int
+        1, or 100 where the first documents had fractional counts, which are counted in hundredths.
+    model_ : TopicModel
+        As `streaming_moments.fit_by` gives it.
+    n_features_in_ : int
+        Number of words n.
+    feature_names_in_ : (n,) array of str
+        Columns of the frame it was fitted on, where it was one.
+
+    Examples
+    --------
+    >>> rows = [[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9
+    >>> topics = MomentTopics(n_components=2, alpha0=0).fit(rows)
+    >>> topics.transform([[5, 5, 0, 0]]).round(2).max()
+    np.float64(1.0)
+    >>> half = MomentTopics(2, alpha0=0).partial_fit(rows[:18])
+    >>> other = half.like().partial_fit(rows[18:])
+    >>> bool(np.allclose((half + other).components_, topics.components_, atol=0.05))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha0: float = 0.1,
+        method: str = "joint",
+        refine: int = ROUNDS,
+        max_components: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha0 = alpha0
+        self.method = method
+        self.refine = refine
+        self.max_components = max_components
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Topics of the documents, whatever was seen before.
+
+        Parameters
+        ----------
+        X : (documents, n) array_like or sparse
+            Whole numbers of at least 0.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            Other counts, or a parameter out of range.
+        NotIdentifiable
+            Documents that do not tell so many topics apart.
+        """
+        batch = self._counts(X, reset=True)
+        self._begin(batch)
+        return self._fitted(MomentStatistics.of(batch, self._basis))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """Topics of these documents and all before; the basis is that of the first.
+
+        Topics are found when they are asked for the first time, so that a call costs its documents
+        only. Parameters and errors as of `fit`.
+        """
+        first = not hasattr(self, "statistics_")
+        batch = self._counts(X, reset=first)
+        if first:
+            self._begin(batch)
+            return self._fitted(MomentStatistics.of(batch, self._basis))
+        return self._fitted(self.statistics_ + MomentStatistics.of(batch, self._basis))
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """(documents, k) float64 topic proportions, rows of sum 1."""
+        check_is_fitted(self)
+        return self.model_.transform(self._counts(X))
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean log-likelihood of a word that is held out, as of `perplexity`; higher is better."""
+        return -float(np.log(self.perplexity(X)))
+
+    def perplexity(self, X: Any) -> float:
+        """Document completion perplexity; lower is better.
+
+        Raises
+        ------
+        InvalidInput
+            No document of two words.
+        """
+        check_is_fitted(self)
+        return completion_perplexity(self.model_, self._counts(X), seed=self.random_state)
+
+    def like(self) -> Self:
+        """One that has seen nothing, on the same basis: what it will see can be added to this."""
+        check_is_fitted(self)
+        empty: Self = clone(self)
+        for name in ("n_features_in_", "feature_names_in_", "scale_"):
+            if hasattr(self, name):
+                setattr(empty, name, getattr(self, name))
+        empty._basis = self._basis
+        empty.statistics_ = MomentStatistics.zero(self._basis)
+        return empty
+
+    def __add__(self, other: Self) -> Self:
+        """Topics of the documents of both, exactly as if one had seen them.
+
+        Raises
+        ------
+        ForeignStatistics
+            They were not begun on one basis: make one with `like` of the other.
+        """
+        if not isinstance(other, MomentTopics):
+            return NotImplemented
+        for one in (self, other):
+            check_is_fitted(one, "statistics_")
+        if self._basis != other._basis:
+            raise ForeignStatistics(
+                "the two estimators have bases of their own; begin one with `like()` of the other"
+            )
+        return self.like()._fitted(self.statistics_ + other.statistics_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _begin(self, batch: CountBatch) -> None:
+        most = self.n_components if self.max_components is None else self.max_components
+        self._basis = Basis.from_pilot(batch, max(most, self.n_components), self.random_state)
+
+    def _fitted(self, statistics: MomentStatistics) -> Self:
+        model: TopicModel = fit_by(
+            statistics,
+            self.n_components,
+            self.alpha0,
+            self.method,
+            self.random_state,
+            self.refine,
+        )
+        self.statistics_, self.model_ = statistics, model
+        self.components_ = np.ascontiguousarray(model.topics.T)
+        self.weights_ = model.weights.copy()
+        return self
+
+    def _counts(self, X: Any, reset: bool = False) -> CountBatch:
+        if reset:
+            self._require_parameters()
+        least = _LEAST if reset else 1
+        checked = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=_DTYPES,
+            ensure_min_samples=least,
+            ensure_min_features=least,
+        )
+        check_non_negative(checked, type(self).__name__)
+        values = checked.data if sp.issparse(checked) else checked
+        whole = values.dtype.kind == "i" or not (values % 1).any()
+        if reset:
+            self.scale_ = 1 if whole else _PARTS
+            if not whole:
+                warnings.warn(
+                    f"counts are fractional: they are counted in {_PARTS}ths; word counts, as of "
+                    "CountVectorizer, are what topics are found of",
+                    stacklevel=3,
+                )
+        if self.scale_ > 1:
+            scaled = checked * float(self.scale_)
+            return CountBatch.from_csr(scaled.rint() if sp.issparse(scaled) else np.rint(scaled))
+        return CountBatch.from_csr(checked)
+
+    def _require_parameters(self) -> None:
+        whole = ("n_components", "refine", "random_state")
+        for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                raise InvalidInput(f"{name} is {value!r}; give a whole number")
+        if not isinstance(self.alpha0, Real):
+            raise InvalidInput(f"alpha0 is {self.alpha0!r}; give a number of at least 0")
+        decomposition_called(self.method, self.random_state)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return cast("Tags", tags)

@@ -1,0 +1,280 @@
+"""The doors from Python: every kind of documents counts the same, once, wherever it lies."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from datetime import date
+
+import dask
+import dask.bag
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from distributed import Client, LocalCluster
+
+from streaming_moments import MomentStatistics, create_store, open_store
+from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
+from streaming_moments.pipelines import PilotOptions
+from streaming_moments.pipelines.interface import partitions
+from streaming_moments.pipelines.jobs.create import CountingOptions
+from streaming_moments.storage.counting.reading import count_texts
+
+PILOT = PilotOptions(vocabulary_size=120, core=100, min_documents=2)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        Client(cluster) as connected,
+    ):
+        yield connected
+
+
+@pytest.fixture
+def empty(tmp_path, planted, client):
+    """A store in which nothing is counted."""
+    return create_store(
+        str(tmp_path / "store"), planted, source="pilot", client=client, max_topics=4, pilot=PILOT
+    )
+
+
+@pytest.fixture
+def small_cuts(monkeypatch):
+    monkeypatch.setattr(partitions, "_CUT_BYTES", 20_000)
+
+
+def statistics(store):
+    return store.snapshot.load()
+
+
+def all_of(texts, store):
+    """The statistics of the texts, in memory."""
+    words = store.snapshot.vocabulary, store.snapshot.policy
+    return MomentStatistics.of(count_texts(texts, *words).batch, store.snapshot.basis)
+
+
+def tables(texts):
+    return pa.table({"text": texts, "n": list(range(len(texts)))})
+
+
+KINDS = {
+    "texts": lambda texts: texts,
+    "an iterator": iter,
+    "a function": lambda texts: lambda: iter(texts),
+    "pairs": lambda texts: list(enumerate(texts)),
+    "mappings": lambda texts: [{"text": text} for text in texts],
+    "a series": pd.Series,
+    "a frame": lambda texts: pd.DataFrame({"text": texts}),
+    "a table": tables,
+    "a reader": lambda texts: tables(texts).to_reader(100),
+    "a bag": lambda texts: dask.bag.from_sequence(texts, npartitions=5),
+    "a bag with empty partitions": lambda texts: dask.bag.concat(
+        [
+            dask.bag.from_sequence(texts, npartitions=2),
+            dask.bag.from_sequence(texts, npartitions=2).filter(lambda text: False),
+        ]
+    ),
+    "a dataframe": lambda texts: dask.dataframe.from_pandas(
+        pd.DataFrame({"text": texts}), npartitions=4
+    ),
+    "a dask series": lambda texts: dask.dataframe.from_pandas(pd.Series(texts), npartitions=4),
+    "delayed": lambda texts: [dask.delayed(part) for part in (texts[:400], texts[400:])],
+    "futures": lambda texts: None,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_documents_count_the_same_and_once(kind, empty, planted, client, small_cuts):
+    if kind == "futures":
+        documents = client.scatter([planted[:300], planted[300:]])
+    else:
+        documents = KINDS[kind](planted)
+    store = empty.update(documents, source="all", client=client)
+    assert store.documents == len(planted)
+    assert statistics(store) == all_of(planted, store)
+    records = list(store.snapshot.ledger())
+    assert all(record.url.startswith("partition://all/0") for record in records)
+    assert sum(record.documents for record in records) == len(planted)
+    if kind not in ("an iterator", "a reader"):
+        assert store.update(documents, source="all", client=client).version == store.version
+        assert store.forget(documents, source="all", client=client).documents == 0
+
+
+def test_a_collection_counts_what_its_texts_in_files_count(empty, planted, client, tmp_path):
+    (tmp_path / "all.txt").write_text("\n".join(planted))
+    files = empty.update(str(tmp_path / "all.txt"))
+    counted = statistics(files)
+    nothing = files.forget([str(tmp_path / "all.txt")])
+    bag = dask.bag.from_sequence(planted, npartitions=3)
+    assert statistics(nothing.update(bag, source="bag", client=client)) == counted
+
+
+def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, planted, client):
+    store = empty.update(
+        dask.bag.from_sequence(planted[:90], npartitions=3), source="a", client=client
+    )
+    other = dask.bag.from_sequence(planted[:60] + planted[200:230], npartitions=3)
+    with pytest.raises(InvalidInput, match="1 partitions were counted with other content: part"):
+        store.update(other, source="a", client=client)
+    with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
+        store.forget(other, source="a", client=client)
+    assert open_store(store.url).version == store.version
+    assert store.update(other, source="b", client=client).documents == 180
+
+
+def test_what_fits_no_memory_is_made_twice_and_counted_once(empty, planted, client, monkeypatch):
+    bag = dask.bag.from_sequence(planted, npartitions=5)
+    monkeypatch.setattr(partitions, "_KEPT_SHARE", 1 << 62)
+    store = empty.update(bag, source="all", client=client)
+    monkeypatch.undo()
+    again = empty.forget(bag, source="all", client=client)
+    assert statistics(store) == statistics(again.update(bag, source="all", client=client))
+
+
+def test_a_worker_that_dies_of_a_partition_once_costs_nothing(empty, planted, client, tmp_path):
+    mark = tmp_path / "died"
+
+    def part(texts):
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return texts
+
+    parts = [dask.delayed(part)(planted[at : at + 300]) for at in range(0, 900, 300)]
+    store = empty.update(parts, source="all", client=client)
+    assert mark.exists()
+    assert statistics(store) == all_of(planted, store)
+
+
+def test_a_process_that_dies_in_the_middle_is_completed_by_the_same_call(
+    empty, planted, tmp_path, small_cuts, monkeypatch
+):
+    """The documents of a second window kill it, once the first is committed."""
+    (tmp_path / "texts").write_text("\n".join(planted))
+    script = textwrap.dedent("""
+        import os, signal, sys
+        from streaming_moments import open_store
+        from streaming_moments.pipelines.interface import partitions
+        partitions._CUT_BYTES, partitions._WINDOW = 20_000, 4
+        store = open_store(sys.argv[1])
+        def texts():
+            with open(sys.argv[2]) as lines:
+                for number, line in enumerate(lines):
+                    if number == 700:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    yield line.rstrip("\\n")
+        store.update(texts, source="all")
+    """)
+    command = [sys.executable, "-c", script, empty.url, str(tmp_path / "texts")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    half = open_store(empty.url)
+    assert 0 < half.documents < 700
+    monkeypatch.setattr(partitions, "_WINDOW", 4)
+    whole = half.update(planted, source="all")
+    assert statistics(whole) == all_of(planted, whole)
+    assert whole.snapshot.verify() == []
+
+
+def test_days_of_documents_are_kept(tmp_path, planted, client):
+    counting = CountingOptions(date_column="day")
+    records = [
+        {"text": text, "day": date(2026, 11, 1 + place // 300)}
+        for place, text in enumerate(planted)
+    ]
+    bag = dask.bag.from_sequence(records, npartitions=3)
+    known = {"client": client, "source": "days"}
+    store = create_store(
+        str(tmp_path / "store"), bag, max_topics=3, counting=counting, pilot=PILOT, **known
+    ).update(bag, **known)
+    days = sorted(str(part.dates) for part in store.snapshot.commit.segments)
+    assert days == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ([None], "document 1: the text is None|document 1 is None"),
+        (["a", b"b"], "document 2 is of type bytes"),
+        ([(1, b"b")], "the text is of type bytes, not a str; decode it"),
+        ([(1, None)], "document 1: the text is None"),
+        ([{"body": "x"}], "document 1 has no 'text'; it has \\['body'\\]"),
+        (pd.Series(["a", None]), "document 2 is"),
+        (pd.DataFrame({"body": ["x"]}), "no column 'text'"),
+        (["\ud800"], "half of a surrogate pair"),
+        (7, "holds of type int"),
+        ("one text", "holds of type str"),
+        ({"a": 1}, "holds of type dict"),
+    ],
+)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_documents_that_are_none_are_named(documents, said, lazy, empty, client):
+    given = [dask.delayed(documents)] if lazy else documents
+    with pytest.raises(ShardError, match=said):
+        empty.update(given, source="bad", client=client if lazy else None)
+    assert empty.snapshot.latest().version == empty.version
+
+
+def test_bad_partitions_are_left_out_and_recorded(empty, planted, client):
+    bag = dask.bag.from_delayed([dask.delayed(planted[:100]), dask.delayed([None])])
+    store = empty.update(bag, source="some", client=client, skip_bad_shards=True)
+    assert store.documents == 100
+    [(url, reason)] = store.snapshot.commit.skipped
+    assert url == "partition://some/00001.jsonl"
+    assert "None" in reason
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_ids_that_repeat_are_refused(lazy, empty, client):
+    pairs = [(1, "sea"), (2, "law"), (1, "ship")]
+    documents = dask.bag.from_sequence(pairs, npartitions=3) if lazy else pairs
+    with pytest.raises(InvalidInput, match="1 documents of partition://twice have an id that"):
+        empty.update(documents, source="twice", client=client if lazy else None)
+
+
+def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
+    bag = dask.bag.from_sequence(planted, npartitions=4)
+    store = create_store(str(tmp_path / "s"), bag, client=client, max_topics=4, pilot=PILOT)
+    store = store.update(bag, source="planted", client=client)
+    topics = store.refit("auto", client=client, name="first")
+    assert topics.to_frame()["share"].sum() == pytest.approx(1)
+    kept = store.topics()
+    assert kept.top_words(3) == topics.top_words(3)
+    assert np.allclose(kept.transform(planted[:5]).sum(axis=1), 1)
+    written = store.transform(bag, str(tmp_path / "out"), source="planted", client=client)
+    assert (len(written.files), written.documents) == (4, 900)
+    best = store.select([2, 3], client=client).best
+    assert best.n_topics in (2, 3)
+
+
+WRONG = [None, 3, 2.5, b"x", object(), [], {}, [1], ("a", 1), lambda: 3, True]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_the_wrong_type_anywhere_is_an_error_of_ours(wrong, empty, tmp_path):
+    calls = [
+        lambda: open_store(wrong),
+        lambda: create_store(wrong, ["a"], source="a"),
+        lambda: create_store(str(tmp_path / "none"), wrong),
+        lambda: empty.update(wrong),
+        lambda: empty.forget(wrong),
+        lambda: empty.transform(wrong, str(tmp_path / "out")),
+        lambda: empty.refit("many" if wrong is True else wrong if wrong != 3 else "x"),
+    ]
+    if wrong is not None:
+        calls += [
+            lambda: create_store(str(tmp_path / "none"), ["a"], source="a", client=wrong),
+            lambda: create_store(str(tmp_path / "none"), ["a"], source="a", pilot=wrong),
+            lambda: empty.update(["a"], source="a", client=wrong),
+            lambda: empty.update(["a"], source=wrong),
+        ]
+    for number, call in enumerate(calls):
+        with pytest.raises(StreamingMomentsError) as caught:
+            call()
+        assert "\n" not in str(caught.value), number
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,116 @@
+"""MomentTopics as scikit-learn knows estimators."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.sklearn import MomentTopics
+from streaming_moments.synthetic import lda_corpus, topic_error
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return lda_corpus(n_documents=800, n_words=60, n_topics=3, alpha0=0.3, mean_length=40, seed=2)
+
+
+@pytest.fixture(scope="module")
+def counts(corpus):
+    return corpus.batch.to_csr()
+
+
+@pytest.mark.filterwarnings("ignore:counts are fractional")
+@parametrize_with_checks([MomentTopics(), MomentTopics(alpha0=0.0, max_components=2)])
+def test_scikit_learn_finds_nothing_amiss(estimator, check):
+    check(estimator)
+
+
+def test_topics_are_those_that_were_planted(corpus, counts):
+    model = MomentTopics(3, alpha0=0.3).fit(counts)
+    assert topic_error(model.components_.T, corpus.topics) < 0.25
+    assert np.allclose(model.transform(counts).sum(axis=1), 1)
+    assert model.score(counts) == -np.log(model.perplexity(counts))
+    assert model.perplexity(counts) < counts.shape[1]
+    assert list(model.get_feature_names_out()) == [f"momenttopics{i}" for i in range(3)]
+
+
+def test_parts_and_sums_are_the_whole(counts):
+    begun = MomentTopics(3).partial_fit(counts[:300])
+    rest = begun.like().partial_fit(counts[300:])
+    together = begun + rest
+    begun.partial_fit(counts[300:])
+    assert begun.statistics_ == together.statistics_
+    assert np.array_equal(begun.components_, together.components_)
+    with pytest.raises(ForeignStatistics, match="like"):
+        begun + MomentTopics(3).fit(counts[300:])
+
+
+def test_nothing_that_was_seen_is_nothing_added(counts):
+    one = MomentTopics(3).fit(counts)
+    assert np.array_equal((one + one.like()).components_, one.components_)
+
+
+def test_pipelines_searches_frames_and_pickles(counts):
+    words = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
+    texts = [
+        " ".join(np.repeat(words, row)) for row in np.asarray(counts.toarray(), dtype=int)[:300]
+    ]
+    pipeline = make_pipeline(CountVectorizer(), MomentTopics(3)).fit(texts)
+    assert pipeline.transform(texts[:2]).shape == (2, 3)
+    search = GridSearchCV(pipeline, {"momenttopics__n_components": [2, 3]}, cv=2).fit(texts)
+    assert search.best_params_["momenttopics__n_components"] in (2, 3)
+    frames = clone(pipeline[1:]).set_output(transform="pandas").fit(counts)
+    assert list(frames.transform(counts[:2]).columns) == [f"momenttopics{i}" for i in range(3)]
+    again = pickle.loads(pickle.dumps(pipeline))
+    assert np.array_equal(again.transform(texts), pipeline.transform(texts))
+
+
+def test_fractions_are_counted_in_hundredths_or_refused(counts):
+    halves = sp.csr_array(counts / 2)
+    with pytest.warns(UserWarning, match="in 100ths"):
+        fitted = MomentTopics(3).fit(halves)
+    assert fitted.scale_ == 100
+    assert fitted.statistics_.length_histogram.n_tokens == 50 * counts.sum()
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        MomentTopics(3).fit(counts).partial_fit(halves)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"n_components": "3"}, "n_components is '3'; give a whole number"),
+        ({"n_components": 2.5}, "n_components is 2.5"),
+        ({"n_components": 0}, "at least 1"),
+        ({"alpha0": None}, "alpha0 is None"),
+        ({"method": "magic"}, "magic"),
+        ({"random_state": -1}, "seed"),
+        ({"refine": None}, "refine is None"),
+        ({"max_components": "x"}, "max_components is 'x'"),
+    ],
+)
+def test_parameters_that_are_none_are_named(parameters, said, counts):
+    with pytest.raises(InvalidInput, match=said):
+        MomentTopics(**parameters).fit(counts)
+
+
+def test_documents_that_tell_no_topics_apart_say_so():
+    with pytest.raises(NotIdentifiable):
+        MomentTopics(2).fit(np.eye(4, dtype=int))
+
+
+def test_only_this_module_imports_scikit_learn():
+    script = """
+import sys, streaming_moments as sm
+[getattr(sm, name) for name in sm.__all__]
+assert not [name for name in sys.modules if name.split('.')[0] == 'sklearn']
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)

@@ -1,0 +1,149 @@
+"""Values of the wrong type at the public functions: one line that says what is taken."""
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streaming_moments
+from streaming_moments import pipelines, storage
+from streaming_moments.arguments import fits, naming_arguments
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.models.base import Model
+from streaming_moments.testing import small_store
+
+PACKAGES = (streaming_moments, pipelines, storage)
+FUNCTIONS = {
+    f"{package.__name__}.{name}": getattr(package, name)
+    for package in PACKAGES
+    for name in package.__all__
+    if inspect.isfunction(getattr(package, name))
+}
+WRONG = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.floats(),
+    st.text("ab", max_size=3),
+    st.binary(max_size=3),
+    st.just(object()),
+    st.just(len),
+    st.just(int),
+    st.lists(st.one_of(st.none(), st.integers(0, 3), st.just("a")), max_size=2),
+    st.dictionaries(st.text("ab", max_size=1), st.integers(), max_size=1),
+    st.just(np.zeros(2)),
+)
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+    """What each parameter takes, by its name."""
+    folder = tmp_path_factory.mktemp("arguments")
+    (folder / "a.txt").write_text("law sea\nship tax\n" * 9)
+    store = small_store.create()
+    store = store.append(small_store.segment(store, {"a": 1, "b": 2}))
+    model = replace(small_store.model_of(0), vocabulary=small_store.VOCABULARY.fingerprint)
+    statistics = small_store.total([1, 2])
+    with pipelines.connect() as cluster:
+        yield {
+            "store": store,
+            "source": store,
+            "run": pipelines.Run(cluster),
+            "model": model,
+            "statistics": statistics,
+            "blocks": [statistics],
+            "shards": storage.list_shards([str(folder / "a.txt")]),
+            "urls": [str(folder / "a.txt")],
+            "url": str(folder / "store"),
+            "documents": [str(folder / "a.txt")],
+            "form": storage.ShardFormat(),
+            "policy": storage.TokenPolicy(),
+            "options": pipelines.PilotOptions(),
+            "window": storage.Window(),
+            "output": str(folder / "out"),
+            "name": "none",
+            "n_topics": 1,
+            "k": 1,
+            "topics": [1],
+            "alphas": [0.1],
+            "alpha0": 0.1,
+            "batches": [],
+            "bags": [[(0, 1)]],
+            "dictionary": {0: "sea"},
+            "M1": np.ones(2) / 2,
+            "M2": np.eye(2),
+            "M3": np.zeros((2, 2, 2)),
+            "moments": None,
+            "page": None,
+            "metrics": None,
+            "path": str(folder / "metrics"),
+        }
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_what_a_function_cannot_work_with_is_an_error_of_ours(name, right, data):
+    function = FUNCTIONS[name]
+    parameters = inspect.signature(function).parameters
+    # where Dask would wait, for workers or a scheduler at an address
+    wrong = data.draw(st.sampled_from([one for one in parameters if one != "worker_timeout"]))
+    given = {
+        one: right[one]
+        for one, parameter in parameters.items()
+        if parameter.default is inspect.Parameter.empty
+    }
+    given[wrong] = data.draw(WRONG)
+    try:
+        result = function(**given)
+        if hasattr(result, "__enter__"):
+            with result:
+                pass
+    except StreamingMomentsError as error:
+        said = str(error)
+    else:
+        said = "what can be worked with is"
+    assert said
+    assert "\n" not in said
+
+
+def test_the_argument_is_named_with_what_it_is_and_what_is_taken(right):
+    with pytest.raises(InvalidInput) as caught:
+        streaming_moments.fit(None, 3)
+    assert str(caught.value) == (
+        "statistics is of type NoneType; fit takes MomentStatistics or WeightedStatistics"
+    )
+    with pytest.raises(InvalidInput, match="run is of type str; update takes Run"):
+        pipelines.update(right["store"], right["shards"], "here")
+
+
+def test_other_errors_and_calls_without_arguments_stay_as_they_are():
+    def broken(number: int) -> int:
+        raise ValueError(f"{number} is fine, this code is not")
+
+    with pytest.raises(ValueError, match="3 is fine") as caught:
+        naming_arguments(broken)(3)
+    assert not isinstance(caught.value, StreamingMomentsError)
+    with pytest.raises(TypeError, match="missing"):
+        streaming_moments.fit()
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (3, int, True),
+        (True, int, False),
+        (np.int64(3), int, True),
+        (3, float, True),
+        ("joint", "any name that is not resolved", True),
+        (None, int | None, True),
+        ([1, "a"], list[int], False),
+        (object(), Model, False),
+        (np.zeros(2), np.ndarray, True),
+    ],
+)
+def test_what_fits_a_hint(value, hint, expected):
+    assert fits(value, hint) == expected
