@@ -1,17 +1,14 @@
-"""The command that compiles the kernels ahead, and the line that says that they are compiled."""
+"""The command that compiles the kernels ahead."""
 
 from __future__ import annotations
 
 import json
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,29 +68,6 @@ def compile_kernels(folder: Path, run: Run) -> None:
         transform(store, model, shards, str(folder / f"gibbs-{place}"), run, "gibbs", seed=0)
         store = store.save_model("first", model)
         polish(store, model, run, shards, passes=1, parent="first")
-
-
-@contextmanager
-def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
-    """Say in a line, to who sits before it, that kernels are compiled in this process."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from numba.core import event
-
-    class Once(event.Listener):
-        told = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                tell("kernels are compiled, once for an installation: some seconds longer")
-
-        def on_end(self, event: Any) -> None:
-            """Say nothing."""
-
-    with event.install_listener("numba:compile", Once()):
-        yield
 
 
 def _written(folder: Path) -> tuple[list[Path], list[Path]]:

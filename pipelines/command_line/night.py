@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,9 +24,12 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import say, shown, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    import structlog
 
 
 @click.command()
@@ -38,8 +42,11 @@ def nightly(config: str, json_output: bool) -> int:
     """
     wanted = read_config(config)
 
+    log = _logger().bind(store=wanted.store) if json_output else None
+
     def told(step: StepReport) -> None:
-        if json_output:
+        if log is not None:
+            log.info(step.step, seconds=step.seconds, **step.values)
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
             tell(_line_of(step))
@@ -51,7 +58,10 @@ def nightly(config: str, json_output: bool) -> int:
         model = f", model {report.model}" if report.model else ""
         say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
     for url, reason in report.bad:
-        tell(f"left out {url}: {reason}")
+        if log is not None:
+            log.warning("left out", shard=url, reason=reason)
+        else:
+            tell(f"left out {url}: {reason}")
     return report.exit_code
 
 
@@ -123,7 +133,33 @@ def _line_of(step: StepReport) -> str:
         found = len(value) if isinstance(value, list | tuple) else value
         if value is None or value == "" or (found == 0 and found is not value):
             continue
-        shown = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
-        shown = f"{found:.3g}" if isinstance(found, float) else shown
-        told.append(f"{name.replace('_', ' ')} {shown}")
+        text = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
+        text = f"{found:.3g}" if isinstance(found, float) else text
+        told.append(f"{name.replace('_', ' ')} {text}")
     return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"
+
+
+def _logger() -> structlog.stdlib.BoundLogger:
+    """A logger of one line an event on standard error, JSON where nobody looks on."""
+    import structlog
+
+    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
+    if sys.stderr.isatty():
+        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *rendered,
+        ],
+    )
+    return logger
+
+
+def _shown_values(logger: Any, method: str, event: Any) -> Any:
+    """Values as a terminal may show them; JSON escapes them itself."""
+    return {
+        name: shown(value if isinstance(value, str) else repr(value))
+        for name, value in event.items()
+    }

@@ -226,7 +226,7 @@ def _placed(session: Session) -> AbstractContextManager[Cluster]:
     @contextmanager
     def start() -> Iterator[Cluster]:
         from streaming_moments.pipelines.cluster.cluster import connect
-        from streaming_moments.pipelines.command_line.kernels import telling_of_kernels
+        from streaming_moments.pipelines.cluster.compiling import telling_of_kernels
 
         timeout = session.worker_timeout.total_seconds()
         place = (session.scheduler, session.workers, session.memory)

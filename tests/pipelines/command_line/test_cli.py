@@ -7,6 +7,8 @@ import lzma
 import re
 import subprocess
 import sys
+import time
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -347,3 +349,35 @@ def test_csv_and_xz_make_the_store_that_json_lines_make(run, tmp_path, planted):
     assert one.load() == two.load()
     dates = [[str(part.dates) for part in store.commit.segments] for store in (one, two)]
     assert sorted(dates[0]) == sorted(dates[1]) == [day for day, _ in days]
+
+
+def test_create_answers_in_json(run, shards, tmp_path):
+    create = ("create", tmp_path / "store", shards, "--max-topics", "2", "--min-documents", "2")
+    code, out, err = run(*create, "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(out)
+    assert (made["version"], made["core"]) == (0, made["words"])
+    assert made["message"].startswith("create from a pilot of")
+
+
+def test_the_latest_model_may_be_called_so(run, made):
+    assert run("topics", made, "--model", "latest") == run("topics", made)
+
+
+def test_tables_are_as_wide_as_columns_says(run, made, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, run("log", made)[1].splitlines())) <= 60
+    monkeypatch.setenv("COLUMNS", "200")
+    assert max(map(len, run("status", made)[1].splitlines())) > 160
+
+
+def test_status_tells_the_time_by_the_clock_here(run, made, monkeypatch):
+    stored = json.loads(run("status", made, "--json")[1])["time"]
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        here = f"{datetime.fromisoformat(stored).astimezone():%Y-%m-%d %H:%M:%S} JST"
+        assert here in run("status", made)[1]
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -340,6 +340,21 @@ def test_a_store_with_the_signs_of_markup_is_shown_as_it_is_called(run, store, t
     assert str(place) in out
 
 
+def test_no_value_in_the_log_of_a_night_draws_on_the_terminal():
+    script = (
+        "import sys; from streaming_moments.pipelines.command_line.night import _logger; "
+        "_logger().bind(store=sys.argv[1]).info('list', shards=1, bad=[sys.argv[1]], x=sys.argv[1])"
+    )
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-c", script, HOSTILE], stderr=theirs, check=True)
+    os.close(theirs)
+    told = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert told.count("ERROR: all is lost") == 3
+    # what colours the line is structlog's
+    assert not re.search("[\x9b\u202e]|\x1b\\[31m\x9b|\nERROR", told)
+
+
 def test_no_value_in_the_line_of_a_step_draws_on_the_terminal():
     script = (
         "import sys; from streaming_moments.pipelines.command_line.night import _line_of; "

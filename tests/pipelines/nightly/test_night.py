@@ -214,7 +214,7 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
     window = (place / "night.toml").read_text().replace("alpha0 = 1", "alpha0 = 1\nwindow_days = 1")
     (place / "night.toml").write_text(window)
     with pytest.raises(SystemExit) as ended:
-        main(["nightly", text])
+        main(["nightly", text, "--json"])
     printed = capsys.readouterr()
     assert not ended.value.code
     events = [json.loads(line) for line in printed.err.splitlines()]
@@ -233,6 +233,14 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
     model = store.load_model("published")
     assert (model.documents, model.since) == (200, "2026-11-21")
     assert store.commit.documents == 400
+    # without --json people are told a line a step
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", text])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (10, "nothing new; 0 shards counted\n")
+    steps = [line.split()[0] for line in printed.err.splitlines()]
+    assert steps == ["list", "update", "report"]
+    assert "already 2" in printed.err
 
 
 def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
