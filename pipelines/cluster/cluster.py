@@ -339,7 +339,8 @@ def _require_same_version(client: Client, address: str) -> None:
 def _described(
     client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
 ) -> Cluster:
-    identity: dict[str, Any] = client.scheduler_info(n_workers=-1)
+    # not `scheduler_info`: the client's own clock may have emptied what that has asked for
+    identity: Any = client.sync(client.scheduler.identity, n_workers=-1)
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
