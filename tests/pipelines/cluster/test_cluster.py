@@ -11,12 +11,17 @@ from importlib.metadata import version
 
 import dask
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster.cluster import SchedulerLost, closed_in_time, connect
+from streaming_moments.pipelines.cluster.cluster import (
+    SchedulerLost,
+    closed_in_time,
+    connect,
+    connect_by,
+)
 from streaming_moments.pipelines.cluster.tasks import result_of
 
 
@@ -149,3 +154,22 @@ def test_a_worker_of_another_version_is_refused_with_both_named(tmp_path):
             finally:
                 worker.kill()
     assert f"this command is {version('streaming-moments')}; install the same" in str(no.value)
+
+
+def test_a_client_that_looks_at_its_scheduler_all_the_time_has_workers_nonetheless():
+    """Its own look forgets the workers, maybe just after ours."""
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        LocalCluster(1, processes=False, dashboard_address=None) as local,
+        Client(local) as client,
+    ):
+        for _ in range(30):
+            with connect_by(client) as cluster:
+                assert cluster.workers == 1
+        assert client.status == "running"
+
+
+@pytest.mark.parametrize("client", [None, "tcp://127.0.0.1:1", 3])
+def test_what_is_no_client_is_refused(client):
+    with pytest.raises(InvalidInput, match="give a distributed.Client"), connect_by(client):
+        pass
