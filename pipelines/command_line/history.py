@@ -25,7 +25,6 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
-from streaming_moments.pipelines.jobs.purge import look_for_purged
 from streaming_moments.pipelines.option_types import Duration, StoreName
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
@@ -107,6 +106,8 @@ def verify(
     content: dict[str, Any] = {"store": opened.url, "version": opened.version}
     lines = [f"version {opened.version} is sound"]
     if purged:
+        from streaming_moments.pipelines.jobs.purge import look_for_purged
+
         found = look_for_purged(opened, shards, storage_options)
         problems += map(str, found.traces)
         content |= {"purged": not found.traces, "shards": list(found.names)}

@@ -22,9 +22,8 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.halves import HalfRows
-from streaming_moments.models.refined_models import likelier_there, trusted_there
-from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
+from streaming_moments.models.halves import HalfRows, trusted_there
+from streaming_moments.models.refinement import ROUNDS, likelier_there, pair_rows, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     Evidence,

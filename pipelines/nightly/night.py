@@ -29,8 +29,8 @@ from streaming_moments.quality.matching import (
     compare_topics,
     numbered_like,
     on_all_words,
-    with_moves,
 )
+from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.refinement import PairTopics, begun, rounds_from
+from streaming_moments.models.refinement import PairTopics, begun, pair_topics_of, rounds_from
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
@@ -316,3 +316,15 @@ def bars_of(
     noise += np.square(shift, out=shift)
     noise += np.multiply(whole.topics, noise.sum(axis=0), out=shift)
     return topics, np.sqrt(np.divide(noise, 2, out=noise), out=noise)
+
+
+def trusted_there(model: Any, halves: HalfRows) -> Any:
+    """As `TopicModel.trusted`, of a handle: what it gives is one too, only numbers come here."""
+    rows = halves.rows
+    found = crossed_there(halves, rows.once(STEP, pair_topics_of, model, rows.basis.core))
+    return model if found is None else rows.once(STEP, with_cross_fit, model, found)
+
+
+def with_cross_fit(model: Any, found: CrossFit) -> Any:
+    """The model with its error bars and held-out likelihood."""
+    return replace(model, **vars(found))

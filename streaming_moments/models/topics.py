@@ -15,17 +15,18 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut
+from streaming_moments.models.halves import HalfRows, HeldOut, trusted_there
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.refined_models import likelier_there, pair_topics_of, trusted_there
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
     PairTopics,
     correlations,
     dirichlet_pair_weights,
     implied_alpha0,
+    likelier_there,
     pair_rows,
+    pair_topics_of,
 )
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (

@@ -1,0 +1,42 @@
+"""Moves: which topics changed by more than their error bars, and which by noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.matching import KeptTopic, TopicMatching
+
+
+def with_moves(matching: TopicMatching, before: TopicModel, after: TopicModel) -> TopicMatching:
+    """The matching that says which topics moved by more than their bar, and which by noise.
+
+    Of the bars before and after the larger one counts: with documents added the difference of two
+    estimates errs by no more than the earlier one.
+
+    Parameters
+    ----------
+    matching : TopicMatching
+        Of the topics of both, under the numbers that they have.
+    before, after : TopicModel
+        One of them with bars at least, or nothing is said.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.quality.matching import compare_topics
+    >>> before = TopicModel.from_topics(np.array([[0.5], [0.5]]), np.array([1.0]))
+    >>> after = TopicModel.from_topics(np.array([[0.75], [0.25]]), np.array([1.0]))
+    >>> after = replace(after, topic_bars=np.array([0.25]))
+    >>> with_moves(compare_topics(before.topics, after.topics), before, after).kept
+    (KeptTopic(before=0, after=0, distance=0.25, moved=True),)
+    """
+    if before.topic_bars is None and after.topic_bars is None:
+        return matching
+
+    def moved(pair: KeptTopic) -> bool:
+        places = ((before.topic_bars, pair.before), (after.topic_bars, pair.after))
+        bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
+        return 2 * pair.distance > bar  # which is of the L1 distance
+
+    return replace(matching, kept=tuple(replace(pair, moved=moved(pair)) for pair in matching.kept))
