@@ -250,7 +250,7 @@ def connect_by(
     if client.asynchronous or client.status != "running":
         what = "asynchronous" if client.asynchronous else client.status
         raise InvalidInput(f"the client is {what}; give a distributed.Client that is connected")
-    address = client.scheduler_info(n_workers=-1)["address"]
+    address = str(_identity(client)["address"])
     with _watched(client, address):
         _wait_for_worker(client, address, worker_timeout, None)
         _require_same_version(client, address)
@@ -299,10 +299,18 @@ def _quiet_logs() -> Iterator[None]:
             logger.setLevel(level)
 
 
+def _identity(client: Client) -> dict[str, Any]:
+    """What the scheduler says of itself and its workers."""
+    # not `scheduler_info`: the client's own clock may have emptied what that has asked for
+    scheduler: Any = client.scheduler
+    told: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
+    return told
+
+
 def _wait_for_worker(
     client: Client, address: str, timeout: float, on_wait: Callable[[str], None] | None
 ) -> None:
-    if client.scheduler_info(n_workers=-1)["workers"]:
+    if _identity(client)["workers"]:
         return
     if on_wait:
         on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
@@ -311,7 +319,7 @@ def _wait_for_worker(
         with suppress(TimeoutError):
             # a cluster that scales from zero starts workers for tasks only
             client.submit(int, pure=False).result(timeout=left)
-        if client.scheduler_info(n_workers=-1)["workers"]:
+        if _identity(client)["workers"]:
             return
     raise InvalidInput(
         f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
@@ -339,8 +347,7 @@ def _require_same_version(client: Client, address: str) -> None:
 def _described(
     client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
 ) -> Cluster:
-    # not `scheduler_info`: the client's own clock may have emptied what that has asked for
-    identity: Any = client.sync(client.scheduler.identity, n_workers=-1)
+    identity = _identity(client)
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]
