@@ -276,7 +276,7 @@ def connect_by(
     if client.asynchronous or client.status != "running":
         what = "asynchronous" if client.asynchronous else client.status
         raise InvalidInput(f"the client is {what}; give a distributed.Client that is connected")
-    address = client.scheduler_info(n_workers=-1)["address"]
+    address = str(identity_of(client)["address"])
     with _watched(client, address):
         _wait_for_worker(client, address, worker_timeout, None)
         _require_same_version(client, address)

@@ -156,16 +156,23 @@ def test_a_worker_of_another_version_is_refused_with_both_named(tmp_path):
     assert f"this command is {version('streaming-moments')}; install the same" in str(no.value)
 
 
-def test_a_client_that_looks_at_its_scheduler_all_the_time_has_workers_nonetheless():
-    """Its own look forgets the workers, maybe just after ours."""
+class Forgetful(Client):
+    """Looks at its scheduler, as by its own clock, just after somebody has asked for workers."""
+
+    async def _update_scheduler_info(self, n_workers=0):
+        await super()._update_scheduler_info(n_workers)
+        if n_workers:
+            await super()._update_scheduler_info()
+
+
+def test_a_client_whose_own_look_forgets_the_workers_has_them_nonetheless():
     with (
-        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         LocalCluster(1, processes=False, dashboard_address=None) as local,
-        Client(local) as client,
+        Forgetful(local) as client,
     ):
-        for _ in range(30):
-            with connect_by(client) as cluster:
-                assert cluster.workers == 1
+        assert client.scheduler_info(n_workers=-1)["workers"] == {}
+        with connect_by(client, worker_timeout=2) as cluster:
+            assert cluster.workers == 1
         assert client.status == "running"
 
 

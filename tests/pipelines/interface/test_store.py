@@ -255,7 +255,7 @@ def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
 WRONG = [None, 3, 2.5, b"x", object(), [], {}, [1], ("a", 1), lambda: 3, True]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: type(value).__name__)
 def test_the_wrong_type_anywhere_is_an_error_of_ours(wrong, empty, tmp_path):
     calls = [
         lambda: open_store(wrong),

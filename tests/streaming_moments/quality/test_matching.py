@@ -19,8 +19,8 @@ from streaming_moments.quality.matching import (
     match_topics,
     numbered_like,
     on_all_words,
-    with_moves,
 )
+from streaming_moments.quality.moves import with_moves
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 RULE = MatchingRule()
