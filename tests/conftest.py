@@ -59,3 +59,9 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(
             f"{figure.campaign:<58} {figure.held:>6} of {figure.tried:>6} {figure.note}"
         )
+
+
+@pytest.fixture(autouse=True)
+def width_of_no_terminal(monkeypatch):
+    """A library that a test runs may leave the width of its own terminal to all that come later."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -29,10 +29,7 @@ _COMMANDS = {
         "history",
         "Take counted SHARDS out of STORE, as if they had never come; reads them once more.",
     ),
-    "gc": (
-        "history",
-        "Delete what writers that died have left in STORE; nothing else ever deletes.",
-    ),
+    "gc": ("history", "Delete what writers that died have left in STORE."),
     "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
     "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
     "log": (
@@ -64,7 +61,10 @@ _COMMANDS = {
         "history",
         "Make STORE again what it was at VERSION, or a tag what it was, by a new commit.",
     ),
-    "select": ("models", "Compare numbers of topics on STORE by coherence; keeps no model."),
+    "select": (
+        "models",
+        "Compare numbers of topics on STORE by coherence and by pairs held out; keeps no model.",
+    ),
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
     "topics": ("showing", "Show the topics of a model of STORE."),

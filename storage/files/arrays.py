@@ -220,6 +220,7 @@ def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
     from numcodecs.blosc import decompress
 
     described = json.loads(files[f"{name}/zarr.json"])
+    described.pop("dimension_names", None)  # which are for other readers
     shape, dtype = tuple(described["shape"]), described["data_type"]
     spec = ArraySpec(shape, shape, dtype)
     if dtype not in ("int64", "float64") or described != _described(spec):

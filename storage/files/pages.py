@@ -60,9 +60,12 @@ def _pages(
 ) -> Iterator[dict[str, Any]]:
     after: dict[str, str] = {}
     while True:
-        page: dict[str, Any] = fs.call_s3(
-            "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **after
-        )
+        try:
+            page: dict[str, Any] = fs.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter=delimiter, **after
+            )
+        except FileNotFoundError:
+            return  # no such bucket: nothing is found, as by s3fs itself
         yield page
         if not page.get("IsTruncated"):
             return

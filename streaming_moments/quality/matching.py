@@ -170,7 +170,7 @@ def compare_topics(
     >>> before = np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]])
     >>> matching = compare_topics(before, np.eye(3))
     >>> matching.kept[-1], matching.split[0].parts
-    (KeptTopic(before=1, after=2, distance=0.0), (0, 1))
+    (KeptTopic(before=1, after=2, distance=0.0, moved=None), (0, 1))
     """
     distances = _distances(before, after)
     rows, columns = _assigned(distances)

@@ -113,7 +113,7 @@ def test_the_commands_of_the_compose_file_start_a_cluster_and_the_health_check_f
             found_in(worker_log, r"(Registered to)", worker)
             worker_port = found_in(worker_log, r"dashboard at:\s+\S+:(\d+)", worker)
             assert health(worker_port).stdout.strip() == "ok"
-            assert "2.50 GiB" in worker_log.read_text()
+            assert "3.33 GiB" in worker_log.read_text()
             (tmp_path / "a.txt").write_text("law and sea\nsea and ship\nlaw and ship\n" * 20)
             made = subprocess.run(
                 [

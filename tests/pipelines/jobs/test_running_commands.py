@@ -74,7 +74,7 @@ def loaded(pid, library):
 @pytest.mark.parametrize(
     ("how", "library"),
     # in the order in which they are loaded
-    [("-m", "multiarray_umath"), ("-m", "llvmlite"), ("-m", "libarrow"), ("script", "llvmlite")],
+    [("-m", "multiarray_umath"), ("-m", "pydantic"), ("-m", "libarrow"), ("script", "libarrow")],
 )
 def test_ctrl_c_while_a_command_is_loaded_is_a_line_and_code_130(tmp_path, how, library):
     command = [*COMMANDS[how], "update", str(tmp_path / "store"), str(tmp_path / "a.txt")]
