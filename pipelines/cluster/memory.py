@@ -221,8 +221,8 @@ def plan_update(
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # what waits for its lump to be full, one batch more, and their entries of a block joined;
-        # to take them away again is an addition in place
+        # what waits for its lump to be full, one batch more, and the lump joined for all blocks; to
+        # take it away again is an addition in place
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS))
         return max(text + _DECODE_FACTOR * decoded + lumps, adding)
 

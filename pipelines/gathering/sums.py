@@ -115,24 +115,24 @@ class GroupSums:
         """
         self._gain(batches)
         foundation, layout = self.layout.foundation, self.layout
+        lump = tuple(foundation.joined(batches, most_bytes))
         self._each_block(
-            lambda index: foundation.add(
-                batches, self.arrays[index], layout.block(index), most_bytes
-            )
+            lambda index: foundation.add(lump, self.arrays[index], layout.block(index))
         )
 
     def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
+        self._gain(batches)
         foundation, layout = self.layout.foundation, self.layout
+        lump = tuple(foundation.joined(batches, most_bytes))
 
         def subtract(index: int) -> None:
             # a - b is -(-a + b), which takes no memory beyond that of an addition
             arrays = self.arrays[index]
             _negate(arrays)
-            foundation.add(batches, arrays, layout.block(index), most_bytes)
+            foundation.add(lump, arrays, layout.block(index))
             _negate(arrays)
 
-        self._gain(batches)
         self._each_block(subtract)
 
     def give_up(self) -> None:

@@ -240,8 +240,7 @@ def _block_costs(
     batches = [piece.batch for piece in pieces]
 
     def added(index: int) -> MomentStatistics:
-        block = layout.block(index)
-        return store.counts.of(batches, block)
+        return store.counts.of(lump, layout.block(index))
 
     def empty(index: int) -> MomentStatistics:
         return store.counts.of([], layout.block(index))
@@ -251,6 +250,8 @@ def _block_costs(
     warm = ProjectedBatch.of(one, store.basis)
     store.counts.of([warm], layout.block(0))
     zeroing = _median(lambda: timed_on_all(pool, empty, blocks)[0])
+    # once for all blocks
+    joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
     grown = list(pool.map(lambda one: _grown(one, factor), statistics))
@@ -276,7 +277,7 @@ def _block_costs(
     renewing = _refined(replace(rows, blocks=grown), model)
     fewer, spent = packed_size(job.n_topics) / packed_size(k), rows.seconds
     return BlockCosts(
-        add=max(adding - zeroing, 0.0) / gathered,
+        add=(max(adding - zeroing, 0.0) + joining / layout.row_blocks) / gathered,
         write=zeroing + writing,
         load=loading,
         disk_bytes=sum(len(content) for _, content in files),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -144,13 +144,16 @@ class Foundation(Protocol):
             It is 2^62 or more: says what to do.
         """
 
-    def add(
-        self, batches: Sequence[Any], arrays: Arrays, block: RowBlock, most_bytes: int = 0
-    ) -> None:
+    def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
+        """The same records in fewer batches, where those are faster to add.
+
+        Batches become one while their bytes stay below `most_bytes`, of which it then has no more.
+        """
+
+    def add(self, batches: Iterable[Any], arrays: Arrays, block: RowBlock) -> None:
         """Add prepared batches to the row arrays of a block, in place.
 
-        Several are added as one while their bytes stay below `most_bytes`. Whoever adds keeps the
-        sum of the bounds below 2^62.
+        Whoever adds keeps the sum of the bounds below 2^62.
         """
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:

@@ -11,23 +11,20 @@ from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import triple_kernels
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
-from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
+from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.row_block import RowBlock
 
 
 def add_projected(
-    batches: Iterable[ProjectedBatch],
-    basis: Basis,
-    arrays: Arrays,
-    block: RowBlock,
-    most_bytes: int,
+    batches: Iterable[ProjectedBatch], basis: Basis, arrays: Arrays, block: RowBlock
 ) -> None:
     """Add batches to the row arrays of `MomentStatistics`, in place.
 
     Parameters
     ----------
     batches : iterable of ProjectedBatch
-        Of the basis; the sum of all bounds that were ever added stays below 2^62.
+        Of the basis, `joined` as far as memory allows; the sum of all bounds that were ever added
+        stays below 2^62.
     basis : Basis
         Q.
     arrays : mapping
@@ -35,8 +32,6 @@ def add_projected(
         they are gathered.
     block : RowBlock
         Which words' rows.
-    most_bytes : int
-        Batches are joined while theirs stay below it.
 
     Raises
     ------
@@ -49,13 +44,12 @@ def add_projected(
     >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
     >>> sums = {name: array.copy() for name, array in MomentStatistics.zero(basis).arrays().items()}
-    >>> add_projected([one], basis, sums, RowBlock(), most_bytes=0)
-    >>> add_projected([one], basis, sums, RowBlock(), most_bytes=0)
+    >>> add_projected([one, one], basis, sums, RowBlock())
     >>> sums["word_counts"].tolist()
     [4, 4, 2]
     """
     first, step = block.index, block.step
-    for projected in joined(_of_basis(basis, batches), block, most_bytes):
+    for projected in of_basis(basis, batches):
         by_word = (projected.starts, projected.documents, projected.values)
         word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
         np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
@@ -69,6 +63,14 @@ def add_projected(
         triple_kernels.add_triples(first, step, *by_word, *sketch)
         if projected.long.any():
             triple_kernels.add_long_triples(first, step, *by_word, *sketch)
+
+
+def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
+    """The batches, one of another basis refused with `ForeignStatistics`."""
+    for projected in batches:
+        if projected.basis != basis:
+            raise ForeignStatistics(foreign("basis", projected.basis, basis))
+        yield projected
 
 
 def refuse_overflow(bound: float) -> None:
@@ -93,10 +95,3 @@ def foreign(what: str, one: Basis, other: Basis) -> str:
         f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "
         "only statistics of one basis can be combined"
     )
-
-
-def _of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    for projected in batches:
-        if projected.basis != basis:
-            raise ForeignStatistics(foreign("basis", projected.basis, basis))
-        yield projected

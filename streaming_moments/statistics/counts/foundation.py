@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
-from streaming_moments.statistics.counts.adding import add_projected, refuse_overflow
+from streaming_moments.statistics.counts.adding import add_projected, of_basis, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
-from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 from streaming_moments.statistics.counts.statistics import MomentStatistics, statistic_shapes
 from streaming_moments.statistics.row_block import RowBlock
 
@@ -125,15 +125,15 @@ class CountsFoundation:
         """Refuse sums that could pass 2^62; errors as `refuse_overflow`."""
         refuse_overflow(bound)
 
-    def add(
-        self,
-        batches: Sequence[ProjectedBatch],
-        arrays: Arrays,
-        block: RowBlock,
-        most_bytes: int = 0,
-    ) -> None:
+    def joined(
+        self, batches: Iterable[ProjectedBatch], most_bytes: int
+    ) -> Iterator[ProjectedBatch]:
+        """The same documents in fewer batches, as `joined`; errors as `of_basis`."""
+        return joined(of_basis(self.basis, batches), most_bytes)
+
+    def add(self, batches: Iterable[ProjectedBatch], arrays: Arrays, block: RowBlock) -> None:
         """Add projected batches to the row arrays of a block; errors as `add_projected`."""
-        add_projected(batches, self.basis, arrays, block, most_bytes)
+        add_projected(batches, self.basis, arrays, block)
 
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()

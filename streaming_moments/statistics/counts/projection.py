@@ -265,10 +265,8 @@ def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     return long
 
 
-def joined(
-    batches: Iterable[ProjectedBatch], block: RowBlock, most_bytes: int
-) -> Iterator[ProjectedBatch]:
-    """The same documents in fewer batches, which hold the entries of a block's words alone.
+def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[ProjectedBatch]:
+    """The same documents in fewer batches, each used by all row blocks.
 
     The kernels read and write each row of their sums once for a batch, which of a few thousand
     documents takes as long as counting them.
@@ -277,31 +275,30 @@ def joined(
     ----------
     batches : iterable of ProjectedBatch
         All of one basis.
-    block : RowBlock
-        Whose words are kept; the word counts are of all words.
     most_bytes : int
-        Batches are joined while theirs stay below it; a larger one comes as it is.
+        Batches are joined while theirs stay below it, and what they are joined to as well; a
+        larger one comes as it is.
 
     Examples
     --------
     >>> from streaming_moments import Basis, CountBatch
     >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
-    >>> [both] = joined([one, one], RowBlock(1, 3), most_bytes=10_000)
+    >>> [both] = joined([one, one], most_bytes=10_000)
     >>> both.starts.tolist(), both.documents.tolist(), both.values.tolist()
-    ([0, 0, 4, 4], [0, 2, 1, 3], [1, 1, 1, 1])
+    ([0, 2, 6, 8], [0, 2, 0, 2, 1, 3, 1, 3], [2, 2, 1, 1, 1, 1, 1, 1])
     """
     waiting: list[ProjectedBatch] = []
     size = _Size()
     for batch in batches:
         larger = size + _Size.of(batch)
         if waiting and not larger.joinable(most_bytes):
-            yield _join(waiting, size, block)
+            yield _join(waiting, size)
             waiting, larger = [], _Size.of(batch)
         waiting.append(batch)
         size = larger
     if waiting:
-        yield _join(waiting, size, block)
+        yield _join(waiting, size)
 
 
 @dataclass(frozen=True)
@@ -341,13 +338,13 @@ class _Size:
         )
 
 
-def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> ProjectedBatch:
+def _join(batches: Sequence[ProjectedBatch], size: _Size) -> ProjectedBatch:
     if len(batches) == 1:
         return batches[0]
     runs = np.zeros((batches[0].basis.n_words, 2), dtype=np.int64)
     for batch in batches:
         places = np.stack([batch.starts[:-1], batch.odd_starts, batch.starts[1:]], axis=1)
-        runs[block.rows] += np.diff(places)[block.rows]
+        runs += np.diff(places)
     starts = np.concatenate([[0], np.cumsum(runs.sum(axis=1))])
     odd_starts = starts[:-1] + runs[:, 0]
     documents = np.empty(starts[-1], dtype=np.int32)
@@ -356,7 +353,7 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size, block: RowBlock) -> Pr
     for batch in batches:
         own = (batch.starts, batch.odd_starts, batch.documents, batch.values)
         frees = (free, odd_free, documents, values)
-        row_kernels.append_runs(block.index, block.step, *own, before, *frees)
+        row_kernels.append_runs(*own, before, *frees)
         before += batch.lengths.size
     ends = np.cumsum([0, *(batch.packed.size for batch in batches)])
     core_starts = [

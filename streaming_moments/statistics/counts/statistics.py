@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.notebook import html_table
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.statistics.counts.adding import add_projected, foreign, refuse_overflow
+from streaming_moments.statistics.counts.adding import (
+    add_projected,
+    foreign,
+    of_basis,
+    refuse_overflow,
+)
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
-from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 from streaming_moments.statistics.row_block import RowBlock
 
 
@@ -156,7 +161,7 @@ class MomentStatistics:
     ) -> MomentStatistics:
         """The statistics of several batches; holds one block's arrays however many there are.
 
-        And the block's share of some batches, whose bytes are at most those of the arrays.
+        And some batches joined, whose bytes are at most those of the arrays.
         """
         shapes = statistic_shapes(basis, block, codocuments, halves)
         arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
@@ -164,7 +169,7 @@ class MomentStatistics:
 
         def noted() -> Iterator[ProjectedBatch]:
             nonlocal histogram, bound
-            for projected in batches:
+            for projected in of_basis(basis, batches):
                 histogram = histogram + projected.totals.whole
                 bound += projected.triple_bound
                 # C2 bounds the pair counts; it may be the larger where y cancels
@@ -172,7 +177,7 @@ class MomentStatistics:
                 yield projected
 
         sums_bytes = sum(array.nbytes for array in arrays.values())
-        add_projected(noted(), basis, arrays, block, sums_bytes)
+        add_projected(joined(noted(), sums_bytes), basis, arrays, block)
         return cls(basis, block, histogram, later=(), **arrays)
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:

@@ -100,8 +100,6 @@ def transpose(
 
 @njit(cache=True, nogil=True)
 def append_runs(
-    first: int,
-    step: int,
     starts: NDArray[np.int64],
     odd_starts: NDArray[np.int64],
     documents: NDArray[np.int32],
@@ -112,12 +110,12 @@ def append_runs(
     all_documents: NDArray[np.int32],
     all_values: NDArray[np.int32],
 ) -> None:
-    """Copy the entries of words `first, first + step, ...` to where they are free in larger runs.
+    """Copy the entries of each word to where they are free in larger runs.
 
-    `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of each
-    such word i in the even half, values as they are, and `free[i] += m`; the odd half likewise.
+    `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of
+    word i in the even half, values as they are, and `free[i] += m`; the odd half likewise.
     """
-    for word in range(first, free.size, step):
+    for word in range(free.size):
         for half in range(2):
             begin, end, place = starts[word], odd_starts[word], free[word]
             if half:
