@@ -22,8 +22,8 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.halves import HalfRows, trusted_there
-from streaming_moments.models.refinement import ROUNDS, likelier_there, pair_rows, require_rounds
+from streaming_moments.models.halves import HalfRows, made_there
+from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     Evidence,
@@ -144,7 +144,7 @@ def select(
         keeps_halves=plan.kept_pairs >= 3,
     )
     halves = HalfRows.of(rows) if rows.halves else None
-    refining = _Refining(pair_rows(rows) if refine else rows, refine, halves)
+    refining = _Refining(pair_rows(rows) if refine else rows, refine, halves, seed)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -178,13 +178,12 @@ class _Refining:
     pairs: Rows
     rounds: int
     halves: HalfRows | None
+    seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
         """Handle of the model refined and held against halves, and the seconds that it took."""
         started = time.perf_counter()
-        refined = likelier_there(model, self.pairs, self.rounds) if self.rounds else model
-        if self.halves is not None:
-            refined = trusted_there(refined, self.halves)
+        refined = made_there(model, self.pairs, self.rounds, self.halves, self.seed)
         return refined, time.perf_counter() - started
 
 

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.refinement import PairTopics, begun, pair_topics_of, rounds_from
+from streaming_moments.models.provenance import SecondStart
+from streaming_moments.models.refinement import (
+    PairTopics,
+    begun,
+    drawn_anew,
+    likelier_there,
+    pair_topics_of,
+    repeated_topics,
+    rounds_from,
+)
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
@@ -328,3 +337,50 @@ def trusted_there(model: Any, halves: HalfRows) -> Any:
 def with_cross_fit(model: Any, found: CrossFit) -> Any:
     """The model with its error bars and held-out likelihood."""
     return replace(model, **vars(found))
+
+
+def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, seed: int) -> Any:
+    """Handle of a decomposed model, refined and held against halves where there are any.
+
+    Where its topics repeat, it begins a second time with those drawn anew, and the topics under
+    which pairs held out are likelier by more than the halves differ in it are kept.
+
+    Parameters
+    ----------
+    model : handle of TopicModel
+        As decomposed.
+    pairs : Rows
+        The `pair_rows`, where there are rounds.
+    rounds : int
+        Of refinement; without any there is no second start.
+    halves : HalfRows, optional
+        Of the same statistics.
+    seed : int
+        Of the second start.
+    """
+    if halves is None:
+        return likelier_there(model, pairs, rounds) if rounds else model
+    rows = halves.rows
+    if not rounds:
+        return trusted_there(model, halves)
+    again = rows.value(rows.once(STEP, repeated_topics, model))
+    first = trusted_there(likelier_there(model, pairs, rounds), halves)
+    # a half without pairs tells nothing
+    if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
+        return first
+    begin = rows.once(STEP, drawn_anew, model, again, seed)
+    second = trusted_there(likelier_there(begin, pairs, rounds), halves)
+    held_out = [rows.value(rows.once(STEP, held_out_of, one)) for one in (first, second)]
+    told = SecondStart(len(again), *held_out[1].gain(held_out[0]))
+    return rows.once(STEP, with_second_start, second if told.kept else first, told)
+
+
+def held_out_of(model: Any) -> HeldOut | None:
+    """What is brought of a model to choose by."""
+    found: HeldOut | None = model.held_out
+    return found
+
+
+def with_second_start(model: Any, told: SecondStart) -> Any:
+    """The model with what a second start gave."""
+    return replace(model, second_start=told)

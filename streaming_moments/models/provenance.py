@@ -36,3 +36,50 @@ class Polishing:
         learned = ", alpha learned" if self.alpha else ""
         times = "once" if self.passes == 1 else f"{self.passes} times"
         return f"polished{parent}: {self.documents:,} documents{where} read {times}{learned}"
+
+
+@dataclass(frozen=True)
+class SecondStart:
+    """What a second start gave, where topics repeated as they were decomposed.
+
+    Parameters
+    ----------
+    repeated : int
+        Topics that were much like one of more weight, and were drawn anew.
+    gain : float
+        Of the log likelihood of a pair held out, by the second start.
+    noise : float
+        Half of what the halves differ in that.
+    """
+
+    repeated: int
+    gain: float
+    noise: float
+
+    @property
+    def kept(self) -> bool:
+        """Whether the topics are those of the second start.
+
+        Examples
+        --------
+        >>> SecondStart(2, gain=0.002, noise=0.001).kept, SecondStart(2, -0.1, 0.001).kept
+        (True, False)
+        """
+        return self.gain > self.noise
+
+    @property
+    def sentence(self) -> str:
+        """What people should know of it.
+
+        Examples
+        --------
+        >>> SecondStart(1, gain=0.002, noise=0.001).sentence
+        '1 topic repeated another: kept a second start, +0.0020 a pair held out'
+        """
+        topics = (
+            "1 topic repeated another"
+            if self.repeated == 1
+            else (f"{self.repeated} topics repeated others")
+        )
+        kept = "kept a second start" if self.kept else "a second start was no better"
+        return f"{topics}: {kept}, {self.gain:+.4f} a pair held out"

@@ -24,6 +24,10 @@ _MEAN_SHARE = 0.01
 # Steps longer than those of expectation maximisation need about half as many rounds.
 _RELAXATION = 1.8
 _PLAIN_ROUNDS = 2  # the last
+# Correlation of two topics from which on one repeats the other; of planted ones below 0.1.
+_REPEATED = 0.3
+# Shape of the gamma variables by which the words of a repeated topic are multiplied.
+_SHAKEN = 0.5
 STEP = "refinement"
 
 
@@ -248,3 +252,37 @@ def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
         pair_weights=found.pair_weights,
     )
     return model.reordered(np.argsort(-weights, kind="stable"))
+
+
+def repeated_topics(model: Any) -> tuple[int, ...]:
+    """Topics that are much like an earlier one that is none of these.
+
+    Their differences from M1 go together: their correlation is that of the chi-square distance, in
+    which words that are frequent everywhere do not count.
+
+    Examples
+    --------
+    >>> from streaming_moments.models.topics import TopicModel
+    >>> topics = np.array([[0.8, 0.1, 0.7], [0.1, 0.8, 0.2], [0.1, 0.1, 0.1]])
+    >>> repeated_topics(TopicModel.from_topics(topics, np.array([0.4, 0.4, 0.2])))
+    (2,)
+    """
+    scales = np.sqrt(model.word_probabilities)[:, None]
+    apart = np.divide(
+        model.topics - scales**2, scales, out=np.zeros_like(model.topics), where=scales > 0
+    )
+    products = apart.T @ apart
+    lengths = np.sqrt(np.diag(products))
+    alike = products > _REPEATED * np.outer(lengths, lengths)
+    found: list[int] = []
+    for topic in range(1, len(alike)):
+        if np.delete(alike[topic, :topic], found).any():
+            found.append(topic)
+    return tuple(found)
+
+
+def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
+    """The model with some of its topics shaken, word by word."""
+    rng, topics = np.random.default_rng(seed), model.topics.copy()
+    topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
+    return replace(model, topics=topics / topics.sum(axis=0))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.batch import CountBatch
 
@@ -71,16 +71,11 @@ def attributes_of(model: Any) -> dict[str, object]:
     window = ("since", "until", "half_life")
     given = [name for name in window if getattr(model, name) is not None]
     given += ["refined"] if model.refined else []
-    passes = {} if model.polishing is None else {"polishing": asdict(model.polishing)}
-    held_out = {} if model.held_out is None else {"held_out": asdict(model.held_out)}
-    return (
-        passes
-        | held_out
-        | {
-            _STORED_METHOD if name == "method" else name: getattr(model, name)
-            for name in (*names, *given)
-        }
-    )
+    told = ((name, getattr(model, name)) for name in ("polishing", "held_out", "second_start"))
+    return {name: asdict(one) for name, one in told if one is not None} | {
+        _STORED_METHOD if name == "method" else name: getattr(model, name)
+        for name in (*names, *given)
+    }
 
 
 def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
@@ -99,7 +94,7 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
     if missing:
         raise InvalidInput(f"the stored model lacks {', '.join(missing)}; refit it")
     half_life, passes = attributes.get("half_life"), attributes.get("polishing")
-    held_out = attributes.get("held_out")
+    held_out, second = attributes.get("held_out"), attributes.get("second_start")
     days = {name: attributes.get(name) for name in ("since", "until")}
     return {
         **{name: np.asarray(arrays[name], dtype=np.float64) for name in wanted},
@@ -108,6 +103,7 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
         "refined": refined,
         "polishing": None if passes is None else Polishing(**passes),
         "held_out": None if held_out is None else HeldOut(**held_out),
+        "second_start": None if second is None else SecondStart(**second),
         "alpha0": float(str(attributes["alpha0"])),
         "method": str(attributes[_STORED_METHOD]),
         "documents": int(str(attributes["documents"])),
@@ -131,6 +127,9 @@ def description_of(model: Any) -> Description:
     if model.held_out is not None:
         facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
         sentence += f"; a pair held out has log likelihood {model.held_out.mean:.4f}"
+    if model.second_start is not None:
+        facts["second_start"] = asdict(model.second_start) | {"kept": model.second_start.kept}
+        sentence += f"; {model.second_start.sentence}"
     if model.polishing is not None:
         facts["polishing"] = asdict(model.polishing)
         sentence += f"; {model.polishing.sentence}"

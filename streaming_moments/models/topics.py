@@ -15,9 +15,9 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut, trusted_there
+from streaming_moments.models.halves import HalfRows, HeldOut, made_there, trusted_there
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
-from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
     PairTopics,
@@ -94,6 +94,8 @@ class TopicModel:
         statistics keep halves of the documents.
     held_out : HeldOut, optional
         How likely the pairs of each half are by topics of the other one.
+    second_start : SecondStart, optional
+        What it gave, where topics repeated.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class TopicModel:
     topic_bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
     held_out: HeldOut | None = None
+    second_start: SecondStart | None = None
 
     __sizeof__ = held_bytes
 
@@ -166,16 +169,16 @@ class TopicModel:
         """
         last = both_rows if options.rows == "mean" else topic_rows
         made = cls._made(rows, form_of(options.alpha0), options, last)
-        if options.refine:
-            made = likelier_there(made, pair_rows(rows), options.refine)
-        if rows.halves:
-            made = trusted_there(made, HalfRows.of(rows))
-        return cls._brought(rows, made)
+        pairs = pair_rows(rows) if options.refine else rows
+        halves = HalfRows.of(rows) if rows.halves else None
+        return cls._brought(rows, made_there(made, pairs, options.refine, halves, options.seed))
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
-        return 9 if options.rows == "mean" else 6 if not options.refine else 8
+        # refined: of a second start besides what is left of the first
+        mean = options.rows == "mean"
+        return 11 + mean if options.refine else 9 if mean else 6
 
     @classmethod
     def of_form(

@@ -2,7 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ from streaming_moments.decompositions.power_method import by_power_method
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import rows as running
 from streaming_moments.models.fit import fit_rows
-from streaming_moments.models.halves import HalfRows
+from streaming_moments.models.halves import HalfRows, made_there
 from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
@@ -223,6 +223,12 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
     alone = InMemory((whole,))
     expected = start.likelier(pair_rows(alone), 4)
     trusted = start.trusted(HalfRows.of(alone))
+    # a topic that repeats another
+    twice = start.topics.copy()
+    twice[:, -1] = (3 * twice[:, 0] + twice[:, -1]) / 4
+    repeating = replace(start, topics=twice)
+    both = made_there(repeating, pair_rows(alone), 2, HalfRows.of(alone), 5)
+    assert both.second_start.repeated
     for rows in (*runners(blocks, embedded, pool, keep), streamed):
         found = start.likelier(pair_rows(rows), 4)
         assert np.array_equal(found.topics, expected.topics)
@@ -231,6 +237,10 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
             again = start.trusted(HalfRows.of(rows))
             assert np.array_equal(again.word_bars, trusted.word_bars)
             assert again.held_out == trusted.held_out
+            given = pair_rows(rows), 2, HalfRows.of(rows), 5
+            found = rows.value(made_there(rows.shared(repeating), *given))
+            assert np.array_equal(found.topics, both.topics)
+            assert found.second_start == both.second_start
 
 
 class Results(WorkerPlugin):

@@ -7,12 +7,14 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models import halves
 from streaming_moments.models.halves import (
     HalfRows,
     HeldOut,
     cross_fit,
     dual_topics,
     even_pairs,
+    made_there,
     mean_logarithm,
     noise,
     odd_pairs,
@@ -20,7 +22,13 @@ from streaming_moments.models.halves import (
     predicting_rounds,
 )
 from streaming_moments.models.polishing import polished
-from streaming_moments.models.refinement import PairTopics, begun
+from streaming_moments.models.refinement import (
+    PairTopics,
+    begun,
+    drawn_anew,
+    pair_rows,
+    repeated_topics,
+)
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.matching import match_topics
@@ -197,3 +205,68 @@ def test_noise_is_how_far_the_halves_differ_among_candidates():
     assert noise([HeldOut(-3.0, -2.0)]) == 0
     assert noise([HeldOut(-3.0, -2.0), HeldOut(-2.5, -1.5)]) == 0
     assert noise([HeldOut(-3.0, -2.0), HeldOut(-3.0, -1.0)]) == pytest.approx(0.25)
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Five topics of like weights, of which twenty are asked."""
+    return corpus(2500, np.full(5, 0.2), 1.0, 60, seed=1)[0]
+
+
+def test_where_topics_repeat_the_start_that_predicts_is_kept(few):
+    kept = []
+    for topics in (10, 14, 20):
+        rows = gathered(few, columns=22)
+        [statistics] = rows.blocks
+        start = fit(statistics, topics, 1.0, refine=0)
+        first = start.likelier(pair_rows(rows), 10).trusted(HalfRows.of(rows))
+        found = fit(statistics, topics, 1.0)
+        told, again = found.second_start, repeated_topics(start)
+        assert start.second_start is None
+        assert told.repeated == len(again) > 0
+        anew = drawn_anew(start, again, seed=0)
+        second = anew.likelier(pair_rows(rows), 10).trusted(HalfRows.of(rows))
+        others = np.setdiff1d(np.arange(topics), again)
+        np.testing.assert_allclose(anew.topics[:, others], start.topics[:, others])
+        assert (told.gain, told.noise) == second.held_out.gain(first.held_out)
+        taken = second if told.kept else first
+        np.testing.assert_array_equal(found.topics, taken.topics)
+        np.testing.assert_array_equal(found.word_bars, taken.word_bars)
+        assert found.held_out.mean >= first.held_out.mean
+        kept.append(told.kept)
+        said = found.described()
+        assert said.facts["second_start"]["kept"] == told.kept
+        assert told.sentence in said.sentence
+        assert type(found).from_parts(*found.parts()).second_start == told
+    # measured 0.0001 to 0.0003 a pair
+    assert any(kept)
+
+
+def test_a_second_start_is_the_same_however_the_rows_are_divided(few):
+    start = fit(*gathered(few, columns=22).blocks, 14, 1.0, refine=0)
+    one, other, seeded = (
+        made_there(start, pair_rows(rows), 4, HalfRows.of(rows), seed)
+        for blocks, seed in ((1, 3), (3, 3), (1, 4))
+        for rows in [gathered(few, blocks, columns=22)]
+    )
+    assert other.second_start == one.second_start
+    np.testing.assert_array_equal(other.topics, one.topics)
+    assert seeded.second_start != one.second_start
+
+
+def test_topics_that_do_not_repeat_begin_once(small, few, monkeypatch):
+    calls = []
+
+    def drawn(*given):
+        calls.append(given)
+        return drawn_anew(*given)
+
+    monkeypatch.setattr(halves, "drawn_anew", drawn)
+    assert fit(*gathered(small).blocks, 4, 1.0).second_start is None
+    # nor where nothing is refined, or no halves tell which is better
+    assert fit(*gathered(few, columns=22).blocks, 20, 1.0, refine=0).second_start is None
+    without = fit(*gathered(few, columns=22, halves=False).blocks, 20, 1.0)
+    assert without.second_start is None
+    assert not calls
+    assert fit(*gathered(few, columns=22).blocks, 20, 1.0).second_start
+    assert len(calls) == 1
