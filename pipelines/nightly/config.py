@@ -132,6 +132,7 @@ class GrowthSection:
 
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
+_FOUND = ("topics", "refine")  # which may be auto
 _TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
 
 
@@ -141,9 +142,10 @@ def _keys_of(model: Any) -> set[str]:
 
 @dataclass(frozen=True, config=_STRICT)
 class RefitSection:
-    """Topics and alpha0: one value, or a list of which the most coherent is taken; and how.
+    """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
 
-    `polish` passes over the documents follow.
+    `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
+    by the halves of the documents, and their names are in `auto`.
 
     Beside these, any other option of the model is a key: they are in `further`.
     """
@@ -158,6 +160,7 @@ class RefitSection:
     same_topic_within: Share = MatchingRule().furthest
     polish: Number = 0
     further: dict[str, Any] = Field(default_factory=dict)
+    auto: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -167,19 +170,31 @@ class RefitSection:
         if name not in MODELS:
             return given  # what is wrong is told of the key itself
         own = _keys_of(MODELS[name])
-        others = {"further", *(key for one in MODELS.values() for key in _keys_of(one))} - own
+        others = {
+            "further",
+            "auto",
+            *(key for one in MODELS.values() for key in _keys_of(one)),
+        } - own
         for key in given:
             if key in others:
                 raise ValueError(
                     f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
                 )
+        auto = tuple(key for key in _FOUND if given.get(key) == "auto")
+        if auto and name != DEFAULT_MODEL:
+            raise ValueError(f"{auto[0]}: auto is of model {DEFAULT_MODEL!r} alone")
+        # until they are found: one topic, rounds by default
+        given = {key: given[key] for key in given if key not in auto} | (
+            {"topics": 1} if "topics" in auto else {}
+        )
         further = {key: given[key] for key in given if key in own - _TRIED}
         try:
             TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
         except ValidationError as refused:
             told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
             raise ValueError("; ".join(told)) from refused
-        return {**{key: given[key] for key in given if key not in further}, "further": further}
+        kept = {key: given[key] for key in given if key not in further}
+        return {**kept, "further": further, "auto": auto}
 
     @model_validator(mode="after")
     def _fits_together(self) -> RefitSection:
@@ -187,6 +202,8 @@ class RefitSection:
             raise ValueError(f"model: {self.model!r} has no topics, which a night compares")
         if self.model != DEFAULT_MODEL and len(self.topics) > 1:
             raise ValueError(f"topics: several are compared with model {DEFAULT_MODEL!r} only")
+        if "topics" in self.auto and len(self.alpha0) > 1:
+            raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
             require_polishable(self.family)
             if self.half_life_days is not None:
@@ -293,6 +310,11 @@ class NightlyConfig:
         made, refit = self.create, self.refit
         if made is None:
             return self
+        if refit.auto and not made.halves:
+            raise ValueError(
+                f"[refit] {refit.auto[0]} is auto, which halves of the documents tell; give a "
+                "number, or leave out [create] halves = false"
+            )
         if not made.codocuments and len(refit.topics) * len(refit.alpha0) > 1:
             raise ValueError(
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "

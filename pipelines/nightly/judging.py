@@ -1,17 +1,21 @@
-"""Judging: the most coherent of some models, and whether it may be published."""
+"""Judging: which of some models is taken, and whether it may be published."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
+from typing import cast
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
+from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.nightly.config import GatesSection, RefitSection
@@ -20,10 +24,30 @@ from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 
-def most_coherent(
-    source: StatisticsSource, section: RefitSection, run: Run
-) -> tuple[TopicModel, tuple[Candidate, ...]]:
-    """The model of the highest mean NPMI among all pairs of k and alpha0, as `select` finds it.
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The model of a night.
+
+    Parameters
+    ----------
+    model : TopicModel
+        With its coherence.
+    tried : tuple of Candidate
+        All that were compared.
+    why : str
+        Why it was taken; empty where nothing was compared.
+    """
+
+    model: TopicModel
+    tried: tuple[Candidate, ...]
+    why: str = ""
+
+
+def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
+    """The model that `select` takes among all pairs of k and alpha0, with what is auto found.
+
+    By the likelihood of pairs held out where the statistics keep halves of the documents, else by
+    the highest mean NPMI.
 
     Parameters
     ----------
@@ -34,20 +58,23 @@ def most_coherent(
     run : Run
         Where to run, and what its steps are told.
 
-    Returns
-    -------
-    TopicModel, tuple of Candidate
-        The model with its coherence, and all that were tried.
-
     Raises
     ------
     InvalidInput
-        Several are to be compared and the store keeps no co-document counts.
+        Several are to be compared and the store keeps no co-document counts; or something is auto
+        and it keeps no halves.
     NotIdentifiable, BoundExceeded
         The statistics hold none of them, or the memory budget does: says why.
     """
+    if section.auto and not source.halves:
+        keys = " and ".join(section.auto)
+        raise InvalidInput(
+            "the store keeps no halves of the documents, by which auto chooses; give a number to "
+            f"{keys} in [refit], or rebase the store with halves"
+        )
     pairs = list(product(section.topics, section.alpha0))
     tried: tuple[Candidate, ...] = ()
+    why = ""
     if len(pairs) > 1:
         if not source.codocuments:
             raise InvalidInput(
@@ -57,12 +84,19 @@ def most_coherent(
         how = (run, section.method, section.seed, section.further.get("refine", ROUNDS))
         selection = select(source, section.topics, section.alpha0, *how)
         tried = selection.candidates
-        best = selection.best or next(one for one in tried if not one.refusal)
+        best = selection.taken or next(one for one in tried if not one.refusal)
+        why = selection.why or (
+            f"the most coherent, as no pairs are held out: {best.n_topics} topics, "
+            f"alpha0 {best.alpha0:g}"
+        )
+        run.tell(why)
         pairs = [(best.n_topics, best.alpha0)]
-    k, alpha0 = pairs[0]
-    model = refit_by(source, section.family, section.options(k, alpha0), run)
-    model = with_coherence(source, model, run)
-    return model, tried or (Candidate(k, model.alpha0, mean_npmi(model)),)
+    options = section.options(*pairs[0])
+    if section.auto:
+        options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
+    model = with_coherence(source, refit_by(source, section.family, options, run), run)
+    only = Candidate(model.n_topics, model.alpha0, mean_npmi(model), held_out=model.held_out)
+    return Chosen(model, tried or (only,), why)
 
 
 def mean_npmi(model: TopicModel) -> float | None:

@@ -139,9 +139,9 @@ def _night(
         return _of_store(idle, store)
     # what follows is loaded by a night with something to do
     from streaming_moments.pipelines.nightly.judging import (
+        chosen_model,
         judged,
         mean_npmi,
-        most_coherent,
         reasons_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
@@ -157,9 +157,14 @@ def _night(
         return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
     with journal.step("refit") as found:
         source = _source(store, config.refit)
-        model, tried = most_coherent(source, config.refit, run)
+        chosen = chosen_model(source, config.refit, run)
+        model = chosen.model
         found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
         found |= {"npmi": mean_npmi(model), "captured": model.captured}
+        if config.refit.auto:
+            found["refined"] = model.refined
+        if chosen.why:
+            found["why"] = chosen.why
     work = None
     if config.refit.polish:
         model, work = _polished(source, model, config, run, journal)
@@ -185,7 +190,7 @@ def _night(
             report,
             outcome="refused" if refused else "published",
             exit_code=ExitCode.REFUSED if refused else code,
-            candidates=tried,
+            candidates=chosen.tried,
             gates=gates,
             reasons=refused,
             model=name,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from streaming_moments.decompositions.forms import Form, Mixture
+from dataclasses import replace
+from typing import Literal
+
+from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.models.base import FitOptions
+from streaming_moments.models.halves import HalfRows, predicting_rounds
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
@@ -17,7 +21,7 @@ def fit(
     n_topics: int,
     alpha0: float = 0.0,
     rotation: Rotation = "joint",
-    refine: int = ROUNDS,
+    refine: int | Literal["auto"] = ROUNDS,
 ) -> TopicModel:
     """Topics from the statistics alone, by singular value based tensor decomposition.
 
@@ -27,7 +31,7 @@ def fit(
         As in `fit_by`, whose errors are raised.
     rotation : {"joint", "feature"}
         Joint diagonalisation of k sums of slices, or the paper's Remark 7.
-    refine : int
+    refine : int or "auto"
         As in `fit_by`.
 
     Examples
@@ -48,7 +52,7 @@ def fit_by(
     alpha0: float = 0.0,
     method: str = "joint",
     seed: int = 0,
-    refine: int = ROUNDS,
+    refine: int | Literal["auto"] = ROUNDS,
 ) -> TopicModel:
     """Topics from the statistics alone, by the decomposition of that name, then refined.
 
@@ -65,9 +69,10 @@ def fit_by(
         k x k x k tensor of the stored sketch, and go back to all words by the pair counts.
     seed : int
         As in `decompose`.
-    refine : int
+    refine : int or "auto"
         Rounds that make the topics likelier by the pair counts: about 10 for coherent topics, 40
-        and more to predict; 0 leaves them as decomposed.
+        and more to predict; 0 leaves them as decomposed. "auto" takes those after which pairs held
+        out are likelier by no more, where the statistics keep halves of the documents.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def fit_by(
     NotIdentifiable
         Fewer than k columns or positive eigenvalues, or the method cannot tell the topics apart.
     InvalidInput
-        Statistics of a part of the rows, or an argument out of range.
+        Statistics of a part of the rows, an argument out of range, or "auto" without halves.
 
     Examples
     --------
@@ -92,8 +97,13 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
-    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed, refine=refine)
-    return TopicModel.fit(InMemory((statistics,)), options)
+    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
+    rows = InMemory((statistics,))
+    if refine == "auto":
+        halves = HalfRows.of(rows)
+        start = fit_rows(rows, n_topics, form_of(alpha0), method, seed)
+        refine = predicting_rounds(halves, start.pair_topics(rows.basis.core))
+    return TopicModel.fit(rows, replace(options, refine=refine))
 
 
 def fit_rows(

@@ -223,3 +223,19 @@ def test_the_bounds_themselves_are_taken():
     config = config_of(content, "n.toml")
     assert config.lock_expiry == timedelta(days=365)
     assert config.refit.alpha0 == (0, 1e6)
+
+
+def test_what_is_auto_is_found_by_halves():
+    told = {"store": "s", "shards": "*.txt", "output": "r"}
+    found = config_of({**told, "refit": {"topics": "auto", "refine": "auto"}}, "n").refit
+    assert (found.auto, found.topics, found.further) == (("topics", "refine"), (1,), {})
+    numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
+    assert (numbers.auto, numbers.topics) == (("refine",), (5, 8))
+    for refit, made, problem in (
+        ({"topics": "auto", "model": "poisson"}, {}, "auto is of model 'topics' alone"),
+        ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto is with one alpha0"),
+        ({"topics": "auto"}, {"halves": False}, r"\[refit\] topics is auto.*give a number"),
+        ({"topics": 5, "auto": ["refine"]}, {}, "auto: no option"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            config_of({**told, "refit": refit, "create": made}, "n")

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import shutil
 from datetime import timedelta
 
 import numpy as np
@@ -11,14 +13,18 @@ from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.candidates import Selection
+from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.nightly.config import GatesSection, RefitSection
-from streaming_moments.pipelines.nightly.judging import judged, most_coherent, reasons_of
+from streaming_moments.pipelines.nightly.config import GatesSection, RefitSection, config_of
+from streaming_moments.pipelines.nightly.judging import chosen_model, judged, reasons_of
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
@@ -64,26 +70,53 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
     assert measure_drift(now, None, 99, 1.0, Run(embedded)).captured is None
 
 
-def test_the_most_coherent_of_all_pairs_is_taken(counted, embedded):
+@pytest.mark.parametrize("halves", [True, False])
+def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, halves):
+    source = counted
+    if not halves:
+        shutil.copytree(counted.url.removeprefix("file://"), tmp_path / "store")
+        copy = MomentStore.open(str(tmp_path / "store"))
+        source = rebase(copy, Run(embedded), halves=False).store
     section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0))
-    model, tried = most_coherent(counted, section, Run(embedded))
+    told = []
+    chosen = chosen_model(source, section, Run(embedded, tell=told.append))
+    model, tried = chosen.model, chosen.tried
     assert [(one.n_topics, one.alpha0) for one in tried] == [
         (k, alpha0) for alpha0 in (0.0, 1.0) for k in (2, 4, 60)
     ]
     fitted = [one for one in tried if one.n_topics < 60]
     assert all("60 topics asked for" in one.refusal for one in tried if one not in fitted)
-    best = max(fitted, key=lambda one: one.npmi)
+    if halves:
+        best = Selection(tried, 0.0).likely[0]
+        assert chosen.why.startswith(f"pairs held out take {best.n_topics} topics")
+    else:
+        best = max(fitted, key=lambda one: one.npmi)
+        assert chosen.why.startswith("the most coherent, as no pairs are held out: ")
+    assert chosen.why in told
     assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
     assert model.npmi.mean() == pytest.approx(best.npmi)
-    assert np.allclose(model.topics, fit(counted.load(), best.n_topics, best.alpha0).topics)
+    assert np.allclose(model.topics, fit(source.load(), best.n_topics, best.alpha0).topics)
     with pytest.raises(NotIdentifiable, match="60 topics asked for"):
-        most_coherent(counted, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
+        chosen_model(source, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
+    night = {"store": "s", "shards": "*.txt", "output": "r"}
+    auto = {"topics": "auto", "alpha0": 1.0, "refine": "auto"}
+    section = config_of({**night, "refit": auto}, "night.toml").refit
+    if not halves:
+        with pytest.raises(InvalidInput, match="give a number to topics and refine in .refit."):
+            chosen_model(source, section, Run(embedded))
+        return
+    found = chosen_model(source, section, Run(embedded, tell=told.append)).model
+    options = chosen_options(
+        source, TopicOptions(topics=1, alpha0=1.0), section.auto, Run(embedded)
+    )
+    assert (found.n_topics, found.refined) == (options.topics, options.refine)
+    assert re.match(r"pairs held out take \d+ rounds", told[-1])
 
 
 @pytest.mark.parametrize("alphas", [(1.0,), (0.5, 1.0)])
 def test_the_method_of_the_configuration_is_taken(counted, embedded, alphas):
     section = RefitSection(topics=(3,), alpha0=alphas, method="power", seed=5)
-    model, _ = most_coherent(counted, section, Run(embedded))
+    model = chosen_model(counted, section, Run(embedded)).model
     expected = fit_by(counted.load(), 3, model.alpha0, "power", 5)
     assert model.method == "power"
     assert np.allclose(model.topics, expected.topics)
@@ -97,8 +130,9 @@ def test_models_without_coherence_cannot_be_compared(counted, planted, tmp_path,
     store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded), False)
     store = update(store, listed, Run(embedded)).store
     with pytest.raises(InvalidInput, match="2 models cannot be compared"):
-        most_coherent(store, RefitSection(topics=(2, 3)), Run(embedded))
-    model, [only] = most_coherent(store, RefitSection(topics=(2,)), Run(embedded))
+        chosen_model(store, RefitSection(topics=(2, 3)), Run(embedded))
+    chosen = chosen_model(store, RefitSection(topics=(2,)), Run(embedded))
+    model, [only] = chosen.model, chosen.tried
     assert (model.n_topics, only.npmi) == (2, None)
 
 

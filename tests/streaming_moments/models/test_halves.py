@@ -270,3 +270,13 @@ def test_topics_that_do_not_repeat_begin_once(small, few, monkeypatch):
     assert not calls
     assert fit(*gathered(few, columns=22).blocks, 20, 1.0).second_start
     assert len(calls) == 1
+
+
+def test_rounds_are_found_in_memory_too(small):
+    rows = gathered(small)
+    [statistics] = rows.blocks
+    start = fit(statistics, 4, 1.0, refine=0).pair_topics(rows.basis.core)
+    rounds = predicting_rounds(HalfRows.of(rows), start)
+    assert fit(statistics, 4, 1.0, refine="auto").refined == rounds
+    with pytest.raises(InvalidInput, match="keep no halves.*give numbers in place of auto"):
+        fit(*gathered(small, halves=False).blocks, 4, 1.0, refine="auto")
