@@ -146,6 +146,8 @@ def refit(
         model = refit_by(source, asked.model, asked.options, run)
         if isinstance(model, TopicModel):
             model = with_coherence(source, model, run)
+            if asked.model is TopicModel and source.halves and model.held_out is None:
+                run.tell("no error bars: a half of the documents has no pair of words")
     kept = opened.save_model(chosen, model, f"refit: {asked.options.said}")
     topical, said = isinstance(model, TopicModel), model.described()
     lines = topic_lines(model, opened.vocabulary, words) if topical else []

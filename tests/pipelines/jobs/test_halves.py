@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from streaming_moments import CountBatch, MomentStatistics
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.rebase import rebase
+from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -108,3 +112,30 @@ def test_a_store_without_halves_says_what_new_ones_have(corpus, run, tmp_path):
     assert (code, MomentStore.open(store).halves) == (0, True), errors
     shown = json.loads(run("status", store, "--json")[1])
     assert shown["counting"].endswith("halves of them kept apart")
+
+
+def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tmp_path):
+    (tmp_path / "shards").mkdir()
+    for number, text in enumerate(planted[:120]):
+        put(tmp_path / "shards" / f"{number:03}.jsonl", [text])
+    listed = list_shards([str(tmp_path / "shards" / "*.jsonl")])
+    made = create(str(tmp_path / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    store = update(made, listed, Run(embedded)).store
+    odd = sum(shard.size % 2 for shard in listed)
+    # by the parity of their bytes, as good as a coin
+    assert 40 < odd < 80
+    statistics = store.load()
+    share = statistics.even_pair_counts.sum() / statistics.pair_counts.sum()
+    assert share == pytest.approx(1 - odd / 120, abs=0.1)
+    assert refit(store, 3, 1.0, Run(embedded)).topic_bars is not None
+    # all of one parity: no half to compare with, which is said
+    even = [shard for shard in listed if shard.size % 2 == 0]
+    one_sided = forget(store, [shard for shard in listed if shard not in even], Run(embedded))
+    model = refit(one_sided, 3, 1.0, Run(embedded))
+    assert model.topic_bars is model.held_out is model.second_start is None
+    given = TopicOptions(topics=3, alpha0=1.0), ("refine",), Run(embedded)
+    with pytest.raises(InvalidInput, match="a half of the documents.*has no pair of words"):
+        chosen_options(one_sided, *given)
+    code, _, errors = run("refit", one_sided.url, "--topics", 3)
+    assert code == 0
+    assert "no error bars: a half of the documents" in " ".join(errors.split())
