@@ -40,7 +40,11 @@ from streaming_moments.pipelines.reports.tables import (
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
-from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.lineages import (
+    store_counting,
+    store_for,
+    vocabulary_of,
+)
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -155,7 +159,7 @@ def topics(
         from streaming_moments.storage.operations.shares_over_time import shares_over_time
 
         topical = opened.load_model(name)
-        over_time = shares_over_time(store_for(opened, chosen, topical), topical, period)
+        over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
     if plot_file is not None and over_time:
         plot_shares(over_time, plot_file)
     if json_output:

@@ -11,7 +11,7 @@ import numpy as np
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_reading
+from streaming_moments.pipelines.cluster.memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.proportions import ProportionsFile, proportions_file
@@ -93,7 +93,9 @@ def transform(
     names = [proportions_file(shard.url) for shard in shards]
     if len(set(names)) < len(names):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    place = run.cluster.threads, run.cluster.memory
+    passage_words = None if store.policy is None else store.policy.passage_words
+    plan = plan_transform(model.n_words, model.n_topics, *place, run.limits, passage_words)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
     client = run.cluster.client

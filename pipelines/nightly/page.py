@@ -18,7 +18,10 @@ from streaming_moments.pipelines.reports.page import (
 )
 from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.quality.topic_map import topic_distances
-from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.lineages import (
+    store_counting,
+    vocabulary_of,
+)
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
@@ -70,7 +73,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         if model is None
         else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
         correlations=()
-        if model is None or not model.refined
+        if model is None or not model.knows_pairs
         else tuple(tuple(row) for row in model.correlations.tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
         periods=_periods(store, name, model),
@@ -174,7 +177,7 @@ def _periods(
     """Shares in the documents of each period, where the days of all are known."""
     if store is None or name is None or model is None:
         return ShareOverTime()
-    counted = store_for(store, model_called(store.commit, name), model)
+    counted = store_counting(store, model_called(store.commit, name), model)
     by = finest_period(counted)
     if by is None:
         return ShareOverTime()

@@ -165,9 +165,13 @@ class Snapshot:
         """`Totals` of all that is counted."""
         return sum_totals(self.folder, self.commit.segments, self.layout)
 
-    def load_block(self, index: int) -> Any:
-        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none."""
-        return sum_block(self.folder, self.commit.segments, self.layout, index)
+    def load_block(self, index: int, halves: bool = True) -> Any:
+        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none.
+
+        With `halves` False those of half of the documents, where they are kept, are not read.
+        """
+        kept = None if halves else replace(self.counts, halves=False)
+        return sum_block(self.folder, self.commit.segments, self.layout, index, kept)
 
     def load(self) -> Any:
         """Statistics of all rows; errors as `load_block`."""

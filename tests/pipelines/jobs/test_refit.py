@@ -71,9 +71,9 @@ def test_the_seed_reaches_the_workers(store, embedded):
 def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatch, method):
     read, load = [], MomentStore.load_block
 
-    def counting(opened, index):
+    def counting(opened, index, halves):
         read.append(index)
-        return load(opened, index)
+        return load(opened, index, halves)
 
     monkeypatch.setattr(MomentStore, "load_block", counting)
     rich = refit(store, 4, 1.0, Run(embedded), method)
