@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, field, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments import __version__
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -217,7 +217,7 @@ def transform(
         foreign_below=foreign_below,
         top_documents=top_documents,
         labels=dict(labels or {}),
-        package=__version__,
+        package=version("streaming-moments"),
     )
     # made by tasks, so that they outlive any worker
     cluster = run.cluster
