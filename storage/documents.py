@@ -1,10 +1,10 @@
-"""Documents of a shard, and what else its format can say of them: their days, where they lie."""
+"""Documents of a shard, and what else its format says of them: days, names, where they lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.contents import MarkedFiles, ShardContent
@@ -20,6 +20,9 @@ from streaming_moments.storage.formats import (
     Source,
 )
 from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EMPTY = "is empty; leave it out, or write its documents again"
 
@@ -107,6 +110,45 @@ def days_of(
             shard.url, f"column {source.column!r} holds no date at all; choose another column"
         )
     return DateRange(min(found), max(found))
+
+
+def ids_of(
+    shard: Shard,
+    form: ShardFormat,
+    column: str | None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[pa.Array]:
+    """What a shard's documents are called, in their order; none at all where nothing tells.
+
+    Parameters
+    ----------
+    shard, form, limits, storage_options
+        As for `read_chunks`.
+    column : str, optional
+        Column, or JSON field, of texts or whole numbers. Without one the files of a folder have
+        their names.
+
+    Yields
+    ------
+    string array
+        Null where a document has none.
+
+    Raises
+    ------
+    ShardError
+        A column that is missing or holds something else, or a format without columns.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/named/a.jsonl", b'{"id": 7, "text": "law"}')
+    >>> [ids] = ids_of(Shard("memory:///named/a.jsonl", 24), ShardFormat(), "id")
+    >>> ids.to_pylist()
+    ['7']
+    """
+    with _read_as(shard, form, storage_options) as (kind, source):
+        yield from kind.ids(source, column, limits) or ()
 
 
 def share_before(

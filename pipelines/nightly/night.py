@@ -35,11 +35,12 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.model_changes import TagMove
+from streaming_moments.storage.store.model_changes import Succession, TagMove
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -168,9 +169,11 @@ def _night(
     work = None
     if config.refit.polish:
         model, work = _polished(source, model, config, run, journal)
-    matching = None
-    if published is not None:
+    matching, after = None, None
+    if published is not None and report.published is not None:
         model, matching = _matched(store, model, published, config, journal)
+        kept = {pair.before: pair.after for pair in matching.kept}
+        after = Succession(report.published, kept)
     with journal.step("judge") as found:
         effective = source.length_histogram().effective_documents
         fitted = replace(drift, effective_documents=effective)
@@ -180,7 +183,8 @@ def _night(
     name = f"{PREFIX}{store.version}"
     with journal.step("publish") as found:
         message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
-        store = store.save_model(name, model, message, None if refused else tag)
+        moved = None if refused else tag
+        store = store.save_model(name, model, message, moved, after or succession(store, model))
         if work is not None:
             work.delete()
         found |= {"model": name, "published": not refused, "version": store.version}
@@ -195,7 +199,7 @@ def _night(
             reasons=refused,
             model=name,
             published=store.commit.tags.get(config.tag),
-            topics=topics_of(model, store.vocabulary),
+            topics=topics_of(model, store.vocabulary, store.models[name].labels),
             matching=matching,
             spectrum=tuple(model.spectrum.tolist()),
             exact_spectrum=tuple(model.exact_spectrum.tolist()),

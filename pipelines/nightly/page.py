@@ -131,7 +131,9 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 
 
 def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple[TopicReport, ...]:
-    return report.topics or topics_of(model, vocabulary_of(store, model))
+    # without a model of its own, a night shows the published one
+    labels = {} if report.published is None else store.models[report.published].labels
+    return report.topics or topics_of(model, vocabulary_of(store, model), labels)
 
 
 def _notes(matching: TopicMatching) -> dict[int, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.models.topics import TopicModel
@@ -101,7 +103,9 @@ class NightReport:
     error: str = ""
 
 
-def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, ...]:
+def topics_of(
+    model: TopicModel, vocabulary: Vocabulary, labels: Mapping[int, str] = MappingProxyType({})
+) -> tuple[TopicReport, ...]:
     """The topics of a model as a report holds them.
 
     Examples
@@ -111,7 +115,7 @@ def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, .
     >>> topics_of(model, Vocabulary(("law", "sea"), core=2))[0].words
     (('law', 0.9, 0.9), ('sea', 0.1, 0.1))
     """
-    lines = topic_lines(model, vocabulary, 10)
+    lines = topic_lines(model, vocabulary, 10, labels=labels)
     found = []
     for line, words in zip(lines, top_words(model.topics, _WORDS), strict=True):
         rows = [
@@ -127,7 +131,7 @@ def topics_of(model: TopicModel, vocabulary: Vocabulary) -> tuple[TopicReport, .
             bar = float(model.topic_bars[line.topic])
             bars = tuple(model.word_bars[words, line.topic].tolist())
         known = (line.topic, line.weight, line.npmi, line.words)
-        found.append(TopicReport(*known, tuple(rows), bar, bars))
+        found.append(TopicReport(*known, tuple(rows), bar, bars, line.label))
     return tuple(found)
 
 

@@ -50,6 +50,8 @@ class TopicReport:
         L1 error to be expected of the topic, where halves of the documents are kept.
     word_bars : tuple of float
         Standard errors of the probabilities of those words; empty where they are not known.
+    label : str or None
+        What people call it.
     """
 
     topic: int
@@ -59,6 +61,7 @@ class TopicReport:
     words: tuple[tuple[str, float, float], ...]
     bar: float | None = None
     word_bars: tuple[float, ...] = ()
+    label: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.formats.compressions import compression_of, stored_before_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Holds = Literal["texts", "ids"]
 
@@ -172,6 +175,27 @@ class Format(Protocol):
             source.url,
             f"is of format {self.name}, which has no column {column!r} of dates; create the "
             "store without --date-column",
+        )
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        """What documents are called, in the order of `chunks`, as arrays of texts; null: nothing.
+
+        Values of a column; without one what the format itself has, and None where that is nothing.
+
+        Raises
+        ------
+        ShardError
+            The column is missing or holds neither texts nor whole numbers, or the format has no
+            columns.
+        """
+        if column is None:
+            return None
+        raise ShardError(
+            source.url,
+            f"is of format {self.name}, which has no column {column!r} of ids; leave out "
+            "--id-column: its documents are known by their numbers",
         )
 
     def share_before(self, source: Source, place: Position) -> float:

@@ -33,6 +33,7 @@ from streaming_moments.storage.formats.base import (
 )
 from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.formats.date_columns import bounds_of
+from streaming_moments.storage.formats.id_columns import names_of
 from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks
 
 _BLOCK_BYTES = 1 << 20
@@ -67,6 +68,14 @@ class Csv(Format):
         for _, values in self._column(source, column, "--date-column", DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
             yield from bounds_of(given.cast(pa.large_string()), column, source.url)
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        if column is None:
+            return None
+        found = self._column(source, column, "--id-column", limits, START)
+        return (names_of(values, column, source.url) for _, values in found)
 
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column

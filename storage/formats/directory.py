@@ -35,6 +35,15 @@ class Directory(Format):
     ) -> Iterator[tuple[pa.Array, Position]]:
         return encoded_in_chunks(_files(source, limits.document_bytes, start), limits)
 
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        """Paths of the files within the folder."""
+        if column is not None:
+            return super().ids(source, column, limits)
+        states = files_under(source.fs, source.path, source.url)
+        return iter([pa.array([_name_of(source, state.path) for state in states], pa.string())])
+
     def share_before(self, source: Source, place: Position) -> float:
         before = files_under(source.fs, source.path, source.url)[: place.passed]
         return sum(state.size for state in before) / max(source.size, 1)
@@ -46,7 +55,7 @@ def _files(
     fs, path, url = source.fs, source.path, source.url
     states = islice(files_under(fs, path, url), start.passed, None)
     for passed, state in enumerate(states, start=start.passed + 1):
-        name = f"file {printable(shard_name(state.path[len(path) :].lstrip('/')))}"
+        name = f"file {_name_of(source, state.path)}"
         content = b""
         try:
             with shard_errors(url, source.storage_options):
@@ -58,3 +67,7 @@ def _files(
         refuse_long(len(content), name, url, document_bytes)
         text = decoded(content.removeprefix(BYTE_ORDER_MARK), name, url)
         yield text, len(content), Position(passed)
+
+
+def _name_of(source: Source, path: str) -> str:
+    return printable(shard_name(path[len(source.path) :].lstrip("/")))

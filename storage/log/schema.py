@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from streaming_moments.errors import StoreError, printable
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.layout import require_name
+from streaming_moments.storage.log.layout import require_label, require_name
 
 T = TypeVar("T")
 _SHOWN = 100  # characters of what is wrong
@@ -49,6 +49,7 @@ Identity = Annotated[str, _all_of(r"[0-9a-f]{32}", "is no identity")]
 Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is no identity")]
 Path = Annotated[str, Field(max_length=500), _all_of(f"{_PART}(/{_PART})*", "leaves its folder")]
 Name = Annotated[str, AfterValidator(require_name)]
+Label = Annotated[str, AfterValidator(require_label)]
 Days = Annotated[DateRange, BeforeValidator(_days)]
 
 

@@ -144,9 +144,9 @@ class Snapshot:
         """The store at its latest version; what is new in it is checked as by `open`."""
         return self._with(self._log.latest(), whole=True)
 
-    def log(self) -> tuple[Commit, ...]:
-        """The commits up to this version, the latest first."""
-        return self._log.history(self.version)
+    def log(self, first: int = 0) -> tuple[Commit, ...]:
+        """The commits from a version up to this one, the latest first, without those expired."""
+        return self._log.history(self.version, first)
 
     def ledger(self) -> Ledger:
         """The shards counted in this version."""

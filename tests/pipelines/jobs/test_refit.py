@@ -173,7 +173,7 @@ def test_transform_writes_the_proportions_of_every_document(
     for shard, file, weights in zip(listed, result.files, result.weights, strict=True):
         table = pq.read_table(file)
         found = np.array(table["proportions"].to_pylist())
-        assert table["document"].to_pylist() == list(range(150))
+        assert table["row"].to_pylist() == list(range(150))
         assert table.schema.metadata[b"shard"].decode() == shard.url
         np.testing.assert_allclose(found.sum(axis=1), 1.0)
         assert np.array_equal(table["topic"].to_numpy(), found.argmax(axis=1))
