@@ -41,6 +41,7 @@ _COMMANDS = {
         "night",
         "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
     ),
+    "page": ("showing", "Write a page of a model of STORE: one HTML file that loads nothing."),
     "plan": (
         "planning",
         "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes.",

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,19 +21,16 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.nightly.report import topics_of
 from streaming_moments.pipelines.reports.html_report import html_report
-from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime
-from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.pipelines.reports.page import ShareOverTime
+from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import print_topics, topic_lines
-from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -237,8 +234,8 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     for step in costs.steps:
         cost.add_row(step.step, f"{step.seconds:.1f}", mebibytes(step.peak_bytes))
     console.print(cost, "")
-    days = tuple(f"{_decade(one)}-01-01" for one in shards)
-    _write_page(page, store, model, ShareOverTime(days, found.weights, _DECADES))
+    years = tuple(str(_decade(one)) for one in shards)
+    _write_page(page, store, ShareOverTime(years, found.weights, _DECADES))
     console.print(
         f"The topics as a page, to open in a browser: {page.absolute().as_uri()}\n\n"
         "Now your own data: text files, or Parquet, JSON Lines or CSV with a column named text\n"
@@ -249,23 +246,11 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     return costs.steps
 
 
-def _write_page(path: Path, store: MomentStore, model: TopicModel, decades: ShareOverTime) -> None:
-    """The page of a night, of what the demo has found."""
-    status = status_of(store)
-    shown = ReportPage(
-        title="Topics of the State of the Union addresses",
-        store="demo",
-        time=status.time,
-        outcome="published",
-        facts={"documents": status.documents, "tokens": status.tokens, "topics": model.n_topics},
-        topics=topics_of(model, store.vocabulary),
-        distances=tuple(map(tuple, topic_distances(model.topics).tolist())),
-        correlations=tuple(map(tuple, model.correlations.tolist())),
-        periods=decades,
-        spectrum=tuple(model.spectrum.tolist()),
-        exact_spectrum=tuple(model.exact_spectrum.tolist()),
-    )
-    path.write_text(html_report(shown), encoding="utf-8")
+def _write_page(path: Path, store: MomentStore, decades: ShareOverTime) -> None:
+    """The page of the store, with the shares by decade that transform has found."""
+    title = "Topics of the State of the Union addresses"
+    page = replace(store_page(store), title=title, store="demo", periods=decades)
+    path.write_text(html_report(page), encoding="utf-8")
 
 
 def _decade(shard: Shard) -> int:

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.command_line.options import (
     shards_argument,
     storage_option,
 )
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, weighing
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
@@ -226,7 +226,7 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "length weights",
-            f"{weighing(job.basis)}; room for about {job.room:.2g} documents like these",
+            f"{job.basis.weights.sentence}; room for about {job.room:.2g} documents like these",
         ),
         (
             "store on disk",

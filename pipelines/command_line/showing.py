@@ -10,6 +10,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
     Session,
     cluster_options,
     console,
@@ -43,7 +44,7 @@ from streaming_moments.pipelines.reports.tables import (
     together_line,
     topic_lines,
 )
-from streaming_moments.pipelines.terminal import say
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import (
@@ -194,6 +195,45 @@ def topics(
     if period is not None:
         print_periods(console(), over_time)
     say("", *sentences, *([f"warning: {stale_line(stale)}"] if stale.is_stale else []))
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
+)
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--version", type=int, help="Version [the latest].")
+@click.option(
+    "--documents/--no-documents",
+    default=True,
+    help="Show a few lines of a document of each topic, from some of the shards [yes].",
+)
+@storage_option
+@json_option
+def page(
+    store: str,
+    output: str,
+    name: str | None,
+    version: int | None,
+    documents: bool,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Write a page of a model of STORE: one HTML file that loads nothing."""
+    from streaming_moments.pipelines.reports.headline import headline_of
+    from streaming_moments.pipelines.reports.store_page import write_page
+
+    opened = MomentStore.open(store, version, storage_options)
+    written = write_page(opened, output, name, documents, storage_options)
+    shown = sum(one.sample is not None for one in written.topics)
+    if json_output:
+        facts = {"store": opened.url, "version": opened.version, "output": output}
+        print_json({**facts, "topics": len(written.topics), "documents": shown})
+        return
+    say(f"{output}: {headline_of(written)}")
+    if documents and written.topics and not shown:
+        tell("no document is shown: of none of the shards that were looked at one can be read here")
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:

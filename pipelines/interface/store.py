@@ -299,6 +299,30 @@ class Store:
         require_fitting(Store.label, topic=topic, text=text, model=model)
         return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
+    def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
+        """Write the page of a model that is kept, by its name or tag; gives its headline.
+
+        Parameters
+        ----------
+        output : str
+            Path or fsspec URL of an HTML file.
+        model : str, optional
+            By default the latest.
+        documents : bool
+            Whether to show a few lines of a document of each topic, from some of the shards.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the file cannot be written.
+        """
+        require_fitting(Store.page, output=output, model=model, documents=documents)
+        from streaming_moments.pipelines.reports.headline import headline_of
+        from streaming_moments.pipelines.reports.store_page import write_page
+
+        latest = self.snapshot.latest()
+        return headline_of(write_page(latest, output, model, documents, self.storage_options))
+
     def __repr__(self) -> str:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
 

@@ -119,25 +119,8 @@ class Pilot:
         """Where it comes from, and how documents count, in words."""
         return (
             f"a pilot of {self.documents} passages in {self.shards} shards; "
-            f"{weighing(self.basis)}; room for about {self.room:.2g} documents like these"
+            f"{self.basis.weights.sentence}; room for about {self.room:.2g} documents like these"
         )
-
-
-def weighing(basis: Basis) -> str:
-    """How often documents count in the moments, in words.
-
-    Examples
-    --------
-    >>> weighing(Basis(np.eye(3, dtype=np.int8), 3))
-    'documents count once, whatever their length'
-    """
-    if basis.weights.is_pooled:
-        return "documents count once, whatever their length"
-    short, middle, long = basis.weights.at([10, 100, 1000]).tolist()
-    return (
-        f"documents of 10 words count {short:,} times, of 100 words {middle:,}, "
-        f"of 1,000 words {long:,}"
-    )
 
 
 def create(

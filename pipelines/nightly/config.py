@@ -286,6 +286,8 @@ class NightlyConfig:
         The tag that stands for the published model.
     lock_expiry : timedelta
         After so long without a word a run counts as dead, and the next takes over.
+    sample_documents : bool
+        Whether report and page show a few lines of a document of each topic.
     storage_options : mapping
         fsspec options of cloud URLs; never stored.
     """
@@ -303,6 +305,7 @@ class NightlyConfig:
     metrics: MetricsSection | None = None
     tag: Annotated[str, AfterValidator(tag_name)] = "published"
     lock_expiry: Expiry = timedelta(hours=6)
+    sample_documents: bool = True
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from math import nan
 from typing import Any
 
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
+from streaming_moments.pipelines.reports.page import SampleDocument
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.folders import Folder
 
@@ -54,6 +55,12 @@ class Night:
         If it was measured.
     state : StoreState, optional
         Of the store, if the run came so far.
+    until : str, optional
+        Last day of the documents there were, ISO 8601, where they have days.
+    names : mapping
+        What each topic of its model was called, by number.
+    samples : mapping
+        A document that is mostly of a topic, by its number.
     """
 
     store: str
@@ -67,14 +74,18 @@ class Night:
     origins: Mapping[int, int]
     drift: Drift | None
     state: StoreState | None
+    until: str | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    samples: Mapping[int, SampleDocument] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class NightHistory:
-    """Earlier runs, the latest last, and names of files that are no reports."""
+    """Earlier runs, the latest last, names of files that are no reports, and those of pages."""
 
     nights: tuple[Night, ...] = ()
     unread: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
 
     @property
     def last_published(self) -> str | None:
@@ -108,9 +119,9 @@ def read_history(folder: Folder, store: str) -> NightHistory:
     StoreError
         The folder cannot be read.
     """
-    names = [
-        name for name in folder.names("") if name.startswith("night-") and name.endswith(".json")
-    ][-MOST_NIGHTS:]
+    written = [name for name in folder.names("") if name.startswith("night-")]
+    names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]
+    pages = tuple(name for name in written if name.endswith(".html"))
     nights, unread = [], []
     for name, content in zip(names, folder.find_all(names), strict=True):
         if content is None:  # deleted since it was listed
@@ -119,11 +130,12 @@ def read_history(folder: Folder, store: str) -> NightHistory:
             nights.append(_night(json.loads(content)))
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(name)
-    return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread))
+    return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread), pages)
 
 
 def _night(content: Mapping[str, Any]) -> Night:
     drift, matching = _part(Drift, content.get("drift")), content.get("matching") or {}
+    topics, days = content.get("topics", ()), (content.get("status") or {}).get("days")
     if drift is not None and drift.effective_documents is None:
         drift = replace(drift, effective_documents=nan)
     return Night(
@@ -134,10 +146,16 @@ def _night(content: Mapping[str, Any]) -> Night:
         model=content.get("model"),
         published=content.get("published"),
         published_before=content.get("published_before"),
-        weights={one["topic"]: one.get("weight", 0.0) for one in content.get("topics", ())},
+        weights={one["topic"]: one.get("weight", 0.0) for one in topics},
         origins={pair["after"]: pair["before"] for pair in matching.get("kept", ())},
         drift=drift,
         state=_part(StoreState, content.get("status")),
+        until=days[1] if days else None,
+        names={
+            one["topic"]: one.get("label") or " ".join(one.get("relevant", ())[:2])
+            for one in topics
+        },
+        samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )
 
 
@@ -146,3 +164,7 @@ def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
     if content is None:
         return None
     return kind(**{part.name: content.get(part.name) for part in fields(kind)})
+
+
+def _sample(content: Mapping[str, Any]) -> SampleDocument:
+    return SampleDocument(**{part.name: content[part.name] for part in fields(SampleDocument)})

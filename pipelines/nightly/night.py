@@ -19,7 +19,7 @@ from streaming_moments.pipelines.nightly.history import NightHistory, read_histo
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.outputs import write_night
-from streaming_moments.pipelines.nightly.report import NightReport, topics_of
+from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.status import status_of
@@ -146,6 +146,8 @@ def _night(
         reasons_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
+    from streaming_moments.pipelines.reports.samples import sample_documents
+    from streaming_moments.pipelines.reports.topic_reports import topics_of
 
     published = None if report.published is None else store.load_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
@@ -188,6 +190,10 @@ def _night(
         if work is not None:
             work.delete()
         found |= {"model": name, "published": not refused, "version": store.version}
+        samples = {}
+        if config.sample_documents:
+            samples = sample_documents(store, store, model, config.storage_options)
+        topics = topics_of(model, store.vocabulary, samples, store.models[name].labels)
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
         replace(
@@ -199,7 +205,7 @@ def _night(
             reasons=refused,
             model=name,
             published=store.commit.tags.get(config.tag),
-            topics=topics_of(model, store.vocabulary, store.models[name].labels),
+            topics=topics,
             matching=matching,
             spectrum=tuple(model.spectrum.tolist()),
             exact_spectrum=tuple(model.exact_spectrum.tolist()),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory
+from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.metrics import night_metrics
 from streaming_moments.pipelines.nightly.page import night_page
-from streaming_moments.pipelines.nightly.report import NightReport, write_beside, write_report
+from streaming_moments.pipelines.nightly.report import (
+    INDEX,
+    NightReport,
+    file_name,
+    write_beside,
+    write_report,
+)
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.metrics import write_metrics
 from streaming_moments.storage.files.folders import Folder
@@ -46,6 +55,8 @@ def write_night(
             store = MomentStore.open(config.store, report.version, config.storage_options)
         page = html_report(night_page(report, store, history))
         write_beside(output, report, ".html", page.encode(), latest)
+        own = file_name(report.started, ".html")
+        output.write(INDEX, nights_index(report, replace(history, pages=(*history.pages, own))))
         code = report.exit_code
     finally:
         if config.metrics is not None:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
-from streaming_moments.pipelines.nightly.report import NightReport, topics_of
+from streaming_moments.pipelines.nightly.report import INDEX, NightReport, file_name
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
     RunPoint,
     ShareOverTime,
     StepReport,
+    TopicChange,
     TopicReport,
 )
+from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
+from streaming_moments.pipelines.reports.topic_reports import topic_names, topics_of
 from streaming_moments.quality.matching import TopicMatching
-from streaming_moments.quality.topic_map import topic_distances
-from streaming_moments.storage.operations.lineages import (
-    store_counting,
-    vocabulary_of,
-)
-from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-_LEDGER_ROWS = 200
 _SHARES = (
     "Weights of the topics in the model of each night, as far back as the published models lead; "
     "a topic that was not there yet has 0."
@@ -60,36 +57,32 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     tonight = night_of(report)
     name = report.model or report.published
     model = None if store is None or name is None else store.load_model(name)
-    return ReportPage(
+    page = ReportPage(
         title="Topics of the night",
         store=report.store,
         time=report.started,
         outcome=report.outcome,
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
-        topics=() if store is None or model is None else _topics(report, store, model),
         notes={} if report.matching is None else _notes(report.matching),
-        distances=()
-        if model is None
-        else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
-        correlations=()
-        if model is None or not model.knows_pairs
-        else tuple(tuple(row) for row in model.correlations.tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
-        periods=_periods(store, name, model),
         tried=report.candidates,
-        chosen=None if model is None else (model.n_topics, model.alpha0),
-        spectrum=() if model is None else tuple(model.spectrum.tolist()),
-        exact_spectrum=() if model is None else tuple(model.exact_spectrum.tolist()),
         runs=tuple(_run(night) for night in (*history.nights, tonight)),
         gates=report.gates,
         ledger=(
             *(LedgerRow(url, 0, 0, None, reason) for url, reason in report.bad),
-            *(() if store is None else _counted(store)),
+            *(() if store is None else ledger_rows(store)),
         ),
         shards=0 if report.status is None else report.status.shards,
         steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
+        version=report.version,
+        links=tuple(_links(report, history)),
     )
+    if store is None or name is None or model is None:
+        return page
+    topics = report.topics or _shown_before(store, name, model, history)
+    page = with_model(page, store, model_called(store.commit, name), model, topics)
+    return page if report.matching is None else _with_changes(page, report, history)
 
 
 def _facts(
@@ -130,10 +123,50 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
     )
 
 
-def _topics(report: NightReport, store: MomentStore, model: TopicModel) -> tuple[TopicReport, ...]:
-    # without a model of its own, a night shows the published one
-    labels = {} if report.published is None else store.models[report.published].labels
-    return report.topics or topics_of(model, vocabulary_of(store, model), labels)
+def _shown_before(
+    store: MomentStore, name: str, model: TopicModel, history: NightHistory
+) -> tuple[TopicReport, ...]:
+    """Topics of an earlier night's model, with the documents that it found and that still count."""
+    night = next((one for one in reversed(history.nights) if one.model == name), None)
+    ledger = store.ledger()
+    samples = {} if night is None else night.samples
+    kept = {number: one for number, one in samples.items() if ledger.find(one.shard) is not None}
+    labels = store.models[model_called(store.commit, name)].labels
+    return topics_of(model, vocabulary_of(store, model), kept, labels)
+
+
+def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:
+    own = file_name(report.started, ".html")
+    before = max((page for page in history.pages if page < own), default=None)
+    if before is not None:
+        yield "the night before", before
+    yield "all nights", INDEX
+    yield "data (JSON)", file_name(report.started, ".json")
+
+
+def _with_changes(page: ReportPage, report: NightReport, history: NightHistory) -> ReportPage:
+    """With what became of each topic since the model that was published before."""
+    matching = report.matching
+    assert matching is not None
+    night = next(
+        (one for one in reversed(history.nights) if one.model == report.published_before), None
+    )
+    weights, called = (night.weights, night.names) if night is not None else ({}, {})
+    kept = {pair.after: pair for pair in matching.kept}
+    changes = []
+    for topic, name in zip(page.topics, topic_names(page.topics), strict=True):
+        pair = kept.get(topic.topic)
+        before = None if pair is None else weights.get(pair.before)
+        if pair is not None and before is None:
+            continue  # of a night whose report is gone
+        distance = None if pair is None else pair.distance
+        note = page.notes.get(topic.topic, "")
+        changes.append(TopicChange(topic.topic, name, before, topic.weight, distance, note))
+    for lone in matching.gone:
+        gone = called.get(lone.topic, f"topic {lone.topic}")
+        changes.append(TopicChange(None, gone, weights.get(lone.topic), None, None, "gone"))
+    since = "" if night is None else night.until or night.started[:10]
+    return replace(page, changes=tuple(changes), since=since)
 
 
 def _notes(matching: TopicMatching) -> dict[int, str]:
@@ -164,7 +197,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime
     while night is not None and numbers:
         weights = {topic: night.weights.get(number, 0.0) for topic, number in numbers.items()}
         row = tuple(weights.get(topic, 0.0) for topic in range(topics))
-        rows.append((night.started[:10], row))
+        rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
         # taken out: a store made anew may have used a name twice
@@ -173,32 +206,8 @@ def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime
     return ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), _SHARES)
 
 
-def _periods(
-    store: MomentStore | None, name: str | None, model: TopicModel | None
-) -> ShareOverTime:
-    """Shares in the documents of each period, where the days of all are known."""
-    if store is None or name is None or model is None:
-        return ShareOverTime()
-    counted = store_counting(store, model_called(store.commit, name), model)
-    by = finest_period(counted)
-    if by is None:
-        return ShareOverTime()
-    found = shares_over_time(counted, model, by)
-    return ShareOverTime(
-        tuple(str(one.days.first) for one in found),
-        tuple(one.shares for one in found),
-        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; bars are "
-        "their standard errors.",
-        tuple(one.bars for one in found),
-    )
-
-
 def _run(night: Night) -> RunPoint:
     drift = {} if night.drift is None else asdict(night.drift)
     documents = None if night.state is None else night.state.documents
-    return RunPoint(night.started, documents=documents, outcome=night.outcome, **drift)
-
-
-def _counted(store: MomentStore) -> Iterator[LedgerRow]:
-    for record in list(store.ledger())[: -_LEDGER_ROWS - 1 : -1]:
-        yield LedgerRow(record.url, record.documents, record.tokens, record.outside)
+    told = {"until": night.until, "documents": documents, "outcome": night.outcome}
+    return RunPoint(night.started, **told, **drift)

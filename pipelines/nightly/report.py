@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.reports.page import Gate, StepReport, TopicReport
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import Status
-from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT, topic_lines
+from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching
-from streaming_moments.quality.relevance import top_words
-from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.files.folders import Folder
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate
 
 LATEST = "latest"
-_WORDS = 30
+INDEX = "index.html"
 
 
 @dataclass(frozen=True)
@@ -103,38 +98,6 @@ class NightReport:
     error: str = ""
 
 
-def topics_of(
-    model: TopicModel, vocabulary: Vocabulary, labels: Mapping[int, str] = MappingProxyType({})
-) -> tuple[TopicReport, ...]:
-    """The topics of a model as a report holds them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> model = TopicModel.from_topics(np.array([[0.9], [0.1]]), np.array([1.0]))
-    >>> topics_of(model, Vocabulary(("law", "sea"), core=2))[0].words
-    (('law', 0.9, 0.9), ('sea', 0.1, 0.1))
-    """
-    lines = topic_lines(model, vocabulary, 10, labels=labels)
-    found = []
-    for line, words in zip(lines, top_words(model.topics, _WORDS), strict=True):
-        rows = [
-            (
-                vocabulary.terms[word],
-                float(model.topics[word, line.topic]),
-                float(model.word_probabilities[word]),
-            )
-            for word in words.tolist()
-        ]
-        bar, bars = None, ()
-        if model.topic_bars is not None and model.word_bars is not None:
-            bar = float(model.topic_bars[line.topic])
-            bars = tuple(model.word_bars[words, line.topic].tolist())
-        known = (line.topic, line.weight, line.npmi, line.words)
-        found.append(TopicReport(*known, tuple(rows), bar, bars, line.label))
-    return tuple(found)
-
-
 def report_as_json(report: NightReport) -> dict[str, Any]:
     """The report as JSON holds it; what is no number is null."""
     content: dict[str, Any] = json_value(asdict(report))
@@ -169,8 +132,19 @@ def write_beside(
     >>> write_beside(Folder.at("memory://reports"), report, ".txt", b"no topics")
     'memory://reports/night-20260501T031500000000Z.txt'
     """
-    name = f"night-{datetime.fromisoformat(report.started):%Y%m%dT%H%M%S%f}Z{suffix}"
+    name = file_name(report.started, suffix)
     folder.write(name, content)
     if latest:
         folder.write(f"{LATEST}{suffix}", content)
     return f"{folder.url}/{name}"
+
+
+def file_name(started: str, suffix: str) -> str:
+    """What a file of the night that started then is called.
+
+    Examples
+    --------
+    >>> file_name("2026-05-01T03:15:00+00:00", ".html")
+    'night-20260501T031500000000Z.html'
+    """
+    return f"night-{datetime.fromisoformat(started):%Y%m%dT%H%M%S%f}Z{suffix}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.headline import headline_of
+from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
+from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.topic_map import classical_scaling
 
 
@@ -36,6 +39,20 @@ def html_report(page: ReportPage) -> str:
     True
     """
     _require_fitting(page)
+    content = json_value(asdict(page))
+    content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
+    content["relevance_weight"] = RELEVANCE_WEIGHT
+    content["names"] = topic_names(page.topics)
+    return rendered("report.html", page=page, content=content, headline=headline_of(page))
+
+
+def rendered(template: str, **values: object) -> str:
+    """One of the templates with these values, all of them escaped."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("streaming_moments.pipelines.reports", "templates"),
         autoescape=True,
@@ -43,11 +60,8 @@ def html_report(page: ReportPage) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["shortly"] = _shortly
-    content = json_value(asdict(page))
-    content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
-    content["relevance_weight"] = RELEVANCE_WEIGHT
-    return environment.get_template("report.html").render(page=page, content=content)
+    environment.filters |= {"shortly": _shortly, "points": _points}
+    return environment
 
 
 def _require_fitting(page: ReportPage) -> None:
@@ -75,3 +89,9 @@ def _shortly(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _points(change: TopicChange) -> str:
+    """By how many points of percent a share has changed."""
+    step = 100 * ((change.now or 0.0) - (change.before or 0.0))
+    return f"{step:+.1f}".replace("-", "\N{MINUS SIGN}")

@@ -30,6 +30,28 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class SampleDocument:
+    """The beginning of a document, or passage, that is mostly of one topic.
+
+    Parameters
+    ----------
+    shard : str
+        Where it lies.
+    number : int
+        Its place there, from 1.
+    share : float
+        Of the topic in it.
+    text : str
+        A few lines of it.
+    """
+
+    shard: str
+    number: int
+    share: float
+    text: str
+
+
+@dataclass(frozen=True)
 class TopicReport:
     """One topic of a model.
 
@@ -50,8 +72,12 @@ class TopicReport:
         L1 error to be expected of the topic, where halves of the documents are kept.
     word_bars : tuple of float
         Standard errors of the probabilities of those words; empty where they are not known.
-    label : str or None
-        What people call it.
+    label : str
+        What people call it; empty where nobody has given it a name.
+    told : mapping
+        What else the model says of it, by name.
+    sample : SampleDocument, optional
+        One that is mostly of it.
     """
 
     topic: int
@@ -61,7 +87,35 @@ class TopicReport:
     words: tuple[tuple[str, float, float], ...]
     bar: float | None = None
     word_bars: tuple[float, ...] = ()
-    label: str | None = None
+    label: str = ""
+    told: Mapping[str, float] = field(default_factory=dict)
+    sample: SampleDocument | None = None
+
+
+@dataclass(frozen=True)
+class TopicChange:
+    """What became of a topic since an earlier model.
+
+    Parameters
+    ----------
+    topic : int or None
+        Its number now; None if it is gone.
+    name : str
+        Words of it.
+    before, now : float or None
+        Its share in both models; None where it was not, or is no more.
+    distance : float or None
+        Total variation of its words, where it was and is.
+    note : str
+        "new", "moved", "split from 3".
+    """
+
+    topic: int | None
+    name: str
+    before: float | None = None
+    now: float | None = None
+    distance: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,7 +125,7 @@ class ShareOverTime:
     Parameters
     ----------
     dates : tuple of str
-        ISO 8601, rising.
+        ISO 8601, rising: days of the documents, where they are known.
     shares : tuple of tuple of float
         One row a date, one share a topic, in the order of the topics.
     note : str
@@ -88,9 +142,13 @@ class ShareOverTime:
 
 @dataclass(frozen=True)
 class RunPoint:
-    """One run: how far the corpus had drifted then; None where it was not measured."""
+    """One run: how far the corpus had drifted then; None where it was not measured.
+
+    `until` is the last day of the documents that there were, where they have days.
+    """
 
     date: str
+    until: str | None = None
     captured: float | None = None
     outside_share: float | None = None
     effective_documents: float | None = None
@@ -156,6 +214,18 @@ class ReportPage:
         In the store, of which the ledger may show the latest only.
     steps : tuple of StepReport
         In order; a page needs no values of them.
+    version : int, optional
+        Of the store.
+    sentence : str
+        What the model says of itself.
+    states : mapping
+        Of a model without topics: numbers of its states, by name.
+    changes : tuple of TopicChange
+        Since the model that was published before.
+    since : str
+        ISO 8601, of that.
+    links : tuple of (str, str)
+        What else there is to see, each with its URL relative to the page.
     """
 
     title: str
@@ -179,3 +249,9 @@ class ReportPage:
     ledger: tuple[LedgerRow, ...] = ()
     shards: int = 0
     steps: tuple[StepReport, ...] = ()
+    version: int | None = None
+    sentence: str = ""
+    states: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    changes: tuple[TopicChange, ...] = ()
+    since: str = ""
+    links: tuple[tuple[str, str], ...] = ()

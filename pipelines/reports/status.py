@@ -194,13 +194,11 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 def _counting(store: MomentStore) -> str:
     """How documents count and what is kept of halves; of older stores also what new ones have."""
-    from streaming_moments.pipelines.jobs.create import weighing
-
     pooled = store.basis.weights.is_pooled
     kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
     new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
-    return f"{weighing(store.basis)}; {kept}{new}"
+    return f"{store.basis.weights.sentence}; {kept}{new}"
 
 
 def _staleness(store: MomentStore) -> Iterable[Staleness]:

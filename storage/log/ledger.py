@@ -164,11 +164,12 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
         The file is no such table.
     """
     try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*_COLUMNS]).cast(_schema())
+        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*_COLUMNS])
+        table = table if table.schema.equals(_schema()) else table.cast(_schema())
     except (pa.ArrowException, KeyError) as error:
         raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
     # earlier versions of the package kept signatures, and hosts as they were spelled
-    if pc.any(pc.match_substring_regex(table["url"], _HTTP)).as_py():
+    if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, _schema().field("url"), pa.array(names, pa.string()))
     return table
@@ -316,7 +317,7 @@ class Ledger:
     def _table(self) -> pa.Table:
         if self.removed.isdisjoint(self.tables):
             tables = list(self.tables.values())
-            return pa.concat_tables(tables) if tables else _schema().empty_table()
+            return pa.concat_tables(tables) if tables else pa.Table.from_batches([], _schema())
         net = self._net
         counted = net.filter(pc.greater(net["sign_sum"], 0))
         # a record counted twice stays twice, so that it is found out
@@ -346,6 +347,13 @@ class Ledger:
 def _schema() -> pa.Schema:
     texts = ("url", "fingerprint")
     return pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in _COLUMNS])
+
+
+def _any_of_web(urls: pa.ChunkedArray) -> bool:
+    if len(urls) > _ROWS:
+        return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
+    # what computes takes longer to load than a few take to look at
+    return any(re.match(_HTTP, url) for url in urls.to_pylist())
 
 
 def _column(urls: Urls) -> pa.ChunkedArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _OWN = frozenset(
     | {FORMAT_FILE, reached_file(), "clock"}
 )
 _AT_ONCE = 8  # files held in memory while they are searched
+_OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 BEYOND = (
     "vocabulary and basis: they were chosen from a sample that may have held these documents; "
@@ -187,21 +189,23 @@ def _beside(
     """Of files that are not the store's own."""
     others = [file.path for file in files if file.path.split("/")[0] not in _OWN]
     needles = {needle for name in names if "/" in name for needle in _spellings(name)}
-    pages: dict[str, str] = {}
+    pages, told = dict[str, str](), set[str]()
     for start in range(0, len(others), _AT_ONCE):
         batch = others[start : start + _AT_ONCE]
         for path, content in zip(batch, folder.find_all(batch), strict=True):
             if content is None:
                 continue
-            version = _version_told(content) if path.endswith(".json") else None
+            version = _version_told(path, content)
             if any(needle in content for needle in needles):
+                told.add(path)
                 yield Trace(path, "names some of them", beside=True)
             elif version is not None and not head.keeps(version):
                 what = f"tells of version {version}, which is no longer kept"
+                told.add(path)
                 yield Trace(path, what, beside=True)
                 pages[path.removesuffix(".json") + ".html"] = what
     for path, what in pages.items():
-        if path in others:
+        if path in others and path not in told:
             yield Trace(path, what, beside=True)
 
 
@@ -209,11 +213,20 @@ def _spellings(name: str) -> set[bytes]:
     """How a name is written in texts, JSON and pages."""
     escaped = json.dumps(name)[1:-1]
     page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return {spelt.encode() for spelt in (name, escaped, page)}
+    quoted = page.replace("'", "&#39;").replace('"', "&#34;")
+    script = escaped
+    for char in "<>&'":
+        script = script.replace(char, f"\\u{ord(char):04x}")
+    return {spelt.encode() for spelt in (name, escaped, page, quoted, script)}
 
 
-def _version_told(content: bytes) -> int | None:
-    """The version of the store of which a report tells; None of what is no report."""
+def _version_told(path: str, content: bytes) -> int | None:
+    """The version of the store of which a report or a page tells; None of what is neither."""
+    if path.endswith(".html"):
+        found = _OF_PAGE.search(content)
+        return int(found[1]) if found else None
+    if not path.endswith(".json"):
+        return None
     try:
         report = json.loads(content)
     except ValueError:

@@ -125,7 +125,7 @@ def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
     if not 1 <= number <= topics.shape[0]:
         raise InvalidInput(f"{number} top words asked for; there are 1 to {topics.shape[0]}")
     top = top_words(topics, number)
-    return np.unique(top).size / top.size
+    return len(set(top.ravel().tolist())) / top.size
 
 
 def _top_counts(

@@ -29,6 +29,8 @@ NIGHT = Night(
     origins={0: 0, 1: 1, 2: 2},
     drift=Drift(0.9970567062508012, 0.0, 160.0, 0.05785984848484848),
     state=StoreState(4, "2026-11-22T14:52:15.828+00:00", 160, 1920, 2, 6336),
+    until="2026-11-21",
+    names={0: "wind sea", 1: "tax duty", 2: "law trial"},
 )
 TONIGHT = NightReport(NIGHT.store, "2026-11-23T03:15:00+00:00", "2026-11-23T03:16:00+00:00")
 

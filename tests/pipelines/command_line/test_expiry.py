@@ -16,6 +16,8 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.grow import grow
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -141,6 +143,11 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     (reports / "latest.json").write_text(json.dumps({"store": url, "version": 4}))
     (reports / "latest.html").write_text("<html>topics</html>")
     (reports / "mine.json").write_text(json.dumps({"store": url, "version": 2}))
+    # pages without a report beside them: of a version, and of a shard that script and text spell
+    for version in (2, 4):
+        (root / f"page-{version}.html").write_text(f'<body data-version="{version}">')
+    html = html_report(ReportPage("T", url, "", "kept", ledger=(LedgerRow(str(gone), 1, 1),)))
+    (root / "ledger.html").write_text(html)
     (root / "notes.txt").write_text("about nothing")
     with_it = digests(url, [f"segments/{one}" for one in holding(store, gone)])
     code, out, _ = run("verify", url, gone, "--purged", "--json")
@@ -175,6 +182,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert with_it.isdisjoint(digests(url))
     assert not [path for path, content in texts(url).items() if str(gone).encode() in content]
     assert not (root / "reports/latest.json").exists()
+    assert [path.name for path in root.glob("*.html")] == ["page-2.html"]
     left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     assert {"notes.txt", "reports/mine.json"} <= left
     assert len([path for path in left if path.startswith("proportions/")]) == 1

@@ -71,6 +71,10 @@ def test_every_command_goes_by_what_the_model_says(run, store, lines, tmp_path, 
         np.testing.assert_allclose(fitted[column.replace(" ", "_")], values)
         assert column in run("show", store)[1]
     assert model.described().sentence in run("topics", store)[1]
+    page = tmp_path / "page.html"
+    assert run("page", store, "--output", page)[0] == 0
+    for column in model.described().columns:
+        assert column == "error bar" or f'"{column}"' in page.read_text()
     output = str(tmp_path / "proportions")
     code, out, err = run("transform", store, lines, "--output", output, "--json")
     assert code == 0, err
@@ -174,13 +178,19 @@ class Lengths:
         return Description({}, {"words a document": self.mean}, "one number")
 
 
-def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(run, store, monkeypatch):
+def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(
+    run, store, tmp_path, monkeypatch
+):
     opened = MomentStore.open(store)
     model = Lengths.fit(InMemory((opened.load(),)), Lengths.Options(topics=1))
     opened.save_model("mean", model)
     monkeypatch.setattr(models, "MODELS", {**MODELS, "lengths": Lengths})
     assert "one number" in run("topics", store)[1]
     assert json.loads(run("topics", store, "--json")[1])["words_a_document"] == model.mean.tolist()
+    page = tmp_path / "page.html"
+    code, out, _ = run("page", store, "--output", page)
+    assert (code, out.split(": ")[1]) == (0, "1 state of 900 documents\n")
+    assert f"{model.mean[0]:.4g}</td>" in page.read_text()
     with pytest.raises(StoreError, match="'mean' is of 'lengths', which has no topics"):
         MomentStore.open(store).load_model()
 

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,6 +15,7 @@ from streaming_moments.pipelines.nightly.history import Night, NightHistory
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
+from streaming_moments.storage.counting.reading import count_texts
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.store.store import MomentStore
 
@@ -123,7 +125,8 @@ def test_shares_of_each_day_are_of_its_documents(nights, place):
 def test_shares_are_those_of_the_nights_before(nights):
     first, second, _ = nights
     shares = second.page["shares"]
-    assert shares["dates"] == [one.report.started[:10] for one in (first, second)]
+    assert shares["dates"] == ["2026-11-20", "2026-11-21"], "days of the documents, not of the runs"
+    assert [run["until"] for run in second.page["runs"]] == shares["dates"]
     assert shares["shares"][1] == [topic.weight for topic in second.report.topics]
     before = {topic.topic: topic.weight for topic in first.report.topics}
     kept = {pair.after: before[pair.before] for pair in second.report.matching.kept}
@@ -182,7 +185,7 @@ def test_a_night_without_news_shows_what_is_published(nights):
 
 
 def test_every_page_lies_beside_its_report(nights, place):
-    names = {path.name for path in (place / "reports").iterdir()}
+    names = {path.name for path in (place / "reports").iterdir()} - {"index.html"}
     assert {name for name in names if name.endswith(".json")} == {
         name.replace(".html", ".json") for name in names if name.endswith(".html")
     }
@@ -190,6 +193,63 @@ def test_every_page_lies_beside_its_report(nights, place):
     started = datetime.fromisoformat(nights[1].report.started)
     own = place / "reports" / f"night-{started:%Y%m%dT%H%M%S%f}Z.html"
     assert own.read_text() == nights[1].html
+
+
+def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, visiting):
+    own = [f"night-{datetime.fromisoformat(one.report.started):%Y%m%dT%H%M%S%f}Z" for one in nights]
+    page = visiting(place / "reports" / "latest.html")
+    links = page.locator(".elsewhere a")
+    assert [link.get_attribute("href") for link in links.all()] == [
+        f"{own[1]}.html",
+        "index.html",
+        f"{own[2]}.json",
+    ]
+    links.nth(0).click()
+    page.wait_for_selector(".card")
+    assert page.locator("#changes tbody tr").count() == len(nights[1].report.topics)
+    page.locator(".elsewhere a").nth(1).click()
+    page.wait_for_selector("h1:text('All nights')")
+    pages = [link.get_attribute("href") for link in page.locator("tbody a").all()]
+    assert pages == [f"{name}{kind}" for name in own[::-1] for kind in (".html", ".json")]
+    assert page.locator("tbody tr").nth(0).text_content().count("nothing new") == 1
+    page.locator("tbody a").nth(4).click()
+    page.wait_for_selector(".card")
+    assert page.locator(".elsewhere a").count() == 2, "there was no night before the first"
+
+
+def test_the_changes_are_from_the_model_that_was_published_before(nights):
+    first, second, _ = nights
+    before = {topic.topic: topic.weight for topic in first.report.topics}
+    kept = {pair.after: pair for pair in second.report.matching.kept}
+    changes = {one["topic"]: one for one in second.page["changes"] if one["topic"] is not None}
+    assert set(changes) == set(range(len(second.report.topics)))
+    for topic, pair in kept.items():
+        assert changes[topic]["before"] == before[pair.before]
+        assert changes[topic]["now"] == second.report.topics[topic].weight
+        assert changes[topic]["distance"] == pair.distance
+    assert second.page["since"] == "2026-11-20"
+    assert first.page["changes"] == []
+    assert "documents, none new; " in second.html
+    assert "the largest: " in first.html
+
+
+def test_a_topic_shows_a_document_that_is_mostly_of_it(nights, place):
+    _, second, third = nights
+    store = MomentStore.open(str(place / "store"), second.report.version)
+    model = store.load_model(second.report.model)
+    for topic in second.report.topics:
+        sample = topic.sample
+        texts = Path(sample.shard).read_text().splitlines()
+        assert sample.text.removesuffix(" \N{HORIZONTAL ELLIPSIS}") in texts[sample.number - 1]
+        counted = count_texts([texts[sample.number - 1]], store.vocabulary, store.policy).batch
+        [proportions] = model.transform(counted)
+        assert proportions.argmax() == topic.topic
+        assert sample.share == pytest.approx(proportions.max())
+    # a night without news has read none, and shows those that were found before
+    assert third.report.topics == ()
+    assert [one["sample"]["text"] for one in third.page["topics"]] == [
+        topic.sample.text for topic in second.report.topics
+    ]
 
 
 def test_the_metrics_are_those_of_the_night(nights, place):
@@ -276,8 +336,15 @@ def test_a_browser_draws_the_page_of_a_night(nights, place, visiting):
     assert page.locator(".card").count() == topics
     assert page.locator("#map .mark").count() == topics
     assert page.locator("#shares circle.mark").count() == topics * 2
+    names = ("captured", "outside_share", "effective_documents", "pair_distance", "documents")
+    runs = [[run[name] for run in nights[1].page["runs"]] for name in names]
     # the first night has no night before to differ from
-    assert page.locator("#drift circle.mark").count() == 5 * 2 - 1
+    assert [values.count(None) for values in runs] == [0, 0, 0, 1, 0]
+    known = [[value for value in values if value is not None] for values in runs]
+    drawn = [values for values in known if len({f"{value:.1e}" for value in values}) > 1]
+    assert len(drawn) > 1
+    assert page.locator("#drift circle.mark").count() == sum(map(len, drawn))
+    assert page.locator("#drift .line").count() == 5 - len(drawn)
     assert page.locator("#gates tbody tr").count() == 3
     assert page.locator("#ledger tbody tr").count() == 2
     best = nights[1].report.topics[0].relevant[0]

@@ -1,6 +1,8 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +15,10 @@ from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
     RunPoint,
+    SampleDocument,
     ShareOverTime,
     StepReport,
+    TopicChange,
     TopicReport,
 )
 from streaming_moments.quality.relevance import relevance, top_words
@@ -43,7 +47,9 @@ def full_page():
         for topic in range(TOPICS)
     ]
     nights = [f"2026-05-{1 + night:02d}" for night in range(NIGHTS)]
+    days = ["2025-11-01", "2025-12-01", "2026-04-01"]
     spectrum = np.sort(rng.uniform(0.3, 1.0, TOPICS))[::-1]
+    captured = np.linspace(0.95, 0.4, TOPICS)
     return ReportPage(
         title="Topics of the night",
         store="s3://bucket/a-rather-long-prefix-that-does-not-break/" + "store-" * 12,
@@ -58,10 +64,21 @@ def full_page():
                 None if topic == 2 else 0.1 + topic / 50,
                 (),
                 listed[topic],
+                label=f"the sea {NASTY}" if topic == 5 else "",
+                told={"words a document": 30.0 + topic},
+                sample=None if topic == 2 else SampleDocument(f"s3://{NASTY}", 7, 0.8, NASTY),
             )
             for topic in range(TOPICS)
         ),
         notes={4: "split from 3"},
+        version=12,
+        changes=(
+            TopicChange(0, "sea ship", 0.1, float(weights[0]), 0.05, "moved"),
+            TopicChange(4, NASTY, None, float(weights[4]), None, "split from 3"),
+            TopicChange(None, "law", 0.2, None, None, "gone"),
+        ),
+        since="2026-05-06",
+        links=(("the night before", "night-20260506.html"), ("all nights", "index.html")),
         distances=tuple(map(tuple, topic_distances(topics).tolist())),
         correlations=tuple(
             tuple(
@@ -74,11 +91,14 @@ def full_page():
             tuple(nights),
             tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in nights),
         ),
+        periods=ShareOverTime(
+            tuple(days), tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in days)
+        ),
         tried=tuple(
             Candidate(k, a, 0.05 + k / 100 + a / 100) for k in (5, 7, 9, 11) for a in (0.0, 0.1)
         ),
         chosen=(9, 0.1),
-        spectrum=tuple((spectrum * 0.9).tolist()),
+        spectrum=tuple((spectrum * captured).tolist()),
         exact_spectrum=tuple(spectrum.tolist()),
         runs=tuple(
             RunPoint(
@@ -86,7 +106,7 @@ def full_page():
                 captured=None if index == 3 else 0.9 - index / 50,
                 outside_share=0.1 + index / 100,
                 effective_documents=2000.0 + 10 * index,
-                pair_distance=None if index == 0 else 0.02,
+                pair_distance=None if index == 0 else 0.02 + index / 1000,
                 documents=1000 * index,
                 outcome="published",
             )
@@ -129,11 +149,12 @@ def set_slider(page, value):
 def test_every_chart_has_its_marks(visit):
     page = visit()
     assert page.locator(".card").count() == TOPICS
-    assert page.locator("#topic-1 p").all_text_contents() == ["often with 4 (0.20)"]
-    assert page.locator(".card p").count() == 2
+    assert page.locator("#topic-1 .together").all_text_contents() == ["often with 4 (0.20)"]
+    assert page.locator(".card .together").count() == 2
     assert page.locator("#map .mark").count() == TOPICS
     assert page.locator("#shares .panel").count() == TOPICS
     assert page.locator("#shares circle.mark").count() == TOPICS * NIGHTS
+    assert page.locator("#periods circle.mark").count() == TOPICS * 3
     assert page.locator("#coherence circle.mark").count() == 4
     assert page.locator("#coherence .ring").count() == 1
     assert page.locator("#spectrum rect.mark").count() == TOPICS
@@ -182,6 +203,195 @@ def test_a_tap_on_the_map_leads_to_the_words(visit):
     assert page.locator(".card.chosen").get_attribute("id") == "topic-4"
     assert page.locator("#topic-4 .note").text_content() == "split from 3"
     assert page.locator("#topic-4").bounding_box()["y"] >= 0
+
+
+def test_the_page_says_first_what_there_is_to_know(visit):
+    page = visit(width=390, height=844)
+    headline = page.locator("#headline")
+    said = headline.text_content()
+    assert said.startswith("A new model was refused, and that published before stays: 9 topics of")
+    assert f"1,234,567 documents, 1 new ({NASTY}), 1 gone (law); biggest change: sea ship" in said
+    assert said.endswith("since 2026-05-06.")
+    tile = page.locator(".facts div").first.bounding_box()
+    box = headline.bounding_box()
+    assert box["y"] + box["height"] <= tile["y"]
+    assert box["y"] < 200, "it is seen without scrolling"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_circle_holds_two_words_and_none_lie_upon_others(visit, width):
+    page = visit(width=width)
+    places = page.eval_on_selector_all(
+        "#map .name",
+        "texts => texts.map(text => { const b = text.getBoundingClientRect(),"
+        " s = text.ownerSVGElement.getBoundingClientRect();"
+        " return [b.left, b.top, b.right, b.bottom, s.left, s.right] })",
+    )
+    assert len(places) == 2 * TOPICS
+    for left, top, right, bottom, begin, end in places:
+        assert begin - 1 <= left
+        assert right <= end + 1
+        others = [box for box in places if box[:2] != (left, top) and box[:2] != [left, top]]
+        for one in others:
+            apart = one[2] <= left + 1 or right <= one[0] + 1
+            assert apart or one[3] <= top + 4 or bottom <= one[1] + 4
+    held = page.evaluate(
+        "() => [...document.querySelectorAll('#map a')].map(a => {"
+        " const b = a.querySelector('circle').getBoundingClientRect();"
+        " return [...document.querySelectorAll('#map .name')].filter(text => {"
+        " const t = text.getBoundingClientRect(), x = (t.left + t.right) / 2,"
+        " y = (t.top + t.bottom) / 2;"
+        " return Math.abs(x - (b.left + b.right) / 2) < 2 && y > b.top - 4 && y < b.bottom + 4"
+        " }).length })",
+    )
+    assert min(held) >= 2
+
+
+def test_there_is_a_way_back_from_a_card_to_the_map(visit):
+    page = visit()
+    page.locator('#map [data-topic="4"]').click()
+    assert page.url.endswith("#topic-4")
+    page.locator("#topic-4 .back").click()
+    assert page.url.endswith("#place-4")
+    assert page.evaluate("document.activeElement.dataset.topic") == "4"
+    assert 0 <= page.locator("#place-4").bounding_box()["y"] < 900
+    page.go_back()
+    page.go_back()
+    assert "#" not in page.url
+
+
+def test_a_card_has_a_name_a_trend_and_a_document(visit):
+    page = visit()
+    first, second = (word for word, _ in zip(words_of(page, 1), range(2), strict=False))
+    assert page.locator("#topic-1 h3").text_content() == f"1{first} {second}"
+    assert page.locator("#topic-5 h3").text_content() == f"5the sea {NASTY}"
+    assert page.locator(".card .trend-line .trend").count() == TOPICS
+    shares = [row[1] for row in full_page().periods.shares]
+    trend = page.locator("#topic-1 .trend-line span")
+    assert trend.text_content() == f"{shares[0]:.1%} → {shares[-1]:.1%}"
+    assert trend.get_attribute("title") == "2025-11-01 to 2026-04-01", "days, not nights"
+    assert page.locator("#topic-1 .facts-line").text_content().endswith("words a document 31")
+    assert page.locator(".sample").count() == TOPICS - 1
+    quote = page.locator("#topic-1 blockquote")
+    assert (quote.text_content(), quote.is_visible()) == (NASTY, True)
+    page.locator("#topic-1 .sample summary").click()
+    set_slider(page, 1.0)
+    assert not quote.is_visible(), "it stays closed"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_tick_label_is_there_twice(visit, width):
+    page = visit(width=width)
+    told = page.eval_on_selector_all(
+        "svg",
+        "all => all.flatMap(svg => ['tick', 'foot'].map(kind =>"
+        " [...svg.querySelectorAll('.' + kind)].map(text => text.textContent)))",
+    )
+    assert sum(map(len, told)) > 50
+    assert all(len(set(labels)) == len(labels) for labels in told)
+    apart = page.eval_on_selector_all(
+        "svg",
+        "all => all.flatMap(svg => { const b = [...svg.querySelectorAll('.foot')].map(one =>"
+        " one.getBoundingClientRect()); return b.slice(1).map((one, at) => one.left - b[at].right)"
+        " })",
+    )
+    assert min(apart) > 0
+    assert page.locator("#periods .foot").all_text_contents()[:2] == ["2025-11", "2026-04"]
+
+
+def test_days_lie_as_far_apart_as_they_are(visit):
+    page = visit()
+    first, second, third = (
+        float(mark.get_attribute("cx"))
+        for mark in page.locator("#periods .panel").first.locator("circle.mark").all()
+    )
+    assert (second - first) / (third - first) == pytest.approx(30 / 151, abs=0.01)
+
+
+def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
+    given = full_page()
+    one_day = ShareOverTime(given.shares.dates[:1], given.shares.shares[:1])
+    told = {"outside_share": 0.0, "until": "2026-05-07"}
+    runs = (
+        replace(given.runs[0], **told),
+        *(replace(run, pair_distance=0.02, **told) for run in given.runs[1:]),
+    )
+    half = tuple(0.5 * value for value in given.exact_spectrum)
+    page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
+    path = tmp_path / "page.html"
+    path.write_text(html_report(page))
+    seen = visiting(path)
+    assert seen.locator("#spectrum .line").text_content() == (
+        "The basis sees 50% of each of the 9 leading eigenvalues."
+    )
+    assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
+    assert seen.locator("#drift .line").all_text_contents() == [
+        "0 in all 7 runs that measured it",
+        "0.02 in all 6 runs that measured it",
+    ]
+    assert seen.locator("#coherence .line").text_content().startswith("Only 5 topics were tried")
+    assert seen.locator("#spectrum .mark, #shares .mark, #coherence .mark").count() == 0
+    assert set(seen.locator("#drift .foot").all_text_contents()) == {"2026-05-07"}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_number_is_on_the_line_of_its_word(visit, width):
+    page = visit(width=width)
+    rows = page.eval_on_selector_all(
+        ".card li",
+        "items => items.map(item => { const [w, v] = ['.word', '.value'].map(kind =>"
+        " item.querySelector(kind).getBoundingClientRect());"
+        " return [w.right, v.left, w.bottom - v.top, v.bottom - w.top, v.height, v.right -"
+        " item.getBoundingClientRect().right] })",
+    )
+    assert len(rows) == 10 * TOPICS
+    for word_end, value_begin, below, above, height, out in rows:
+        assert word_end <= value_begin
+        assert min(below, above) > 0
+        assert height < 30
+        assert out <= 0
+
+
+def test_a_phone_has_a_column_for_each_number(visit):
+    page = visit(width=390, height=844)
+    for name, columns in (("changes", 4), ("gates", 2), ("ledger", 3)):
+        cells = page.eval_on_selector_all(
+            f"#{name} tr",
+            "rows => rows.map(row => [...row.querySelectorAll('.number')].map(cell => {"
+            " const b = cell.getBoundingClientRect(); return [b.left, b.right, b.height] }))",
+        )
+        assert {len(row) for row in cells} == {columns}
+        for column in zip(*cells, strict=True):
+            assert len({(round(left), round(right)) for left, right, _ in column}) == 1
+            assert max(height for _, _, height in column) < 45, "no number is broken"
+            assert max(right for _, right, _ in column) <= 390
+
+
+def test_the_contents_lead_to_every_part_and_to_other_pages(visit):
+    page = visit()
+    linked = page.eval_on_selector_all(
+        ".contents:not(.elsewhere) a", "links => links.map(link => link.getAttribute('href'))"
+    )
+    sections = page.eval_on_selector_all("section", "all => all.map(one => '#' + one.id)")
+    assert linked == sections
+    page.locator('.contents a[href="#ledger"]').click()
+    assert page.locator("#ledger").bounding_box()["y"] < 900
+    elsewhere = page.locator(".elsewhere a")
+    assert [link.get_attribute("href") for link in elsewhere.all()] == [
+        "night-20260506.html",
+        "index.html",
+    ]
+
+
+def test_a_page_without_a_report_beside_it_holds_its_data(visiting, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(html_report(replace(full_page(), links=())))
+    page = visiting(path)
+    with page.expect_download() as download:
+        page.locator("#data").click()
+    content = json.loads(Path(download.value.path()).read_text())
+    assert download.value.suggested_filename == "topics.json"
+    assert len(content["topics"]) == TOPICS
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -94,6 +94,23 @@ class LengthWeights:
         """Whether all documents count once: Theorem 1 itself."""
         return self.table.size == 1 and int(self.table[0]) == 1
 
+    @property
+    def sentence(self) -> str:
+        """How often documents count in the moments.
+
+        Examples
+        --------
+        >>> POOLED.sentence
+        'documents count once, whatever their length'
+        """
+        if self.is_pooled:
+            return "documents count once, whatever their length"
+        short, middle, long = self.at([10, 100, 1000]).tolist()
+        return (
+            f"documents of 10 words count {short:,} times, of 100 words {middle:,}, "
+            f"of 1,000 words {long:,}"
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LengthWeights):
             return NotImplemented

@@ -1,0 +1,33 @@
+"""The index of the nights: a page that leads to theirs."""
+
+from __future__ import annotations
+
+from streaming_moments.pipelines.nightly.history import NightHistory, night_of
+from streaming_moments.pipelines.nightly.report import NightReport, file_name
+from streaming_moments.pipelines.reports.html_report import rendered
+
+
+def nights_index(report: NightReport, history: NightHistory) -> bytes:
+    """HTML of all nights that have a page, the latest first.
+
+    Of the last runs it says how they ended, and of no document or topic anything, so that it
+    need not be written again when a page is deleted.
+
+    Parameters
+    ----------
+    report : NightReport
+        Of the run.
+    history : NightHistory
+        The runs before, and the names of all pages.
+
+    Examples
+    --------
+    >>> report = NightReport("store", "2026-05-01T03:15:00+00:00")
+    >>> pages = ("night-20260430T031500000000Z.html", "night-20260501T031500000000Z.html")
+    >>> html = nights_index(report, NightHistory(pages=pages)).decode()
+    >>> html.index(pages[1]) < html.index(pages[0])
+    True
+    """
+    known = {file_name(one.started, ".html"): one for one in (*history.nights, night_of(report))}
+    rows = [(page, known.get(page)) for page in sorted(history.pages, reverse=True)]
+    return rendered("index.html", rows=rows, store=report.store).encode()

@@ -1,0 +1,77 @@
+"""The headline of a page: what there is to know of a run, in a sentence."""
+
+from __future__ import annotations
+
+from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
+from streaming_moments.pipelines.reports.topic_reports import topic_names
+
+_POINT = 0.001  # of less a share has not changed
+_LEADS = {
+    "failed": "This run failed; the model published before stays: ",
+    "refused": "A new model was refused, and that published before stays: ",
+    "nothing new": "Nothing new: ",
+}
+
+
+def headline_of(page: ReportPage) -> str:
+    """What a page says first.
+
+    Examples
+    --------
+    >>> from streaming_moments.pipelines.reports.page import TopicReport
+    >>> sea, law = (TopicReport(j, 0.5, None, (word,), ()) for j, word in enumerate(["sea", "law"]))
+    >>> changes = TopicChange(0, "sea", 0.469, 0.5), TopicChange(1, "law", 0.531, 0.5)
+    >>> of = "store", "2026-05-02T03:15:00Z", "published"
+    >>> page = ReportPage("T", *of, {"documents": 3204}, topics=(sea, law), changes=changes)
+    >>> headline_of(page)
+    '2 topics of 3,204 documents, none new; biggest change: sea +3.1 points'
+    """
+    documents = page.facts.get("documents")
+    of = f" of {documents:,} documents" if isinstance(documents, int) else ""
+    if page.outcome == "failed" and not page.topics:
+        return "This run failed"
+    if page.outcome == "nothing new" and not page.topics:
+        return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
+    if page.topics:
+        number, what = len(page.topics), "topic"
+    else:
+        number, what = len(next(iter(page.states.values()), ())), "state"
+    counted = f"{number} {what}{'' if number == 1 else 's'}{of}"
+    return _LEADS.get(page.outcome, "") + counted + _news(page)
+
+
+def _news(page: ReportPage) -> str:
+    if page.changes:
+        return _since(page)
+    names = topic_names(page.topics)
+    rows = page.periods.shares
+    if len(rows) > 1:
+        first, *_, last = page.periods.dates
+        steps = [now - before for before, now in zip(rows[0], rows[-1], strict=True)]
+        most = max(range(len(steps)), key=lambda topic: abs(steps[topic]))
+        if abs(steps[most]) >= _POINT:
+            moved = f"{rows[0][most]:.1%} to {rows[-1][most]:.1%}"
+            return f"; biggest change from {first} to {last}: {names[most]}, {moved}"
+    if not page.topics:
+        return ""
+    largest = max(range(len(names)), key=lambda topic: page.topics[topic].weight)
+    return f"; the largest: {names[largest]}, {page.topics[largest].weight:.1%}"
+
+
+def _since(page: ReportPage) -> str:
+    born = [one.name for one in page.changes if one.before is None]
+    gone = [one.name for one in page.changes if one.now is None]
+    said = f", {len(born)} new ({', '.join(born)})" if born else ", none new"
+    said += f", {len(gone)} gone ({', '.join(gone)})" if gone else ""
+    kept = [one for one in page.changes if one.before is not None and one.now is not None]
+    since = f" since {page.since[:10]}" if page.since else ""
+    most = max(kept, key=lambda one: abs(_step(one)), default=None)
+    if most is None:
+        return said
+    if abs(_step(most)) < _POINT:
+        return f"{said}; no share has changed by a tenth of a point{since}"
+    return f"{said}; biggest change: {most.name} {100 * _step(most):+.1f} points{since}"
+
+
+def _step(change: TopicChange) -> float:
+    return (change.now or 0.0) - (change.before or 0.0)

@@ -1,0 +1,112 @@
+"""Samples: the beginning of a document that is mostly of a topic, for each, from a few shards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.page import SampleDocument
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.storage.counting.reading import index_of
+from streaming_moments.storage.counting.tokens import words
+from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.shards import PARTITIONS, Shard, files_of
+from streaming_moments.storage.store.store import MomentStore
+
+_SHARDS = 8
+_LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
+_TOKENS = 20  # from so many on a document tells what it is about
+_SHOWN = 280  # characters
+_MORE = " \N{HORIZONTAL ELLIPSIS}"
+_BEGINS = 4  # words by which a passage is found in its document
+
+
+def sample_documents(
+    store: MomentStore,
+    fitted: MomentStore,
+    model: TopicModel,
+    storage_options: Mapping[str, object] | None = None,
+) -> dict[int, SampleDocument]:
+    """One document of those that are mostly of each topic, by topic.
+
+    Looks at the first 500 documents, or MiB, of eight shards that are spread over the ledger, the
+    latest among them. Shards of token ids, and those that are gone or cannot be read from here,
+    have nothing to show; nor has a topic that no document is mostly of.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Whose shards are looked at.
+    fitted : MomentStore
+        The same with the words of the model: see `storage.operations.lineages.store_for`.
+    model : TopicModel
+        Fitted on any of its versions.
+    storage_options : mapping, optional
+        Of the file system of the shards.
+    """
+    if fitted.policy is None or model.vocabulary != fitted.vocabulary.fingerprint:
+        return {}
+    index = index_of(fitted.vocabulary, fitted.policy)
+    best: dict[int, tuple[float, SampleDocument]] = {}
+    for record, texts in _read(store, storage_options):
+        batch, _ = index.count(texts)
+        proportions = model.transform(batch)
+        topics = proportions.argmax(axis=1)
+        shares = proportions.max(axis=1)
+        scores = shares * batch.lengths / (batch.lengths + _TOKENS)
+        for topic in np.unique(topics[batch.lengths > 0]).tolist():
+            row = int(np.where(topics == topic, scores, -1.0).argmax())
+            if scores[row] > best.get(topic, (0.0, None))[0]:
+                document, part = _place(batch, row)
+                text = texts[document].as_py()
+                text = text.decode() if isinstance(text, bytes) else text
+                begins = fitted.policy.cut(words(text))[part][:_BEGINS]
+                told = float(shares[row]), _from(text, begins)
+                sample = SampleDocument(record.url, document + 1, *told)
+                best[topic] = float(scores[row]), sample
+    return {topic: sample for topic, (_, sample) in sorted(best.items())}
+
+
+def _read(
+    store: MomentStore, storage_options: Mapping[str, object] | None
+) -> Iterator[tuple[ShardRecord, pa.Array]]:
+    """The first chunk of texts of some shards."""
+    records = [one for one in store.ledger() if not one.url.startswith(PARTITIONS)]
+    places = np.unique(np.linspace(0, len(records) - 1, _SHARDS).astype(int)) if records else []
+    for place in places[::-1]:
+        record = records[place]
+        shard = Shard(record.url, record.size)
+        try:
+            if sum(state.size for state in files_of(shard, storage_options)) != record.size:
+                continue
+            chunks = read_chunks(shard, store.form, _LIMITS, storage_options)
+            with closing(chunks):
+                texts, _ = next(chunks)
+        except ShardError:
+            continue  # a page is as good without it
+        yield record, texts
+
+
+def _place(batch: CountBatch, row: int) -> tuple[int, int]:
+    """Document of a passage, and its number there: passages of one document are of one half."""
+    begins: NDArray[np.int64] = np.flatnonzero(np.diff(batch.odd[: row + 1].astype(np.int8))) + 1
+    return begins.size, row - (int(begins[-1]) if begins.size else 0)
+
+
+def _from(text: str, begins: list[str]) -> str:
+    """A few lines of a text, from where these words follow each other."""
+    found = re.search(r"[\W\d_]+".join(map(re.escape, begins)), text, re.IGNORECASE)
+    start = found.start() if found and begins else 0
+    shown = " ".join(text[start : start + 2 * _SHOWN].split())
+    if len(shown) > _SHOWN:
+        shown = shown[:_SHOWN].rsplit(" ", 1)[0] + _MORE
+    return _MORE.lstrip() + " " + shown if start else shown

@@ -1,0 +1,102 @@
+// cards: a topic with its name, words, trend and a document
+const shown = 10, leastCorrelation = 0.01;
+
+// words by relevance: l log p(word | topic) + (1 - l) log (p(word | topic) / p(word))
+const ranked = (topic, weight) => topic.words
+  .map(([word, inside, overall], place) => ({ word, inside, overall, bar: topic.word_bars[place],
+    score: weight * Math.log(inside) + (1 - weight) * Math.log(inside / overall) }))
+  .filter((one) => one.inside > 0 && one.overall > 0)
+  .sort((one, other) => other.score - one.score || one.word.localeCompare(other.word))
+  .slice(0, shown);
+const names = new Map(content.topics.map((topic, place) => [topic.topic, content.names[place]]));
+
+// the topics that go with one most
+const together = (topic) => (content.correlations[topic] ?? [])
+  .map((correlation, other) => ({ correlation, other }))
+  .filter((one) => one.other !== topic && one.correlation >= leastCorrelation)
+  .sort((one, other) => other.correlation - one.correlation || one.other - other.other)
+  .slice(0, 3)
+  .map((one) => `${one.other} (${one.correlation.toFixed(2)})`)
+  .join(", ");
+
+// days of the documents, or else nights
+const trends = [content.periods, content.shares].find((one) => one.dates.length > 1);
+const drawTrend = (card, place) => {
+  if (!trends) return;
+  const { dates, shares } = trends;
+  const row = element("p", undefined, { class: "trend-line" });
+  const values = shares.map((one) => one[place]), last = values.length - 1;
+  const told = `${percent(values[0])} → ${percent(values[last])}`;
+  const svg = shape(row, "svg", { viewBox: "0 0 100 24", role: "img", preserveAspectRatio: "none",
+    "aria-label": `${dates[0]} to ${dates[last]}: ${told}` });
+  const at = along(dates), most = Math.max(...values, 0.001);
+  const x = scale(at[0], at[last], 1, 99), y = scale(0, most, 22, 2);
+  const path = values.map((value, index) => `${index ? "L" : "M"}${x(at[index]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  shape(svg, "path", { class: "trend", d: path, "vector-effect": "non-scaling-stroke" });
+  row.append(element("span", told, { title: `${dates[0]} to ${dates[last]}` }));
+  card.append(row);
+};
+
+const drawSample = (card, sample) => {
+  if (!sample) return;
+  const box = element("details", undefined, { class: "sample" });
+  box.open = document.body.clientWidth > 600;
+  box.append(element("summary", `A document, ${percent(sample.share, 0)} of it`));
+  box.append(element("blockquote", sample.text, { dir: "auto" }));
+  box.append(element("p", `${sample.shard}, document ${sample.number.toLocaleString("en")}`, { class: "quiet" }));
+  card.append(box);
+};
+
+const facts = (topic) => [
+  percent(topic.weight),
+  ...(topic.npmi === null ? [] : [`NPMI ${topic.npmi.toFixed(2)}`]),
+  ...(topic.bar === null ? [] : [`L1 error ${topic.bar.toFixed(2)}`]),
+  ...Object.entries(topic.told).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${short(value)}`),
+];
+
+let chosen = null;
+const drawCards = (weight) => {
+  const opened = new Map([...document.querySelectorAll(".card details")].map((one) => [one.closest(".card").id, one.open]));
+  const cards = content.topics.map((topic, place) => {
+    const card = element("article", undefined, { class: "card", id: `topic-${topic.topic}`, tabindex: -1 });
+    if (topic.topic === chosen) card.classList.add("chosen");
+    const head = element("h3", names.get(topic.topic));
+    head.prepend(element("span", topic.topic, { class: "count", title: `Topic ${topic.topic}` }));
+    const note = content.notes[topic.topic];
+    if (note) head.append(element("span", note, { class: "note" }));
+    const line = element("p", undefined, { class: "quiet facts-line" });
+    for (const fact of facts(topic)) line.append(element("span", fact));
+    card.append(head, line);
+    drawTrend(card, place);
+    const list = element("ol");
+    const rows = ranked(topic, weight);
+    const most = Math.max(...rows.map((row) => row.inside));
+    for (const row of rows) {
+      const item = element("li");
+      item.append(
+        element("i", undefined, { style: `width:${100 * row.inside / most}%` }),
+        element("span", row.word, { class: "word", title: row.word }),
+        element("span", percent(row.inside, 2) + (row.bar === undefined ? "" : ` \u00b1 ${percent(row.bar, 2)}`), { class: "value" }));
+      list.append(item);
+    }
+    card.append(list);
+    const others = together(topic.topic);
+    if (others) card.append(element("p", `often with ${others}`, { class: "quiet together" }));
+    drawSample(card, topic.sample);
+    if (opened.has(card.id)) card.querySelector("details").open = opened.get(card.id);
+    if (document.getElementById("map")) {
+      const back = element("a", "↑ on the map", { href: `#place-${topic.topic}`, class: "back" });
+      back.addEventListener("click", () => choose(topic.topic));
+      card.append(back);
+    }
+    return card;
+  });
+  document.getElementById("cards").replaceChildren(...cards);
+};
+
+const choose = (topic) => {
+  chosen = topic;
+  for (const one of document.querySelectorAll(".chosen")) one.classList.remove("chosen");
+  document.getElementById(`topic-${topic}`).classList.add("chosen");
+  for (const mark of document.querySelectorAll(`[data-topic="${topic}"]`)) mark.classList.add("chosen");
+};

@@ -1,0 +1,164 @@
+// charts of shares, of runs and of what was tried
+const drawLine = (place, points, settings) => {
+  const { height = 170, label, low, high, tickText = numberTicks, area = false, left = 44, yTicks = 4 } = settings;
+  const [svg, width] = canvas(place, height, label);
+  const known = points.filter((point) => point.y !== null);
+  const values = known.map((point) => point.y);
+  const least = low ?? Math.min(...values), most = high ?? Math.max(...values);
+  const pad = low === undefined ? (most - least || Math.abs(most) || 1) * 0.1 : 0;
+  const marks = ticks(least - pad, most + pad, yTicks), format = tickText(marks);
+  const bottom = height - 22;
+  const y = scale(Math.min(least - pad, ...marks), Math.max(most + pad, ...marks), bottom, 10);
+  const places = points.map((point) => point.x);
+  const x = scale(Math.min(...places), Math.max(...places), left + 6, width - 10);
+  for (const at of marks) {
+    shape(svg, "line", { class: "grid", x1: left, x2: width - 4, y1: y(at), y2: y(at) });
+    shape(svg, "text", { class: "tick", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, format(at));
+  }
+  const path = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  if (area && known.length) {
+    const [first, last] = [known[0], known[known.length - 1]];
+    shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
+  }
+  if (known.length > 1) shape(svg, "path", { class: "trend mark", d: path });
+  const dotted = known.length <= 40;
+  for (const point of known) {
+    if (point.bar) shape(svg, "line", { class: "axis", x1: x(point.x), x2: x(point.x), y1: y(Math.max(point.y - point.bar, 0)), y2: y(point.y + point.bar) });
+    if (!dotted && !point.chosen) continue;
+    titled(shape(svg, "circle", { class: "dot mark", cx: x(point.x), cy: y(point.y), r: 3.5 }), point.title);
+    if (point.chosen) shape(svg, "circle", { class: "ring", cx: x(point.x), cy: y(point.y), r: 8 });
+  }
+  for (const [at, text, anchor] of settings.labels) {
+    const across = { start: 0, end: width - 4 }[anchor] ?? x(points[at].x);
+    shape(svg, "text", { class: "foot", x: across, y: height - 4, "text-anchor": anchor }, text);
+  }
+};
+
+const line = (place, text) => place.replaceChildren(element("p", text, { class: "line" }));
+
+const drawCoherence = (place) => {
+  const [taken, alpha] = content.chosen ?? [];
+  const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && one.alpha0 === alpha }));
+  const alphas = [...new Set(tried.map((one) => one.alpha0))];
+  const known = tried.filter((one) => one.npmi !== null);
+  if (!known.length) { line(place, "No model was found, or no coherence is known."); return; }
+  // of several alpha0 the best is drawn for each k
+  const best = [...new Set(known.map((one) => one.n_topics))].sort((one, other) => one - other).map((k) =>
+    known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && other.npmi > one.npmi) ? other : one));
+  if (best.length === 1) {
+    line(place, `Only ${best[0].n_topics} topics were tried: NPMI ${best[0].npmi.toFixed(3)}.`);
+    return;
+  }
+  const points = best.map((one) => ({
+    x: one.n_topics, y: one.npmi, name: String(one.n_topics), chosen: one.chosen,
+    title: `${one.n_topics} topics, alpha0 ${one.alpha0}: NPMI ${one.npmi.toFixed(3)}`,
+  }));
+  const room = points.length <= 12 ? points.map((_, at) => at) : [0, points.length - 1];
+  drawLine(place, points, {
+    height: 220, label: `Coherence by number of topics${alphas.length > 1 ? ", best alpha0" : ""}`,
+    labels: room.map((at) => [at, points[at].name, "middle"]),
+  });
+};
+
+const drawSpectrum = (place) => {
+  const height = 220, left = 44, bottom = height - 22;
+  const shares = content.spectrum.map((seen, index) => content.exact_spectrum[index] ? seen / content.exact_spectrum[index] : 0);
+  if (shares.length > 1 && same(shares)) {
+    line(place, `The basis sees ${percent(Math.min(...shares), 0)} of each of the ${shares.length} leading eigenvalues.`);
+    return;
+  }
+  const [svg, width] = canvas(place, height, "Captured share of each eigenvalue");
+  const y = scale(0, Math.max(1, ...shares), bottom, 10);
+  for (const at of [0, 0.25, 0.5, 0.75, 1]) {
+    shape(svg, "line", { class: at ? "grid" : "axis", x1: left, x2: width - 4, y1: y(at), y2: y(at) });
+    shape(svg, "text", { class: "tick", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, String(at));
+  }
+  const step = (width - left - 8) / shares.length;
+  shares.forEach((share, index) => {
+    titled(shape(svg, "rect", {
+      class: `bar mark${share < 0.5 ? " low" : ""}`, x: left + 4 + index * step, width: Math.max(step * 0.72, 1),
+      y: y(share), height: Math.max(bottom - y(share), 1), rx: 2,
+    }), `eigenvalue ${index + 1}: ${share.toFixed(2)} of ${content.exact_spectrum[index].toExponential(2)}`);
+    if (step > 16 || index === 0 || index === shares.length - 1) {
+      shape(svg, "text", { class: "foot", x: left + 4 + (index + 0.36) * step, y: height - 4, "text-anchor": "middle" }, index + 1);
+    }
+  });
+};
+
+const drawSteps = (place) => {
+  const steps = content.steps, row = 40;
+  const [svg, width] = canvas(place, steps.length * row + 4, "Seconds by step");
+  const most = Math.max(...steps.map((step) => step.seconds), 1e-9);
+  steps.forEach((step, index) => {
+    const top = index * row;
+    shape(svg, "text", { class: "strong", x: 0, y: top + 14 }, step.step);
+    shape(svg, "text", { x: width, y: top + 14, "text-anchor": "end" }, `${short(step.seconds)} s`);
+    titled(shape(svg, "rect", { class: "bar mark", x: 0, y: top + 20, height: 10, rx: 3,
+      width: Math.max(width * step.seconds / most, 2) }), `${step.step}: ${short(step.seconds)} s`);
+  });
+};
+
+const panel = (parent, heading, value) => {
+  const made = element("div", undefined, { class: "panel" });
+  made.append(element("h3", heading, { title: heading }));
+  if (value !== undefined) made.append(element("p", value, { class: "quiet" }));
+  const chart = element("div", undefined, { class: "chart" });
+  made.append(chart);
+  parent.append(made);
+  return chart;
+};
+
+// a panel is as wide as their number lets it be: all stand before the first chart is drawn
+const drawPanels = (parent, items, headed, drawn) => {
+  parent.replaceChildren();
+  const charts = items.map((item, index) => panel(parent, ...headed(item, index)));
+  items.forEach((item, index) => drawn(item, index, charts[index]));
+};
+
+const drawShares = ({ dates, shares, bars }) => (parent) => {
+  if (dates.length === 1) {
+    line(parent, `Only ${dates[0].slice(0, 10)} so far: there is nothing to compare it with yet.`);
+    return;
+  }
+  const error = (place, index) => bars.length ? bars[place][index] : 0;
+  const most = Math.min(1, Math.max(...shares.flatMap((row, place) => row.map((share, index) => share + error(place, index))), 0.01));
+  const last = shares[shares.length - 1], at = along(dates);
+  const headed = (topic, index) => [names.get(topic.topic), `${percent(last[index])} at the end`];
+  drawPanels(parent, content.topics, headed, (topic, index, chart) => {
+    const points = dates.map((date, place) => ({
+      x: at[place], y: shares[place][index], bar: error(place, index),
+      title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
+    }));
+    drawLine(chart, points, {
+      height: 96, label: `Share of topic ${topic.topic} over time`, low: 0, high: most, area: true, left: 40,
+      yTicks: 2, tickText: shareTicks, labels: ends(dates),
+    });
+  });
+};
+
+const drawRuns = (parent) => {
+  const kinds = [
+    ["captured", "Captured spectrum", "the smallest share of an eigenvalue, near 1 is good", { low: 0, high: 1 }],
+    ["outside_share", "Tokens outside the vocabulary", "share of all tokens", { low: 0, tickText: shareTicks }],
+    ["effective_documents", "Effective documents", "below some hundreds a few long ones rule", { low: 0 }],
+    ["pair_distance", "Distance from the run before", "total variation of the pair distributions", { low: 0 }],
+    ["documents", "Documents counted", "in all", {}],
+  ];
+  const runs = content.runs;
+  const measured = kinds.filter(([name]) => runs.some((run) => run[name] !== null));
+  // on the axis the days of the documents, where they are known
+  const dates = runs.every((run) => run.until) ? runs.map((run) => run.until) : runs.map((run) => run.date);
+  drawPanels(parent, measured, ([, heading, hint]) => [heading, hint], ([name, heading, , settings], index, chart) => {
+    const known = runs.map((run) => run[name]).filter((value) => value !== null);
+    if (same(known)) {
+      const often = known.length === 1 ? "in the one run that measured it" : `in all ${known.length} runs that measured it`;
+      line(chart, `${short(known[0])} ${often}`);
+      return;
+    }
+    const points = runs.map((run, place) => ({
+      x: place, y: run[name],
+      title: `${run.until ? `documents to ${run.until}, ` : ""}run of ${run.date.slice(0, 10)}: ${run[name] === null ? "not measured" : short(run[name])}${run.outcome ? `, ${run.outcome}` : ""}`,
+    }));
+    drawLine(chart, points, { label: heading, labels: ends(dates), ...settings });
+  });
+};

@@ -1,0 +1,67 @@
+// elements of the page and of charts, and how numbers and dates are written
+const content = JSON.parse(document.getElementById("content").textContent);
+
+const element = (name, text, attributes = {}) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+const shape = (parent, name, attributes, text) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+};
+const titled = (mark, text) => { shape(mark, "title", {}, text); return mark; };
+const canvas = (place, height, label, role = "img") => {
+  const width = Math.max(place.clientWidth, 120);
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("role", role);
+  svg.setAttribute("aria-label", label);
+  place.replaceChildren(svg);
+  return [svg, width];
+};
+
+const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
+const short = (value) => Math.abs(value) >= 10000
+  ? new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value)
+  : String(Number(value.toPrecision(3)));
+const ticks = (low, high, wanted) => {
+  const span = high - low || Math.abs(high) || 1;
+  const rough = span / wanted, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step) found.push(Number(at.toPrecision(12)));
+  return found;
+};
+// as many digits as tell all ticks apart
+const shareTicks = (marks) => {
+  const texts = (digits) => marks.map((at) => percent(at, digits));
+  const digits = [0, 1, 2, 3].find((one) => new Set(texts(one)).size === marks.length);
+  return (value) => percent(value, digits ?? 4);
+};
+const numberTicks = (marks) => {
+  const whole = marks.every((at) => Number.isInteger(at)) && new Set(marks.map(short)).size < marks.length;
+  return (value) => whole ? value.toLocaleString("en") : short(value);
+};
+// first and last of some dates: no day of months, the year only where it is another, one of both if they are one
+const ends = (dates) => {
+  const to = dates.every((date) => date.slice(7, 10) === "-01") ? 7 : 10;
+  const [first, last] = [dates[0].slice(0, to), dates[dates.length - 1].slice(0, to)];
+  if (first === last) return [[0, first, "start"]];
+  const from = to === 10 && first.slice(0, 4) === last.slice(0, 4) ? 5 : 0;
+  return [[0, first.slice(from), "start"], [dates.length - 1, last.slice(from), "end"]];
+};
+// where dates lie on an axis: by their days if these rise, else side by side
+const along = (dates) => {
+  const days = dates.map((date) => Date.parse(date.slice(0, 10)) / 864e5);
+  const rising = days.every((day, place) => Number.isFinite(day) && (!place || day > days[place - 1]));
+  return dates.map((_, place) => rising ? days[place] : place);
+};
+const scale = (low, high, from, to) => (value) =>
+  from + (to - from) * (high === low ? 0.5 : (value - low) / (high - low));
+// whether a chart would be a row of equal bars
+const same = (values) => new Set(values.map((value) => value.toPrecision(2))).size === 1;

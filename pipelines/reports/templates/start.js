@@ -1,0 +1,36 @@
+// what is drawn when the page is there, and anew when its width changes
+const charts = { map: drawMap, coherence: drawCoherence, spectrum: drawSpectrum, steps: drawSteps };
+const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns };
+const draw = () => {
+  for (const place of document.querySelectorAll("[data-chart]")) charts[place.dataset.chart](place);
+  for (const [name, make] of Object.entries(panels)) {
+    const parent = document.getElementById(name);
+    if (parent) make(parent);
+  }
+};
+
+const slider = document.getElementById("relevance");
+if (slider) {
+  const follow = () => {
+    document.getElementById("lambda").textContent = Number(slider.value).toFixed(2);
+    drawCards(Number(slider.value));
+  };
+  slider.addEventListener("input", follow);
+  follow();
+}
+const data = document.getElementById("data");
+if (data) {
+  data.addEventListener("click", () => {
+    data.href = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
+  });
+}
+// a link that names a card was followed before there were any
+if (slider && /^#topic-\d+$/.test(location.hash)) document.querySelector(location.hash)?.scrollIntoView();
+let drawn = 0;
+const again = () => {
+  if (document.body.clientWidth === drawn) return;
+  drawn = document.body.clientWidth;
+  draw();
+};
+new ResizeObserver(again).observe(document.body);
+again();
