@@ -111,7 +111,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, True):
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)
@@ -143,7 +143,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            given = Given.joined(at._given(documents, source, None, run))
+            given = Given.joined(at._given(documents, source, None, run, apart=True))
             return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
 
     def refit(
@@ -279,6 +279,7 @@ class Store:
         id_column: str | None,
         run: Run,
         keep_going: bool = False,
+        apart: bool = False,
     ) -> Iterator[Given]:
         fields = Fields(self.snapshot.form.text_column, self.snapshot.dates.column, id_column)
         kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
@@ -286,7 +287,11 @@ class Store:
         def counted(url: str) -> bool:
             return ledger.find(url) is not None
 
-        return given_as(documents, source, fields, run, kind, counted, keep_going)
+        def uncounted(url: str) -> bool:
+            return ledger.find(url) is None
+
+        each = uncounted if apart else None
+        return given_as(documents, source, fields, run, kind, counted, keep_going, each)
 
     def _most_coherent(
         self, alpha0: float, run: Run, method: Method, seed: int, refine: int
