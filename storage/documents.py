@@ -10,6 +10,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.contents import MarkedFiles, ShardContent
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.files.filesystems import shard_errors
+from streaming_moments.storage.files.parts import DOCUMENT, PartOfFile, given_name
 from streaming_moments.storage.formats import (
     DEFAULT_LIMITS,
     FORMATS,
@@ -59,7 +60,8 @@ def read_chunks(
     ([b'law and sea'], Position(passed=1, offset=11))
     """
     none = True
-    if shard.size:  # one of no bytes is not even opened
+    # one of no bytes is not even opened, unless it is a file of a folder: an empty document
+    if shard.size or shard.url.endswith(DOCUMENT):
         with _read_as(shard, form, storage_options, content) as (kind, source):
             for chunk in kind.chunks(source, limits, start):
                 none = False
@@ -102,7 +104,7 @@ def days_of(
     '2026-11-21'
     """
     if source.column is None:
-        return source.in_url(shard.url)
+        return source.in_url(given_name(shard.url))
     with _read_as(shard, form, storage_options) as (kind, opened):
         found = list(kind.days(opened, source.column))
     if not found:
@@ -195,4 +197,5 @@ def _read_as(
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         files = fs if content is None else MarkedFiles(fs, content, shard.url)
-        yield kind, Source(files, path, shard.url, shard.size, form, storage_options)
+        whole = fs.fs if isinstance(fs, PartOfFile) and fs.first else None
+        yield kind, Source(files, path, shard.url, shard.size, form, storage_options, whole)

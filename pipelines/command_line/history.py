@@ -247,6 +247,7 @@ def forget(
         opened.form.kind,
         counted=lambda url: ledger.find(url) is not None,
         tell=tell,
+        apart=lambda folder: ledger.find(folder) is None,
     )
     with running(session, storage_options, limits) as run:
         after = forget_shards(opened, listed, run, message)

@@ -113,7 +113,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, True):
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)
@@ -145,7 +145,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            given = Given.joined(at._given(documents, source, None, run))
+            given = Given.joined(at._given(documents, source, None, run, apart=True))
             return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
 
     def refit(
@@ -344,6 +344,7 @@ class Store:
         run: Run,
         keep_going: bool = False,
         named: bool = False,
+        apart: bool = False,
     ) -> Iterator[Given]:
         fields = self._fields(id_column, named)
         kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
@@ -351,7 +352,11 @@ class Store:
         def counted(url: str) -> bool:
             return ledger.find(url) is not None
 
-        return given_as(documents, source, fields, run, kind, counted, keep_going)
+        def uncounted(url: str) -> bool:
+            return ledger.find(url) is None
+
+        each = uncounted if apart else None
+        return given_as(documents, source, fields, run, kind, counted, keep_going, each)
 
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column = self.snapshot.form.text_column

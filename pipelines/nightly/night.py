@@ -112,9 +112,8 @@ def _night(
     report: NightReport, config: NightlyConfig, folder: Folder, run: Run, journal: Journal
 ) -> NightReport:
     with journal.step("list") as found:
-        kind = _kind(config, folder)
-        options, told = config.storage_options, list[str]()
-        listed = list_shards(config.shards, options, kind, none_is_fine=True, tell=told.append)
+        told = list[str]()
+        listed = _listed(config, folder, told.append)
         found |= {"shards": len(listed), "told": told}
     before = _store(config, folder, listed, run, journal)
     if before is None:
@@ -214,10 +213,18 @@ def _night(
     )
 
 
-def _kind(config: NightlyConfig, folder: Folder) -> str | None:
-    if CommitLog(folder).latest_version() is None:
-        return None if config.create is None else config.create.format
-    return _opened(config).form.kind
+def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
+    there = CommitLog(folder).latest_version() is not None
+    store = _opened(config) if there else None
+    kind = None if config.create is None else config.create.format
+    return list_shards(
+        config.shards,
+        config.storage_options,
+        kind if store is None else store.form.kind,
+        none_is_fine=True,
+        tell=told,
+        apart=lambda name: store is None or store.ledger().find(name) is None,
+    )
 
 
 def _opened(config: NightlyConfig) -> MomentStore:

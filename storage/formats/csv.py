@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ class Csv(Format):
 
     Parameters
     ----------
-    name, suffixes, options
+    name, suffixes, options, grows
         As of any format.
     delimiter : str
         One character of ASCII.
@@ -58,6 +59,7 @@ class Csv(Format):
     suffixes: tuple[str, ...]
     delimiter: str
     options: tuple[str, ...] = ("text_column",)
+    grows: bool = True
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
@@ -77,6 +79,19 @@ class Csv(Format):
         found = self._column(source, column, "--id-column", limits, START)
         return (names_of(values, column, source.url) for _, values in found)
 
+    def whole_bytes(self, stream: IO[bytes]) -> int:
+        found = np.empty((_RECORDS, 5), dtype=np.int64)
+        rest, end = b"", 0
+        while block := stream.read(max(_BLOCK_BYTES, len(rest))):
+            rest += block
+            while True:
+                content = np.frombuffer(rest, dtype=np.uint8)
+                number, used, *_ = kernels.find_records(content, ord(self.delimiter), found)
+                end, rest = end + used, rest[used:]
+                if number < _RECORDS:
+                    break
+        return end
+
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
         for records, values in self._column(source, column, "--text-column", limits, start):
@@ -88,13 +103,14 @@ class Csv(Format):
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
         """Values of a column from a position on, with the records they are of."""
         byte, longest = ord(self.delimiter), limits.document_bytes
-        blocks = _blocks(source, byte, longest)
+        headed = source if source.whole is None else replace(source, fs=source.whole)
+        blocks = _blocks(headed, byte, longest)
         first = next(blocks, None)
         if first is None:
             return
         names = self._names(first, source.url)
         number = place_of_column(names, column, option, source.url)
-        if start == START:
+        if start == START and source.whole is None:
             blocks = chain([replace(first, found=first.found[1:])], blocks)
         else:
             blocks = _blocks(source, byte, longest, start)

@@ -1,4 +1,4 @@
-"""Directory: a folder of texts, one document a file, by name."""
+"""Directory: a folder of texts, one document a file, by name; or one of these files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from itertools import islice
 import pyarrow as pa
 
 from streaming_moments.errors import ShardError, printable
-from streaming_moments.storage.files.filesystems import files_under, shard_errors
+from streaming_moments.storage.files.filesystems import (
+    FileState,
+    file_state,
+    files_under,
+    shard_errors,
+)
+from streaming_moments.storage.files.parts import DOCUMENT
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.formats.base import (
     BYTE_ORDER_MARK,
@@ -41,19 +47,25 @@ class Directory(Format):
         """Paths of the files within the folder."""
         if column is not None:
             return super().ids(source, column, limits)
-        states = files_under(source.fs, source.path, source.url)
-        return iter([pa.array([_name_of(source, state.path) for state in states], pa.string())])
+        names = [_name_of(source, state.path) for state in _states(source)]
+        return iter([pa.array(names, pa.string())])
 
     def share_before(self, source: Source, place: Position) -> float:
-        before = files_under(source.fs, source.path, source.url)[: place.passed]
+        before = _states(source)[: place.passed]
         return sum(state.size for state in before) / max(source.size, 1)
+
+
+def _states(source: Source) -> list[FileState]:
+    if source.url.endswith(DOCUMENT):
+        return [file_state(source.fs, source.path)]
+    return files_under(source.fs, source.path, source.url)
 
 
 def _files(
     source: Source, document_bytes: int, start: Position
 ) -> Iterator[tuple[str, int, Position]]:
-    fs, path, url = source.fs, source.path, source.url
-    states = islice(files_under(fs, path, url), start.passed, None)
+    fs, url = source.fs, source.url
+    states = islice(_states(source), start.passed, None)
     for passed, state in enumerate(states, start=start.passed + 1):
         name = f"file {_name_of(source, state.path)}"
         content = b""
@@ -70,4 +82,5 @@ def _files(
 
 
 def _name_of(source: Source, path: str) -> str:
-    return printable(shard_name(path[len(source.path) :].lstrip("/")))
+    within = path[len(source.path) :].lstrip("/") or path.rpartition("/")[2]
+    return printable(shard_name(within))

@@ -33,6 +33,7 @@ class JsonLines(Format):
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
     options = ("text_column",)
+    grows = True
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position

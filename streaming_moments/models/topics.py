@@ -176,7 +176,7 @@ class TopicModel:
         return cls._brought(rows, made_there(made, pairs, options.refine, halves, options.seed))
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def row_copies(cls, options: TopicOptions) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
         # refined: of a second start besides what is left of the first
         mean = options.rows == "mean"
