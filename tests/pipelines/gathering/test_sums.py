@@ -1,6 +1,8 @@
 """Sums that stay on the workers: the same bits however many hold them, and whatever is lost."""
 
+import asyncio
 import logging
+import socket
 import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,8 +11,9 @@ from itertools import product
 from threading import Event
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, Security
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
@@ -327,6 +330,30 @@ def opened_sums():
     held = ProcessSums()
     held.setup(SimpleNamespace(handlers={}))
     return held
+
+
+@pytest.mark.parametrize("listening", [False, True])
+def test_where_nobody_listens_is_not_dialled_again(four, monkeypatch, listening):
+    connect, dialled = exchange.connect, []
+
+    async def dialling(address, timeout, **options):
+        dialled.append(timeout)
+        if listening and len(dialled) == 1:
+            raise OSError("it is busy")
+        return await connect(address, timeout, **options)
+
+    monkeypatch.setattr(exchange, "connect", dialling)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
+    address = four.addresses()[0] if listening else dead
+    worker, asked = SimpleNamespace(security=Security()), {"op": exchange.TAKE, "owner": "nobody"}
+    with pytest.raises(exchange.SumsLost, match=address):
+        asyncio.run(
+            exchange.add_theirs(
+                worker, address, asked | {"token": "", "index": 0}, 0, {"a": np.zeros(1)}
+            )
+        )
+    assert (len(dialled) == 2) == listening
 
 
 def test_workers_that_never_reach_one_another_end_the_update(store, shards, four, monkeypatch):
