@@ -221,7 +221,7 @@ def together_line(model: TopicModel) -> str:
     >>> together_line(replace(model, refined=10, pair_weights=together))
     'often in the same documents: 0 and 1 (correlation 0.09)'
     """
-    if not model.knows_pairs:
+    if not model.refined:
         return ""
     found = model.correlations
     pairs = [
