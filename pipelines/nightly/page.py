@@ -73,7 +73,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         if model is None
         else tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
         correlations=()
-        if model is None or not model.knows_pairs
+        if model is None or not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
         shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
         periods=_periods(store, name, model),
