@@ -126,13 +126,17 @@ def description_of(model: Any) -> Description:
     columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
     if model.held_out is not None:
         facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
-        sentence += f"; a pair held out has log likelihood {model.held_out.mean:.4f}"
+        had = "has" if model.polishing is None else "had, before it was polished,"
+        sentence += f"; a pair held out {had} log likelihood {model.held_out.mean:.4f}"
     if model.second_start is not None:
         facts["second_start"] = asdict(model.second_start) | {"kept": model.second_start.kept}
         sentence += f"; {model.second_start.sentence}"
     if model.polishing is not None:
         facts["polishing"] = asdict(model.polishing)
         sentence += f"; {model.polishing.sentence}"
+        if columns:
+            facts["error_bars_of"] = "the fit before it was polished"
+            sentence += "; error bars are of the fit before that"
     return Description(facts, columns, sentence)
 
 

@@ -86,8 +86,8 @@ class TopicModel:
         Rounds of refinement by the pairs of words.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
-        topics; rows add up to the weights. Where it was not refined, that of the Dirichlet; where
-        it was polished, of the documents read, and rows add up to their mean shares.
+        topics; rows add up to the weights, or to those from before alpha was learned. Where it was
+        not refined, that of the Dirichlet.
     polishing : Polishing, optional
         The passes over documents since the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
@@ -265,13 +265,6 @@ class TopicModel:
     def alpha(self) -> NDArray[np.float64]:
         """(k,) Dirichlet parameters, `alpha0 * weights`; zeros for the single-topic model."""
         return self.alpha0 * self.weights
-
-    @property
-    def knows_pairs(self) -> bool:
-        """Whether `pair_weights` are of documents, and not the Dirichlet's."""
-        assumed = dirichlet_pair_weights(self.weights, self.alpha0)
-        polished = self.polishing is not None and not np.array_equal(self.pair_weights, assumed)
-        return self.refined > 0 or polished
 
     @property
     def correlations(self) -> NDArray[np.float64]:

@@ -85,6 +85,27 @@ def test_two_passes_bring_planted_topics_nearer():
     assert errors[2] < 0.80 * errors[0]
 
 
+def test_what_the_fit_told_of_pairs_stays_and_is_marked():
+    corpus = lda_corpus(4000, n_words=800, n_topics=6, alpha0=1.0, mean_length=60, seed=3)
+    basis = Basis.from_pilot(corpus.batch.select(0, 2000), max_topics=8)
+    model = fit(MomentStatistics.of(corpus.batch, basis), 6, 1.0)
+    after = polished(model, corpus.batch, 2, alpha=True)
+    for name in ("topic_bars", "word_bars", "pair_weights", "held_out", "refined"):
+        assert getattr(after, name) is getattr(model, name)
+    # as wide as errors are after the passes too
+    assert 0.8 < after.topic_bars.mean() / topic_error(after.topics, corpus.topics) < 1.25
+    again = TopicModel.from_parts(*after.parts())
+    assert np.array_equal(again.pair_weights, model.pair_weights)
+    said = again.described()
+    assert said.facts["error_bars_of"] == "the fit before it was polished"
+    assert said.sentence.endswith("error bars are of the fit before that")
+    assert "had, before it was polished," in said.sentence
+    assert "error_bars_of" not in model.described().facts
+    # of a fit that was not refined Omega follows alpha
+    plain = polished(replace(model, refined=0), corpus.batch, 1, alpha=True)
+    assert np.allclose(plain.pair_weights.sum(axis=0), plain.weights)
+
+
 def test_single_topics_are_polished_by_their_posterior():
     corpus = single_topic_corpus(3000, n_words=60, n_topics=4, lengths=(10, 60), seed=2)
     basis = Basis.from_pilot(corpus.batch, max_topics=6, length_weights="pooled")
