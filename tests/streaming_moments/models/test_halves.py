@@ -305,6 +305,14 @@ def test_numbers_of_topics_are_found_in_memory_too(small):
     np.testing.assert_array_equal(found.topics, fit(statistics, fewest, 1.0, refine=2).topics)
 
 
+def test_bars_of_topics_that_were_not_refined_say_so(small):
+    start = fit(*gathered(small).blocks, 4, 1.0, refine=0)
+    said = "bars are made for refined topics, of these they may be twice too long"
+    assert said in start.described().sentence
+    assert said not in replace(start, refined=1).described().sentence
+    assert said not in replace(start, topic_bars=None, word_bars=None).described().sentence
+
+
 def test_alpha_is_found_by_pairs_held_out():
     told = np.array([0.4, 0.3, 0.2, 0.1]), 1.0, 15
     rows = gathered(corpus(600, *told, seed=3)[0])
