@@ -124,6 +124,8 @@ def description_of(model: Any) -> Description:
         if model.implied_alpha0 is not None:
             sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
     columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
+    if columns and not model.refined:
+        sentence += "; error bars are made for refined topics, of these they may be twice too long"
     if model.held_out is not None:
         facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
         had = "has" if model.polishing is None else "had, before it was polished,"

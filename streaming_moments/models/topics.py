@@ -15,8 +15,9 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut, made_there, trusted_there
+from streaming_moments.models.halves import STEP, HalfRows, HeldOut, made_there, trusted_there
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
@@ -172,8 +173,13 @@ class TopicModel:
         last = both_rows if options.rows == "mean" else topic_rows
         made = cls._made(rows, form_of(options.alpha0), options, last)
         pairs = pair_rows(rows) if options.refine else rows
-        halves = HalfRows.of(rows) if rows.halves else None
-        return cls._brought(rows, made_there(made, pairs, options.refine, halves, options.seed))
+        halves = HalfRows.of(rows) if rows.halves or options.alpha == "auto" else None
+        made = made_there(made, pairs, options.refine, halves, options.seed)
+        model = cls._brought(rows, made)
+        if halves is None or options.alpha != "auto":
+            return model
+        whole = rows.once(STEP, pair_topics_of, made, rows.basis.core)
+        return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
     def row_copies(cls, options: TopicOptions) -> int:
