@@ -35,7 +35,7 @@ const ticks = (low, high, wanted) => {
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
   const found = [];
   for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step) found.push(Number(at.toPrecision(12)));
-  return found;
+  return found.length > 1 ? found : ticks(low, high, 2 * wanted);
 };
 // as many digits as tell all ticks apart
 const shareTicks = (marks) => {

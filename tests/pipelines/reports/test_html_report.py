@@ -64,7 +64,7 @@ def full_page():
                 None if topic == 2 else 0.1 + topic / 50,
                 (),
                 listed[topic],
-                label=f"the sea {NASTY}" if topic == 5 else "",
+                label=f"the sea {NASTY}" if topic == 5 else None,
                 told={"words a document": 30.0 + topic},
                 sample=None if topic == 2 else SampleDocument(f"s3://{NASTY}", 7, 0.8, NASTY),
             )
@@ -316,13 +316,15 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
         replace(given.runs[0], **told),
         *(replace(run, pair_distance=0.02, **told) for run in given.runs[1:]),
     )
-    half = tuple(0.5 * value for value in given.exact_spectrum)
+    half = tuple(
+        (0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum)
+    )
     page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
     path = tmp_path / "page.html"
     path.write_text(html_report(page))
     seen = visiting(path)
     assert seen.locator("#spectrum .line").text_content() == (
-        "The basis sees 50% of each of the 9 leading eigenvalues."
+        "The basis sees 50% to 58% of each of the 9 leading eigenvalues."
     )
     assert seen.locator("#shares .line").text_content().startswith("Only 2026-05-01 so far")
     assert seen.locator("#drift .line").all_text_contents() == [
