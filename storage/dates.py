@@ -63,9 +63,20 @@ class DateRange:
 
     @classmethod
     def from_json(cls, content: Any) -> DateRange:
-        """Range that `to_json` described; ValueError or TypeError if it is none."""
-        first, last = content
-        return cls(date.fromisoformat(first), date.fromisoformat(last))
+        """Range that `to_json` described.
+
+        Raises
+        ------
+        InvalidInput
+            It is none.
+        """
+        try:
+            first, last = content
+            return cls(date.fromisoformat(first), date.fromisoformat(last))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(
+                f'{content!r:.80} are no two days; write for example ["2026-11-20", "2026-11-21"]'
+            ) from error
 
     def period(self, by: Period) -> DateRange:
         """The days, weeks or months that it lies in, whole; weeks begin on Monday.

@@ -1,15 +1,16 @@
-"""Documents of a shard, and what else its format can say of them: their days, where they lie."""
+"""Documents of a shard, and what else its format says of them: days, names, where they lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.contents import MarkedFiles, ShardContent
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.files.filesystems import shard_errors
+from streaming_moments.storage.files.parts import DOCUMENT, PartOfFile, given_name
 from streaming_moments.storage.formats import (
     DEFAULT_LIMITS,
     FORMATS,
@@ -20,6 +21,9 @@ from streaming_moments.storage.formats import (
     Source,
 )
 from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EMPTY = "is empty; leave it out, or write its documents again"
 
@@ -56,7 +60,8 @@ def read_chunks(
     ([b'law and sea'], Position(passed=1, offset=11))
     """
     none = True
-    if shard.size:  # one of no bytes is not even opened
+    # one of no bytes is not even opened, unless it is a file of a folder: an empty document
+    if shard.size or shard.url.endswith(DOCUMENT):
         with _read_as(shard, form, storage_options, content) as (kind, source):
             for chunk in kind.chunks(source, limits, start):
                 none = False
@@ -99,7 +104,7 @@ def days_of(
     '2026-11-21'
     """
     if source.column is None:
-        return source.in_url(shard.url)
+        return source.in_url(given_name(shard.url))
     with _read_as(shard, form, storage_options) as (kind, opened):
         found = list(kind.days(opened, source.column))
     if not found:
@@ -107,6 +112,45 @@ def days_of(
             shard.url, f"column {source.column!r} holds no date at all; choose another column"
         )
     return DateRange(min(found), max(found))
+
+
+def ids_of(
+    shard: Shard,
+    form: ShardFormat,
+    column: str | None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[pa.Array]:
+    """What a shard's documents are called, in their order; none at all where nothing tells.
+
+    Parameters
+    ----------
+    shard, form, limits, storage_options
+        As for `read_chunks`.
+    column : str, optional
+        Column, or JSON field, of texts or whole numbers. Without one the files of a folder have
+        their names.
+
+    Yields
+    ------
+    string array
+        Null where a document has none.
+
+    Raises
+    ------
+    ShardError
+        A column that is missing or holds something else, or a format without columns.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/named/a.jsonl", b'{"id": 7, "text": "law"}')
+    >>> [ids] = ids_of(Shard("memory:///named/a.jsonl", 24), ShardFormat(), "id")
+    >>> ids.to_pylist()
+    ['7']
+    """
+    with _read_as(shard, form, storage_options) as (kind, source):
+        yield from kind.ids(source, column, limits) or ()
 
 
 def share_before(
@@ -153,4 +197,5 @@ def _read_as(
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         files = fs if content is None else MarkedFiles(fs, content, shard.url)
-        yield kind, Source(files, path, shard.url, shard.size, form, storage_options)
+        whole = fs.fs if isinstance(fs, PartOfFile) and fs.first else None
+        yield kind, Source(files, path, shard.url, shard.size, form, storage_options, whole)

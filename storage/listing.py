@@ -16,8 +16,14 @@ from streaming_moments.storage.files.filesystems import (
     shard_errors,
     state_from_info,
 )
+from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.patterns import matches, url_of
-from streaming_moments.storage.files.urls import require_no_user, shard_name, single_slashed
+from streaming_moments.storage.files.urls import (
+    is_utf8,
+    require_no_user,
+    shard_name,
+    single_slashed,
+)
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
@@ -37,14 +43,16 @@ def list_shards(
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
     most: int = MOST_SHARDS,
+    apart: Callable[[str], bool] | None = None,
 ) -> ShardTable:
     """Shards that URLs and patterns name, by URL, each once.
 
     A text that is the name of something is that name, whatever it would match as a pattern. In an
     object store `s3://bucket//a` is `s3://bucket/a`, unless something of the first name is there.
 
-    A folder stands for the shard files in it and below; without any it is one shard of texts. A
-    folder of both is refused, as it cannot be told whether the texts are documents.
+    A folder stands for the shard files in it and below; without any it is one shard of texts, or
+    each of its files is one if all have names of UTF-8. A folder of both is refused, as it cannot
+    be told whether the texts are documents.
     Files whose name begins with a dot are left out unless they are named.
 
     Parameters
@@ -64,6 +72,8 @@ def list_shards(
         Called with a line where a name would match others as a pattern.
     most : int
         Shards that are listed at once.
+    apart : callable, optional
+        Whether each file of a folder of texts, by the name of the folder, is a shard.
 
     Raises
     ------
@@ -88,11 +98,16 @@ def list_shards(
         require_kind(kind)
     for url in urls:
         require_no_user(url)
+        if url == "-":
+            raise InvalidInput(
+                "- is standard input, which `streaming-moments update` alone counts; write it to a "
+                "file, or give a file of that name as ./-"
+            )
     tables: list[ShardTable] = []
     problems: list[ShardError] = []
     for url in dict.fromkeys(urls):
         room = most - sum(map(len, tables))
-        found = _expand(url, storage_options, kind, counted, tell)
+        found = _expand(url, storage_options, kind, counted, tell, apart)
         try:
             tables.append(ShardTable.of(_at_most(room, found, most)))
         except _NothingMatches as error:
@@ -141,8 +156,13 @@ def _expand_as_given(
     kind: str | None,
     counted: Callable[[str], bool] | None,
     tell: Callable[[str], None] | None,
+    apart: Callable[[str], bool] | None,
 ) -> Iterator[Shard]:
     name = shard_name(url)
+    if url.endswith(DOCUMENT):
+        for shard in _expand_as_given(whole_of(url), storage_options, kind, counted, tell, None):
+            yield _document(shard)
+        return
     with shard_errors(url, storage_options):
         fs, path = open_file_system(url, storage_options)
         seen, any_file, folders = False, False, list[str]()
@@ -160,15 +180,22 @@ def _expand_as_given(
                 raise ShardError(name, "is neither a file nor a folder; check the URL")
             raise _NothingMatches(name, "matches nothing; check the URL")
         for folder in sorted(folders):
-            yield from _expand_folder(fs, folder, kind)
+            yield from _expand_folder(fs, folder, kind, apart)
 
 
-def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -> Iterator[Shard]:
+def _expand_folder(
+    fs: fsspec.AbstractFileSystem,
+    path: str,
+    kind: str | None,
+    apart: Callable[[str], bool] | None,
+) -> Iterator[Shard]:
     url = url_of(fs, path) + "/"
     name = shard_name(url)
     files, nbytes, chosen, texts, text = 0, 0, 0, 0, ""
+    nameable = True
     for state in each_file_under(fs, path, name):
         files, nbytes = files + 1, nbytes + state.size
+        nameable = nameable and is_utf8(state.path)
         of = kind_by_suffix(state.path) if kind is None else kind
         if kind is None and of == "text":
             texts, text = texts + 1, min(text or state.path, state.path)
@@ -185,8 +212,16 @@ def _expand_folder(fs: fsspec.AbstractFileSystem, path: str, kind: str | None) -
             f"{shard_name(text)}; give patterns that name the shards, such as "
             f"{name}*.parquet",
         )
-    if not chosen:
+    if not chosen and nameable and apart is not None and apart(name):
+        yield from (_document(_shard(fs, state)) for state in each_file_under(fs, path, name))
+    elif not chosen:
         yield _named(url, nbytes)
+
+
+def _document(shard: Shard) -> Shard:
+    """A file as one document."""
+    source = f"{shard.read_at}{DOCUMENT}" if shard.read_at else ""
+    return Shard(f"{shard.url}{DOCUMENT}", shard.size, shard.etag, source)
 
 
 def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
@@ -195,6 +230,8 @@ def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
 
 def _named(url: str, size: int, etag: str | None = None) -> Shard:
     name = shard_name(url)
+    if whole_of(name) != name:
+        raise ShardError(name, "has a name that is kept for parts of files; rename it")
     return Shard(name, size, etag, "" if name == url else url)
 
 

@@ -18,6 +18,7 @@ from streaming_moments.storage.files.filesystems import (
     open_file_system,
     shard_errors,
 )
+from streaming_moments.storage.files.parts import DOCUMENT, PartOfFile, first_byte, whole_of
 from streaming_moments.storage.files.urls import is_utf8
 
 _BLOCK_BYTES = 1 << 20
@@ -112,14 +113,14 @@ class ShardFormat:
         """
         if url.startswith(PARTITIONS):
             return "jsonl"
-        folder = url.endswith("/")
+        folder = url.endswith(("/", DOCUMENT))
         if self.kind is not None and folder != formats.FORMATS[self.kind].of_folder:
             raise ShardError(
                 url,
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
                 "give another --format or none",
             )
-        kind = self.kind or kind_by_suffix(url)
+        kind = self.kind or kind_by_suffix("/" if folder else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
@@ -141,12 +142,13 @@ class ShardFormat:
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of documents, or a folder of texts with one document a file.
+    """A file of documents, or a folder of texts with one document a file, or a part of these.
 
     Parameters
     ----------
     url : str
-        Its name: absolute path of a local file, else a URL with its protocol; a folder ends in "/".
+        Its name: absolute path of a local file, else a URL with its protocol; a folder ends in "/",
+        and a part as `files.parts` says.
     size : int
         Size as stored, in bytes; of a folder, of all its files.
     etag : str, optional
@@ -228,6 +230,8 @@ def open_shard(
 ) -> tuple[fsspec.AbstractFileSystem, str]:
     """File system of a shard, and the path within; other errors as `open_file_system`.
 
+    Of a part of a file nothing else is seen.
+
     Raises
     ------
     ShardError
@@ -235,7 +239,9 @@ def open_shard(
     """
     if not is_utf8(shard.source):
         raise ShardError(shard.url, "has a name that is not UTF-8; rename it")
-    return open_file_system(shard.source, storage_options)
+    fs, path = open_file_system(whole_of(shard.source), storage_options)
+    first = first_byte(shard.source)
+    return (fs if first is None else PartOfFile(fs, first, shard.size)), path
 
 
 def files_of(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields, is_dataclass
 from itertools import islice
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -13,13 +14,13 @@ from typing import Any, TypeVar
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 
-# what code raises that is given something else than it was written for
-_OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError)
+# what code raises that is given something else than it was written for, beside the compiler's
+_OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
 _LOOKED_AT = 100  # of the values in a collection
 
 
 def checked(face: Callable[[str], object]) -> Callable[[str], object]:
-    """A `__getattr__` of a package whose functions name arguments of the wrong type.
+    """A `__getattr__` of a package whose functions and classes name arguments of the wrong type.
 
     Examples
     --------
@@ -34,9 +35,25 @@ MomentStatistics or WeightedStatistics
 
     def found(name: str) -> object:
         value = face(name)
+        if inspect.isclass(value):
+            _name_arguments_within(value)
         return naming_arguments(value) if inspect.isfunction(value) else value
 
     return found
+
+
+def _name_arguments_within(kind: type) -> None:
+    """Let what makes a class of ours, and its public methods, name arguments as well."""
+    for part in kind.__mro__:
+        if part.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            continue
+        for name, member in [*vars(part).items()]:
+            function = getattr(member, "__func__", member)
+            hidden = name.startswith("_") and name != "__init__"
+            if hidden or not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+                continue
+            named: Any = naming_arguments(function)
+            setattr(part, name, named if function is member else type(member)(named))
 
 
 @functools.cache
@@ -52,8 +69,9 @@ def naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **named)
         except StreamingMomentsError:
             raise
-        except _OF_TYPES as error:
-            refusal = _refusal(function, args, named)
+        except Exception as error:
+            typed = isinstance(error, _OF_TYPES) or type(error).__module__.startswith("numba.")
+            refusal = _refusal(function, args, named) if typed else None
             if refusal is None:
                 raise
             raise InvalidInput(refusal) from error
@@ -86,7 +104,30 @@ def _refusal(
         hint = hints.get(name, Any)
         if not fits(value, hint):
             what = type(value).__name__
-            return f"{name} is of type {what}; {function.__name__} takes {_said(hint)}"
+            taker = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+            return f"{name} is of type {what}; {taker} takes {_said(hint)}"
+    held = (one for value in given.values() for one in _each(value))
+    return next(filter(None, map(_refused_field, held)), None)
+
+
+def _each(value: object) -> Iterable[object]:
+    return islice(value, _LOOKED_AT) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _refused_field(one: Any) -> str | None:
+    """Which field of a dataclass, whose values nobody looked at, does not fit."""
+    if isinstance(one, type) or not is_dataclass(one):
+        return None
+    kind = type(one).__name__
+    try:
+        hints = typing.get_type_hints(type(one))
+    except (TypeError, NameError):
+        return None
+    for name in (field.name for field in fields(one)):
+        value, hint = getattr(one, name, None), hints.get(name, Any)
+        if not fits(value, hint):
+            what = type(value).__name__
+            return f"{name} of a {kind} is of type {what}; {kind} takes {_said(hint)}"
     return None
 
 
@@ -119,6 +160,8 @@ def fits(value: object, hint: Any) -> bool:
         return True
     if not isinstance(value, kind):
         return False
+    if inner[1:] == (...,):
+        inner = inner[:1]
     if len(inner) == 1 and isinstance(value, Collection):
         return all(fits(one, inner[0]) for one in islice(value, _LOOKED_AT))
     return True

@@ -1,7 +1,9 @@
 """Values of the wrong type at the public functions: one line that says what is taken."""
 
+import contextlib
 import inspect
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ FUNCTIONS = {
     for name in package.__all__
     if inspect.isfunction(getattr(package, name))
 }
-WRONG = st.one_of(
+VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-3, 3),
@@ -30,12 +32,11 @@ WRONG = st.one_of(
     st.text("ab", max_size=3),
     st.binary(max_size=3),
     st.just(object()),
-    st.just(len),
-    st.just(int),
     st.lists(st.one_of(st.none(), st.integers(0, 3), st.just("a")), max_size=2),
     st.dictionaries(st.text("ab", max_size=1), st.integers(), max_size=1),
     st.just(np.zeros(2)),
 )
+WRONG = VALUES | st.just(len) | st.just(int)
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +148,103 @@ def test_other_errors_and_calls_without_arguments_stay_as_they_are():
 )
 def test_what_fits_a_hint(value, hint, expected):
     assert fits(value, hint) == expected
+
+
+CLASSES = {
+    f"{package.__name__}.{name}": getattr(package, name)
+    for package in PACKAGES
+    for name in package.__all__
+    if inspect.isclass(getattr(package, name)) and not issubclass(getattr(package, name), Exception)
+}
+
+
+@pytest.fixture(scope="module")
+def instances(right, tmp_path_factory):
+    """One of each public class, by its type."""
+    place = tmp_path_factory.mktemp("instances")
+    (place / "a.txt").write_text("law sea\nship tax\n" * 9)
+    statistics, model, store = right["statistics"], right["model"], right["store"]
+    found = [
+        statistics,
+        statistics.basis,
+        statistics.block,
+        statistics.length_histogram,
+        store,
+        model,
+        small_store.VOCABULARY,
+        streaming_moments.CountBatch.from_csr(np.eye(4, dtype=np.int64)),
+        streaming_moments.Moments(np.ones(2) / 2, np.eye(2), np.zeros((2, 2, 2))),
+        streaming_moments.Store(store),
+        streaming_moments.Topics(model, small_store.VOCABULARY, storage.TokenPolicy()),
+        right["run"],
+        right["run"].cluster,
+        pipelines.RunMetrics("store", 3, 1200, 90_000, 4, 1 << 20, 1e9, 1e9, 0),
+        storage.DateRange(date(2026, 1, 1), date(2026, 1, 2)),
+        storage.DateSource(),
+        storage.ReadLimits(),
+        storage.list_shards([str(place / "a.txt")])[0],
+        storage.ShardFormat(),
+        storage.TokenPolicy(),
+        storage.Window(),
+        pipelines.PilotOptions(),
+    ]
+    return {type(one): one for one in found}
+
+
+def members(kind):
+    """What makes one of a class, and its public methods that take something."""
+    for name in dir(kind):
+        function = getattr(kind, name)
+        called = inspect.isfunction(function) or inspect.ismethod(function)
+        if called and (name == "__init__" or not name.startswith("_")):
+            taken = [one for one in inspect.signature(function).parameters if one != "self"]
+            if taken and function.__module__.startswith("streaming_moments"):
+                yield name, taken
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_a_class_cannot_work_with_is_an_error_of_ours(name, instances, tmp_path_factory, data):
+    one = instances[CLASSES[name]]
+    member, taken = data.draw(st.sampled_from([*members(CLASSES[name])]))
+    # what a function that is given does is its own
+    wrong = {parameter: data.draw(VALUES) for parameter in taken if parameter != "worker_timeout"}
+    with contextlib.chdir(tmp_path_factory.getbasetemp()):
+        said = "what can be worked with is"
+        try:
+            if member == "__init__":
+                field = data.draw(st.sampled_from([*wrong]))
+                replace(one, **{field: wrong[field]})
+            else:
+                result = getattr(one, member)(**wrong)
+                if inspect.isgenerator(result):
+                    next(result, None)
+        except StreamingMomentsError as error:
+            said = str(error)
+    assert said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: streaming_moments.Vocabulary(3, 1),
+            "terms is of type int; Vocabulary takes tuple[str, ...]",
+        ),
+        (
+            lambda: streaming_moments.Basis.from_pilot("texts"),
+            "batch is of type str; Basis.from_pilot takes CountBatch",
+        ),
+    ],
+)
+def test_what_makes_a_class_names_its_argument(make, said):
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert str(caught.value) == said
+
+
+def test_a_field_of_what_is_given_is_named(right):
+    with pytest.raises(InvalidInput, match=r"^url of a Shard is of type int; Shard takes str$"):
+        pipelines.update(right["store"], [storage.Shard(3, 4)], right["run"])

@@ -16,10 +16,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import streaming_moments
 from streaming_moments.pipelines.command_line.demo import write_decades
+from streaming_moments.storage.log.format import INSTALLS, WRITES
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION = PYPROJECT["project"]["version"]
 MAIN = "streaming_moments"
 SOURCES = (MAIN, "storage", "pipelines")
 FOLDERS = (*SOURCES, "deploy", "tests", ".ci")
@@ -46,7 +49,14 @@ def test_the_wheel_holds_all_three_packages_under_one_name(tmp_path):
     ):
         assert f"streaming_moments/{module}" in names
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"streaming_moments", "streaming_moments-0.1.0.dist-info"}
+    assert tops == {"streaming_moments", f"streaming_moments-{VERSION}.dist-info"}
+
+
+def test_what_stores_tell_to_install_is_this_version_or_an_earlier_one():
+    assert streaming_moments.__version__ == VERSION
+    told = [Version(INSTALLS[one]) for one in range(1, WRITES + 1)]
+    assert told == sorted(told)
+    assert told[-1] <= Version(VERSION)
 
 
 def test_the_root_holds_nothing_else():

@@ -22,6 +22,8 @@ _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 SLACK = 1.1
+# Shares of a batch that are held at a time, while they are sampled and as Parquet encodes them.
+_SHARE_ARRAYS = 8
 _MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; one on its way
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
@@ -159,26 +161,88 @@ def plan_polish(
     >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
-    array = 8 * n_words * (n_topics + topic_reading.LANES)  # with the columns that fill the lanes
-    longest = 8 * (n_topics + topic_reading.LANES) * min(n_words, limits.document_bytes // 2)
-    model = int(SLACK * _MODEL_ARRAYS * array)
     # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
     # shares of one document
-    adding = int(SLACK * (5 * array + longest))
+    adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
+    what = "a pass", f"the sum of {n_topics} topics"
+    return _plan_with_topics(n_words, n_topics, threads, memory, limits, adding, what)
+
+
+def plan_transform(
+    n_words: int,
+    n_topics: int,
+    threads: int,
+    memory: int,
+    limits: ReadLimits = LIMITS,
+    passage_words: int | None = None,
+) -> ReadingPlan:
+    """Divide a worker's memory for a job that writes the shares of topics in documents.
+
+    Parameters
+    ----------
+    n_words, n_topics : int
+        n, k.
+    threads, memory, limits
+        As in `plan_reading`.
+    passage_words : int, optional
+        Of the passages that documents are cut into, which have shares each.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task: names the parts.
+
+    Examples
+    --------
+    >>> plan_transform(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
+    2
+    """
+    passages = limits.batch_documents
+    if passage_words is not None:
+        passages += _longest_batch(limits.document_bytes) // (2 * passage_words)
+    # topics smoothed, on their way there and in lanes; shares of one document and of a batch
+    sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
+    sharing += _SHARE_ARRAYS * 8 * n_topics * passages
+    what = "a transform", f"shares of {n_topics} topics"
+    return _plan_with_topics(n_words, n_topics, threads, memory, limits, sharing, what)
+
+
+def _plan_with_topics(
+    n_words: int,
+    n_topics: int,
+    threads: int,
+    memory: int,
+    limits: ReadLimits,
+    beside: int,
+    what: tuple[str, str],
+) -> ReadingPlan:
+    """Of a job of which a worker holds the model, and a task so many bytes beside what it reads."""
+    model = int(SLACK * _MODEL_ARRAYS * _topic_bytes(n_words, n_topics))
+    beside = int(SLACK * beside)
     free = memory - PROCESS_BYTES - model
     text = _reading_bytes(limits.document_bytes)
-    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - adding)
-    task = text + _DECODE_FACTOR * decoded + adding
+    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - beside)
+    task = text + _DECODE_FACTOR * decoded + beside
     in_flight = min(threads, free // task)
     if in_flight < 1:
         raise BoundExceeded(
-            f"a pass needs {mebibytes(memory - free + task)} on each worker "
+            f"{what[0]} needs {mebibytes(memory - free + task)} on each worker "
             f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(model)} the model, "
-            f"{mebibytes(adding)} the sum of {n_topics} topics, {mebibytes(task - adding)} reading)"
-            f" but the budget is {mebibytes(memory)}; raise --memory, or lower "
-            "--max-document-bytes or --max-row-group-bytes"
+            f"{mebibytes(beside)} {what[1]}, {mebibytes(task - beside)} reading) but the budget "
+            f"is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
+            "--max-row-group-bytes"
         )
     return ReadingPlan(BATCH_BYTES, in_flight, decoded, memory - free + in_flight * task)
+
+
+def _topic_bytes(n_words: int, n_topics: int) -> int:
+    """Of topics, with the columns that fill the lanes."""
+    return 8 * n_words * (n_topics + topic_reading.LANES)
+
+
+def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
+    """Bytes of the shares of each word of one document."""
+    return _topic_bytes(min(n_words, limits.document_bytes // 2), n_topics)
 
 
 def plan_update(
@@ -257,7 +321,11 @@ def plan_update(
 
 
 def _reading_bytes(document_bytes: int) -> int:
-    return READ_FACTOR * max(BATCH_BYTES, document_bytes)
+    return READ_FACTOR * _longest_batch(document_bytes)
+
+
+def _longest_batch(document_bytes: int) -> int:
+    return max(BATCH_BYTES, document_bytes)
 
 
 def _row_group_bytes(free: int) -> int:

@@ -25,15 +25,26 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
-    """A row block of a version of a store, for tasks that read it themselves."""
+    """A row block of a version of a store, for tasks that read it themselves.
+
+    Parameters
+    ----------
+    store : MomentStore or WindowedStore
+        The version.
+    index : int
+        Of the block.
+    halves : bool
+        Whether the statistics of half of the documents are read as well.
+    """
 
     store: StatisticsSource
     index: int
+    halves: bool = False
 
 
 def load_block(address: BlockAddress) -> Statistics:
     """Sum of a row block over the segments of the version."""
-    return address.store.load_block(address.index)
+    return address.store.load_block(address.index, address.halves)
 
 
 BlockSource = BlockAddress | Statistics
@@ -88,9 +99,15 @@ class OnCluster:
         whole_core: bool = True,
         keep_prepared: bool = True,
         keeps_halves: bool = False,
+        halves: bool = True,
     ) -> OnCluster:
-        """Rows of a version: with `keep` read once, at most so many tasks a worker at a time."""
-        blocks: list[Any] = [BlockAddress(store, index) for index in range(store.row_blocks)]
+        """Rows of a version: with `keep` read once, at most so many tasks a worker at a time.
+
+        Without `halves` they are as of a store that keeps none.
+        """
+        halves = halves and store.halves
+        places = range(store.row_blocks)
+        blocks: list[Any] = [BlockAddress(store, index, keep and halves) for index in places]
         if keep:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
         in_flight = run.cluster.workers * per_worker
@@ -102,7 +119,7 @@ class OnCluster:
             in_flight,
             whole_core,
             keep_prepared,
-            halves=store.halves,
+            halves=halves,
             keeps_halves=keeps_halves,
         )
 
@@ -111,11 +128,18 @@ class OnCluster:
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks, keep=True)
 
-    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> OnCluster:
+    def prepared(
+        self, step: str, function: Callable[[Statistics], Any], halves: bool = False
+    ) -> OnCluster:
         """Left on the workers that made it."""
+        read = [
+            replace(one, halves=halves) if isinstance(one, BlockAddress) else one
+            for one in self.blocks
+        ]
+        rows = replace(self, blocks=read)
         if not self.keep_prepared:
-            return replace(self, preparing=function)
-        return replace(self, blocks=self.each(step, function))
+            return replace(rows, preparing=function)
+        return replace(self, blocks=rows.each(step, function))
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Results, as they finish."""

@@ -32,6 +32,7 @@ _COMMANDS = {
     "gc": ("history", "Delete what writers that died have left in STORE."),
     "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
     "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
+    "label": ("history", "Let TOPIC of a model of STORE be called TEXT, wherever it is shown."),
     "log": (
         "showing",
         "Show the commits of STORE, the latest first, and where its history begins.",
@@ -69,7 +70,10 @@ _COMMANDS = {
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
     "topics": ("showing", "Show the topics of a model of STORE."),
-    "transform": ("counting", "Write the topic proportions of each document of SHARDS as Parquet."),
+    "transform": (
+        "transforming",
+        "Write the topic proportions of each document of SHARDS as Parquet.",
+    ),
     "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
     "verify": (
         "history",

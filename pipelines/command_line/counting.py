@@ -1,4 +1,4 @@
-"""Commands from documents to topics and back: each calls one pipeline and prints."""
+"""Commands from documents to topics: each calls one pipeline and prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
-    STORE_URL,
     Session,
     cluster_options,
     console,
@@ -30,12 +29,7 @@ from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
-from streaming_moments.pipelines.jobs.transform import transform as transform_shards
-from streaming_moments.pipelines.option_types import (
-    SEED,
-    StoreName,
-    declared_options,
-)
+from streaming_moments.pipelines.option_types import StoreName, declared_options
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
@@ -46,9 +40,8 @@ from streaming_moments.pipelines.reports.tables import (
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
-from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.model_changes import require_free
 from streaming_moments.storage.store.store import MomentStore
 
@@ -148,9 +141,11 @@ def refit(
             model = with_coherence(source, model, run)
             if asked.model is TopicModel and source.halves and model.held_out is None:
                 run.tell("no error bars: a half of the documents has no pair of words")
-    kept = opened.save_model(chosen, model, f"refit: {asked.options.said}")
+    after = succession(opened.latest(), model)
+    kept = opened.save_model(chosen, model, f"refit: {asked.options.said}", after=after)
     topical, said = isinstance(model, TopicModel), model.described()
-    lines = topic_lines(model, opened.vocabulary, words) if topical else []
+    labels = kept.models[chosen].labels
+    lines = topic_lines(model, opened.vocabulary, words, labels=labels) if topical else []
     if json_output:
         print_json(
             {
@@ -169,46 +164,3 @@ def refit(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
     )
-
-
-@click.command()
-@store_argument
-@shards_argument
-@click.option(
-    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
-)
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--method",
-    type=click.Choice(["fixed-point", "gibbs"]),
-    default="fixed-point",
-    show_default=True,
-)
-@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
-@limit_options
-@cluster_options
-@storage_option
-@json_option
-def transform(
-    store: str,
-    shards: tuple[str, ...],
-    output: str,
-    name: str | None,
-    method: Any,
-    seed: int | None,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
-) -> None:
-    """Write the topic proportions of each document of SHARDS as Parquet."""
-    opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_model(name)
-    opened = store_for(opened, model_called(opened.commit, name), model)
-    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    with running(session, storage_options, limits) as run:
-        result = transform_shards(opened, model, listed, output, run, method, seed)
-    if json_output:
-        print_json({"documents": result.documents, "files": list(result.files)})
-    else:
-        say(f"{result.documents:,} documents in {len(result.files)} files in {output}")

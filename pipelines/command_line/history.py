@@ -33,6 +33,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.history import Difference, difference, last_published
 from streaming_moments.storage.operations.history import rollback as rollback_store
 from streaming_moments.storage.operations.history import tag as tag_model
+from streaming_moments.storage.operations.labels import label as label_topic
 from streaming_moments.storage.operations.traces import BEYOND
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
@@ -164,6 +165,37 @@ def tag(
 
 @click.command()
 @store_argument
+@click.argument("topic", type=click.IntRange(0))
+@click.argument("text", required=False)
+@click.option("--model", help="Name or tag of the model [the latest].")
+@click.option("--remove", is_flag=True, help="Take the label away.")
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def label(
+    store: str,
+    topic: int,
+    text: str | None,
+    model: str | None,
+    remove: bool,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Let TOPIC of a model of STORE be called TEXT, wherever it is shown.
+
+    Models that are fitted later take the label over for the topic that is matched with it.
+    """
+    if (text is None) != remove:
+        raise click.UsageError("give a TEXT, or --remove to take the label away.")
+    opened = MomentStore.open(store, storage_options=storage_options)
+    after = label_topic(opened, topic, text or "", model, message)
+    called = "has no label" if remove else f"is called {text}"
+    _print_version(after, f"topic {topic} {called}", json_output)
+
+
+@click.command()
+@store_argument
 @click.option(
     "--by",
     type=click.Choice(["day", "month", "year", "all"]),
@@ -215,6 +247,7 @@ def forget(
         opened.form.kind,
         counted=lambda url: ledger.find(url) is not None,
         tell=tell,
+        apart=lambda folder: ledger.find(folder) is None,
     )
     with running(session, storage_options, limits) as run:
         after = forget_shards(opened, listed, run, message)

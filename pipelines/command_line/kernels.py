@@ -16,6 +16,7 @@ from streaming_moments.pipelines.terminal import say
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.run import Run
+    from streaming_moments.storage.store.store import MomentStore
 
 _DOCUMENTS = 300
 
@@ -68,6 +69,18 @@ def compile_kernels(folder: Path, run: Run) -> None:
         transform(store, model, shards, str(folder / f"gibbs-{place}"), run, "gibbs", seed=0)
         store = store.save_model("first", model)
         polish(store, model, run, shards, passes=1, parent="first")
+        _add_to_opened(store)
+
+
+def _add_to_opened(store: MomentStore) -> None:
+    """Add a document to sums as they are once they have outgrown their cells."""
+    from streaming_moments.statistics.counts.batch import CountBatch
+
+    words = store.vocabulary.n_words, store.vocabulary.fingerprint
+    prepared = store.foundation.prepared(CountBatch.from_rows([0, 1], [0], None, *words))
+    sums = store.foundation.sums(store.layout.block(0))
+    sums.add([prepared])
+    sums.take_away([prepared])
 
 
 def _written(folder: Path) -> tuple[list[Path], list[Path]]:

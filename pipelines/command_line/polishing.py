@@ -38,7 +38,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.segments.models import model_called
-from streaming_moments.storage.store.model_changes import require_free
+from streaming_moments.storage.store.model_changes import Succession, require_free
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -93,10 +93,12 @@ def polish(
         # the statistics that the parent was fitted on
         fitted = opened.at(opened.models[begun].version)
         polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
-    kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes")
+    # its topics are those of the parent, one for one
+    same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
+    kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes", after=same)
     result.work.delete()
     said = polished.described()
-    lines = topic_lines(polished, read.vocabulary, words)
+    lines = topic_lines(polished, read.vocabulary, words, labels=kept.models[chosen].labels)
     if json_output:
         print_json(
             {

@@ -22,7 +22,13 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
-from streaming_moments.pipelines.reports.status import print_status, since_text, status_of
+from streaming_moments.pipelines.reports.status import (
+    print_status,
+    since_text,
+    stale_as_json,
+    stale_line,
+    status_of,
+)
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
     as_json,
@@ -41,7 +47,12 @@ from streaming_moments.pipelines.reports.tables import (
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
-from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.lineages import (
+    store_counting,
+    store_for,
+    vocabulary_of,
+)
+from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -146,9 +157,11 @@ def topics(
     chosen, said = model_called(opened.commit, name), model.described()
     lines, scores, sentences = [], {}, [said.sentence]
     if isinstance(model, TopicModel):
-        lines = topic_lines(model, vocabulary_of(opened, model), words, weight)
+        labels = opened.models[chosen].labels
+        lines = topic_lines(model, vocabulary_of(opened, model), words, weight, labels)
         scores = model_scores(model)
         sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
+    stale = staleness(opened, chosen)
     shown = {word for line in lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     over_time: tuple[PeriodShares, ...] = ()
@@ -156,7 +169,7 @@ def topics(
         from streaming_moments.storage.operations.shares_over_time import shares_over_time
 
         topical = opened.load_model(name)
-        over_time = shares_over_time(store_for(opened, chosen, topical), topical, period)
+        over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
     if plot_file is not None and over_time:
         plot_shares(over_time, plot_file)
     if json_output:
@@ -165,6 +178,7 @@ def topics(
                 "store": opened.url,
                 "model": chosen,
                 **described_as_json(model),
+                **stale_as_json(stale),
                 "relevance": weight,
                 **scores,
                 "topics": [as_json(line) for line in lines],
@@ -180,7 +194,7 @@ def topics(
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
     if period is not None:
         print_periods(console(), over_time)
-    say("", *sentences)
+    say("", *sentences, *([f"warning: {stale_line(stale)}"] if stale.is_stale else []))
 
 
 @click.command()

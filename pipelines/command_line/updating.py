@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import click
@@ -26,9 +32,14 @@ from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import Duration
 from streaming_moments.pipelines.reports.tables import update_as_json
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+_BLOCK_BYTES = 1 << 20
+_SHOWN = 20
 
 
 @click.command()
@@ -76,13 +87,29 @@ def update(
     session: Session,
     json_output: bool,
 ) -> int:
-    """Count the SHARDS that STORE has not counted yet."""
+    """Count the SHARDS that STORE has not counted yet; - is standard input.
+
+    Of a file that has grown the new lines are counted, and of a folder of texts the new files.
+    """
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")
     opened = MomentStore.open(store, storage_options=storage_options).writable()
-    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    copies = list_shards(old, storage_options, opened.form.kind, tell=tell) if old else []
-    with running(session, storage_options, limits, commit_every) as run:
+    kind = opened.form.kind
+    named = [url for url in shards if url != "-"]
+    if len(named) < len(shards) and session.scheduler is not None:
+        raise click.UsageError(
+            "what comes by standard input is not where the workers of --scheduler are; write it to "
+            "a file that they can read"
+        )
+    listed: Sequence[Shard] = ()
+    if named:
+        folders = functools.partial(_uncounted, opened)
+        listed = list_shards(named, storage_options, kind, tell=tell, apart=folders)
+    copies = list_shards(old, storage_options, kind, tell=tell) if old else []
+    with ExitStack() as stack:
+        if len(named) < len(shards):
+            listed = [*listed, stack.enter_context(_standard_input())]
+        run = stack.enter_context(running(session, storage_options, limits, commit_every))
         if session.memory is not None:
             from streaming_moments.pipelines.gathering.gathering import plan_of
 
@@ -103,6 +130,30 @@ def update(
         )
     for error in result.bad:
         tell(f"left out {error}")
-    for url, other in result.copies:
+    for url, other in result.copies[:_SHOWN]:
         tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
+    if len(result.copies) > _SHOWN:
+        tell(f"and {len(result.copies) - _SHOWN} more have content that is counted as well")
     return ExitCode.BAD_SHARDS if result.bad else 0
+
+
+def _uncounted(store: MomentStore, url: str) -> bool:
+    return store.ledger().find(url) is None
+
+
+@contextmanager
+def _standard_input() -> Iterator[Shard]:
+    """What comes by standard input, as a shard named by its content; JSON Lines, or lines of text.
+
+    It is kept in a temporary file while it is read: a task may read it again.
+    """
+    digest, first = hashlib.sha256(), b""
+    with NamedTemporaryFile(prefix="streaming-moments-") as kept:
+        while block := sys.stdin.buffer.read(_BLOCK_BYTES):
+            first = first or block.lstrip()[:1]
+            digest.update(block)
+            kept.write(block)
+        kept.flush()
+        suffix = ".jsonl" if first == b"{" else ".txt"
+        name = f"{STANDARD_INPUT}{digest.hexdigest()}{suffix}"
+        yield Shard(name, kept.tell(), read_at=kept.name)

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.gathering.gathering import Gathering
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.documents import days_of
+from streaming_moments.storage.files.parts import given_name
 from streaming_moments.storage.operations.growth import store_of_era
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -43,7 +44,7 @@ def with_days(
     bad: list[ShardError] = []
     if source.column is None:
         for shard in shards:
-            days = source.in_url(gathering.names.get(shard.url, shard.url))
+            days = source.in_url(given_name(gathering.names.get(shard.url, shard.url)))
             if days is not None:
                 found[shard.url] = days
         return replace(gathering, dates={**gathering.dates, **found}), ()

@@ -30,7 +30,7 @@ from streaming_moments.pipelines.gathering.exchange import (
     ring_from,
 )
 from streaming_moments.pipelines.gathering.gathering import Gathering
-from streaming_moments.pipelines.gathering.sums import Opening, process_sums
+from streaming_moments.pipelines.gathering.sums import Opening, own, process_sums
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.log.manifests import FileRecord
@@ -168,7 +168,7 @@ def write_block(
         if not sums:
             raise SumsLost(worker.address)
         if others:
-            sums = {name: array.copy() for name, array in sums.items()}
+            sums = own(sums)
     else:
         shapes = foundation.shapes(block)
         sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}

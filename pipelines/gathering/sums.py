@@ -24,7 +24,7 @@ from streaming_moments.pipelines.gathering.exchange import (
     add_theirs,
     ring_from,
 )
-from streaming_moments.statistics.base import Prepared
+from streaming_moments.statistics.base import Prepared, Sums
 from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
@@ -95,12 +95,13 @@ class GroupSums:
     running: set[int] = field(default_factory=set)
     token: str = ""
     bound: float = 0.0
-    arrays: dict[int, dict[str, NDArray[np.int64]]] = field(init=False)
+    blocks: dict[int, Sums] = field(init=False)
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self.arrays = {index: self._zero(index) for index in self.opening.blocks}
+        foundation, block = self.layout.foundation, self.layout.block
+        self.blocks = {index: foundation.sums(block(index)) for index in self.opening.blocks}
         self._locks = {index: Lock() for index in self.opening.blocks}
 
     def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
@@ -113,41 +114,29 @@ class GroupSums:
         BoundExceeded
             A sum could pass 2^62; nothing of the batches is added.
         """
-        self._gain(batches)
-        foundation, layout = self.layout.foundation, self.layout
-        lump = tuple(foundation.joined(batches, most_bytes))
-        self._each_block(
-            lambda index: foundation.add(lump, self.arrays[index], layout.block(index))
-        )
+        lump = self._lump(batches, most_bytes)
+        self._each_block(lambda block: block.add(lump))
 
     def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
-        self._gain(batches)
-        foundation, layout = self.layout.foundation, self.layout
-        lump = tuple(foundation.joined(batches, most_bytes))
-
-        def subtract(index: int) -> None:
-            # a - b is -(-a + b), which takes no memory beyond that of an addition
-            arrays = self.arrays[index]
-            _negate(arrays)
-            foundation.add(lump, arrays, layout.block(index))
-            _negate(arrays)
-
-        self._each_block(subtract)
+        lump = self._lump(batches, most_bytes)
+        self._each_block(lambda block: block.take_away(lump))
 
     def give_up(self) -> None:
         """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
         for index in self.opening.blocks:
             with self._locks[index]:
-                self.arrays.pop(index, None)
+                self.blocks.pop(index, None)
 
-    def _gain(self, batches: Sequence[Prepared]) -> None:
+    def _lump(self, batches: Sequence[Prepared], most_bytes: int) -> tuple[Prepared, ...]:
+        foundation = self.layout.foundation
         with self._bound_lock:
             bound = self.bound + sum(batch.bound for batch in batches)
-            self.layout.foundation.require_bounded(bound)
+            foundation.require_bounded(bound)
             self.bound = bound
+        return tuple(foundation.joined(batches, most_bytes))
 
-    def _each_block(self, work: Callable[[int], None]) -> None:
+    def _each_block(self, work: Callable[[Sums], None]) -> None:
         """Work on every block once, those first that no other thread is adding to."""
         waiting = list(self.opening.blocks)
         while waiting:
@@ -157,15 +146,11 @@ class GroupSums:
                 self._locks[index].acquire()
             try:
                 waiting.remove(index)
-                if index not in self.arrays:
+                if index not in self.blocks:
                     raise SumsAstray(self.nonce)
-                work(index)
+                work(self.blocks[index])
             finally:
                 self._locks[index].release()
-
-    def _zero(self, index: int) -> dict[str, NDArray[np.int64]]:
-        shapes = self.layout.foundation.shapes(self.layout.block(index))
-        return {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
 
 
 class ProcessSums(WorkerPlugin):
@@ -261,8 +246,8 @@ class ProcessSums(WorkerPlugin):
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:
             return None
-        block = sums.arrays.get(index)
-        return None if block is None else {name: array[rows] for name, array in block.items()}
+        block = sums.blocks.get(index)
+        return None if block is None else block.rows(rows)
 
     async def take(
         self, owner: str, token: str, index: int, start: int, stop: int
@@ -280,10 +265,10 @@ class ProcessSums(WorkerPlugin):
         """
         here, others = ring_from(sources, self._worker.address)
         async with self._reducing:
-            own = here and self.rows(owner, here[1], index, slice(start, stop))
-            if not own:
+            mine = here and self.rows(owner, here[1], index, slice(start, stop))
+            if not mine:
                 return None
-            sums = {name: array.copy() for name, array in own.items()}
+            sums = own(mine)
             try:
                 for address, token in others:
                     asked = {"op": TAKE, "owner": owner, "token": token, "index": index}
@@ -325,9 +310,9 @@ def process_sums(worker: Worker | None = None) -> ProcessSums:
     return held
 
 
-def _negate(arrays: Mapping[str, NDArray[np.int64]]) -> None:
-    for array in arrays.values():
-        np.negative(array, out=array)
+def own(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """The arrays to be changed: copies of those that are views."""
+    return {name: np.require(array, requirements="O") for name, array in arrays.items()}
 
 
 def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def given_as(
     kind: str | None = None,
     counted: Callable[[str], bool] | None = None,
     keep_going: bool = False,
+    apart: Callable[[str], bool] | None = None,
 ) -> Iterator[Given]:
     """What is to be read, some at a time.
 
@@ -114,7 +115,8 @@ def given_as(
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:
         if all(isinstance(one, str) for one in urls):
-            yield Given(list_shards(list(urls), run.storage_options, kind, counted=counted))
+            found = list_shards(list(urls), run.storage_options, kind, counted=counted, apart=apart)
+            yield Given(found)
             return
         shards = [one for one in urls if isinstance(one, Shard)]
         if len(shards) == len(urls):

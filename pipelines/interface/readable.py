@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
+from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded
+from streaming_moments.storage.operations.staleness import Staleness
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,11 +40,17 @@ class Topics:
     policy : TokenPolicy or None
         What makes a text into tokens; None where they are token ids. Texts are not cut into
         passages.
+    labels : mapping
+        What people call topics, by number.
+    stale : Staleness, optional
+        Of a model that is kept: what was counted and forgotten since it was fitted.
     """
 
     model: TopicModel
     vocabulary: Vocabulary
     policy: TokenPolicy | None = field(default=None)
+    labels: Mapping[int, str] = field(default_factory=dict)
+    stale: Staleness | None = None
 
     def __repr__(self) -> str:
         named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
@@ -104,13 +112,35 @@ class Topics:
             batch = type(batch)(batch.indptr, batch.words, batch.counts, batch.n_words)
         return self.model.transform(batch)
 
+    def known_shares(self, texts: Iterable[str]) -> NDArray[np.float64]:
+        """(documents,) float64 shares of the words of texts that the vocabulary has; 1 of no words.
+
+        Texts in another language have few: under a fifth, a topic says little of them.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Whole documents; errors as of `transform`.
+
+        Examples
+        --------
+        >>> model = TopicModel.from_topics(np.eye(2), np.array([0.6, 0.4]))
+        >>> words = Vocabulary(("law", "sea"), core=2, policy=TokenPolicy().fingerprint)
+        >>> Topics(model, words, TokenPolicy()).known_shares(["the sea", "das Meer", ""]).tolist()
+        [0.5, 0.0, 1.0]
+        """
+        found = self._index.counted(encoded(_require_texts(texts)))
+        words = found.batch.lengths + found.outside
+        return np.where(words > 0, found.batch.lengths / np.maximum(words, 1), 1.0)
+
     def to_frame(self, number: int = _SHOWN) -> pd.DataFrame:
-        """A pandas frame with a row a topic: share, coherence, its top words in one text."""
+        """A pandas frame with a row a topic: label, share, coherence, its top words in one text."""
         import pandas as pd
 
         rows = self.top_words(number)
         return pd.DataFrame(
             {
+                "label": [self.labels.get(topic, "") for topic in range(self.model.n_topics)],
                 "share": self.model.weights,
                 "npmi": self.model.npmi,
                 "umass": self.model.umass,
@@ -160,10 +190,12 @@ class Topics:
     def _repr_html_(self) -> str:
         scores = zip(self.model.weights, self.model.npmi, self.top_words(), strict=True)
         rows = [
-            (place, f"{share:.1%}", f"{npmi:.2f}", " ".join(words))
+            (self.labels.get(place, place), f"{share:.1%}", f"{npmi:.2f}", " ".join(words))
             for place, (share, npmi, words) in enumerate(scores)
         ]
         said = f"{self.model.n_topics} topics of {self.model.documents:,} documents"
+        if self.stale is not None and self.stale.is_stale:
+            said += f"; {stale_line(self.stale)}"
         return html_table(said, ["topic", "share", "NPMI", "words"], rows)
 
     @property

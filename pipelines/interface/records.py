@@ -31,16 +31,33 @@ class Fields:
         Of the date.
     id : str, optional
         Of what the record is known by, within a call; of pairs it is the first.
+    named : bool
+        Whether what it is known by goes into its line, under `id_key`; of a frame or series of
+        pandas without an `id` it is the index.
     """
 
     text: str = "text"
     date: str | None = None
     id: str | None = None
+    named: bool = False
+
+    @property
+    def id_key(self) -> str:
+        """Key that no text and no date has."""
+        return f"id of {self.text} {self.date}"
 
     @property
     def names(self) -> list[str]:
         """Columns that are read."""
         return [name for name in (self.text, self.date, self.id) if name is not None]
+
+
+@dataclass(frozen=True)
+class _Indexed:
+    """A text of a series, whose index may repeat."""
+
+    index: Any
+    text: Any
 
 
 @dataclass(frozen=True)
@@ -120,13 +137,16 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
         where = f"document {place}"
         if isinstance(record, str):
             yield _line(record, None, None, fields, name, where)
+        elif isinstance(record, _Indexed):
+            yield _line(record.text, None, None, fields, name, where, record.index)
         elif isinstance(record, Mapping):
             _require_keys(record, fields, name, where)
             day = None if fields.date is None else record[fields.date]
             known = None if fields.id is None else record[fields.id]
-            yield _line(record[fields.text], day, known, fields, name, where)
+            called = record.get(fields.id_key) if known is None else known
+            yield _line(record[fields.text], day, known, fields, name, where, called)
         elif isinstance(record, tuple) and len(record) == 2:
-            yield _line(record[1], None, record[0], fields, name, where)
+            yield _line(record[1], None, record[0], fields, name, where, record[0])
         else:
             raise ShardError(name, f"{where} is {_kind(record)}; give {TAKEN}")
 
@@ -151,15 +171,20 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
             for batch in batches:
                 yield from batch.to_pylist()
             return
-        kept = [documents[column] for column in fields.names]
-        for values in zip(*kept, strict=True):
-            yield dict(zip(fields.names, values, strict=True))
+        kept = {column: documents[column] for column in fields.names}
+        if fields.named:
+            kept[fields.id_key] = documents.index
+        for values in zip(*kept.values(), strict=True):
+            yield dict(zip(kept, values, strict=True))
         return
     if isinstance(documents, (pa.Array, pa.ChunkedArray)):
         yield from (value.as_py() for value in documents)
         return
     if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
         raise ShardError(name, f"holds {_kind(documents)}; give an iterable of {TAKEN}")
+    if fields.named and hasattr(documents, "index") and hasattr(documents, "items"):
+        yield from (_Indexed(*pair) for pair in documents.items())
+        return
     yield from documents
 
 
@@ -182,15 +207,19 @@ def _require_keys(record: Mapping[Any, Any], fields: Fields, name: str, where: s
             )
 
 
-def _line(text: Any, day: Any, known: Any, fields: Fields, name: str, where: str) -> Line:
+def _line(
+    text: Any, day: Any, known: Any, fields: Fields, name: str, where: str, called: Any = None
+) -> Line:
     if not isinstance(text, str):
         what = "decode" if isinstance(text, (bytes, bytearray)) else "mend or drop"
         raise ShardError(name, f"{where}: the text is {_kind(text)}, not a str; {what} it")
-    record = {fields.text: str(text)}
+    record: dict[str, str | None] = {fields.text: str(text)}
     if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
         if not isinstance(day, (str, datetime.date)):
             raise ShardError(name, f"{where}: the date is {_kind(day)}; give a date, or an ISO str")
         record[fields.date] = day if isinstance(day, str) else day.isoformat()
+    if fields.named:
+        record[fields.id_key] = None if called is None else str(called)
     try:
         content = json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

@@ -23,9 +23,11 @@ from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOption
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.refit import refit, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.jobs.transform import TransformResult, transform
+from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, TransformResult, transform
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -111,7 +113,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, True):
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)
@@ -143,7 +145,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            given = Given.joined(at._given(documents, source, None, run))
+            given = Given.joined(at._given(documents, source, None, run, apart=True))
             return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
 
     def refit(
@@ -186,9 +188,12 @@ class Store:
                 number = self._most_coherent(alpha0, run, method, seed, refine)
             model = refit(self.snapshot, number, alpha0, run, method, seed, refine)
             model = with_coherence(self.snapshot, model, run)
+        labels: Mapping[int, str] = {}
         if name is not None:
-            self.snapshot.save_model(name, model, "refit from Python")
-        return Topics(model, self.snapshot.vocabulary, self.snapshot.policy)
+            after = succession(self.snapshot.latest(), model)
+            kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
+            labels = kept.models[name].labels
+        return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
     def select(
         self,
@@ -214,10 +219,14 @@ class Store:
         *,
         source: str | None = None,
         model: str | None = None,
+        id_column: str | None = None,
+        passages: bool = False,
+        top_documents: int = 0,
+        foreign_below: float = FOREIGN_BELOW,
         client: Client | None = None,
         memory: int | None = None,
     ) -> TransformResult:
-        """Write topic proportions as Parquet, a file a shard or partition.
+        """Write topic proportions as Parquet, a file a shard or partition, a row a document.
 
         Texts of a list are read at once, and nothing written, by `topics().transform`.
 
@@ -229,6 +238,11 @@ class Store:
             fsspec URL of a folder.
         model : str, optional
             Name or tag of a model that is kept; by default the latest.
+        id_column : str, optional
+            Of tables, mappings and shards: what documents are called. Without one it is the first
+            of a pair, and of frames and series of pandas the index.
+        passages, top_documents, foreign_below
+            As of `pipelines.transform`.
 
         Raises
         ------
@@ -237,13 +251,27 @@ class Store:
         InvalidInput, ShardError, BoundExceeded
             As `pipelines.transform`.
         """
-        require_fitting(Store.transform, output=output, source=source, model=model)
+        told: dict[str, object] = {"output": output, "source": source, "model": model}
+        told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}
+        require_fitting(Store.transform, foreign_below=foreign_below, **told)
         at = replace(self, snapshot=self.snapshot.latest())
-        loaded = at.snapshot.load_model(model)
-        fitted = store_for(at.snapshot, model_called(at.snapshot.commit, model), loaded)
+        loaded, name = at.snapshot.load_model(model), model_called(at.snapshot.commit, model)
+        fitted = store_for(at.snapshot, name, loaded)
         with _running(client, memory, self.storage_options) as run:
-            given = Given.joined(at._given(documents, source, None, run))
-            return transform(fitted, loaded, given.shards, output, given.on(run))
+            given = Given.joined(at._given(documents, source, id_column, run, named=True))
+            return transform(
+                fitted,
+                loaded,
+                given.shards,
+                output,
+                given.on(run),
+                id_column=at._fields(id_column).id_key if given.parts else id_column,
+                passages=passages,
+                top_documents=top_documents,
+                foreign_below=foreign_below,
+                name=name,
+                labels=at.snapshot.models[name].labels,
+            )
 
     def topics(self, name: str | None = None) -> Topics:
         """A model that is kept, by its name or tag; by default the latest.
@@ -255,9 +283,21 @@ class Store:
         """
         require_fitting(Store.topics, name=name)
         latest = self.snapshot.latest()
-        model = latest.load_model(name)
-        fitted = store_for(latest, model_called(latest.commit, name), model)
-        return Topics(model, fitted.vocabulary, fitted.policy)
+        model, chosen = latest.load_model(name), model_called(latest.commit, name)
+        fitted = store_for(latest, chosen, model)
+        stale, labels = staleness(latest, chosen), latest.models[chosen].labels
+        return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
+
+    def label(self, topic: int, text: str, model: str | None = None) -> Store:
+        """Let a topic of a model that is kept be called by a text, and of those after it.
+
+        Parameters
+        ----------
+        topic, text, model
+            As of `storage.operations.labels.label`, whose errors are raised.
+        """
+        require_fitting(Store.label, topic=topic, text=text, model=model)
+        return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
     def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
         """Write the page of a model that is kept, by its name or tag; gives its headline.
@@ -303,14 +343,24 @@ class Store:
         id_column: str | None,
         run: Run,
         keep_going: bool = False,
+        named: bool = False,
+        apart: bool = False,
     ) -> Iterator[Given]:
-        fields = Fields(self.snapshot.form.text_column, self.snapshot.dates.column, id_column)
+        fields = self._fields(id_column, named)
         kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
 
         def counted(url: str) -> bool:
             return ledger.find(url) is not None
 
-        return given_as(documents, source, fields, run, kind, counted, keep_going)
+        def uncounted(url: str) -> bool:
+            return ledger.find(url) is None
+
+        each = uncounted if apart else None
+        return given_as(documents, source, fields, run, kind, counted, keep_going, each)
+
+    def _fields(self, id_column: str | None, named: bool = False) -> Fields:
+        column = self.snapshot.form.text_column
+        return Fields(column, self.snapshot.dates.column, id_column, named)
 
     def _most_coherent(
         self, alpha0: float, run: Run, method: Method, seed: int, refine: int

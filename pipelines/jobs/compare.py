@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.storage.files.parts import DOCUMENT
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
+from streaming_moments.storage.operations.appended import Longer, appended_to
 from streaming_moments.storage.shard_table import ShardTable
-from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.shards import PARTITIONS, Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.changes import require_apart
 
 # Read in less time than a cluster takes to start.
 _FEW = 100  # shards
 _LITTLE = 64 << 20  # bytes
 _STEP = "checking counted shards"
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -35,14 +40,19 @@ class Compared:
         How many are counted with the content they have.
     changed : tuple of (Shard, ShardRecord, str)
         Counted with other content: as they were counted, and their fingerprint now.
+    waiting : tuple of (str, int)
+        Files that have grown and end in a record that is not whole yet, with its bytes.
     """
 
     new: ShardTable
     same: int
     changed: tuple[tuple[Shard, ShardRecord, str], ...]
+    waiting: tuple[tuple[str, int], ...] = ()
 
 
-def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
+def compare(
+    ledger: Ledger, shards: Sequence[Shard], run: Run, form: ShardFormat | None = None
+) -> Compared:
     """Look shards up in the ledger, and compare the fingerprints of those that are in it.
 
     Marks of the storage's own are compared here as they were listed; what has none is read, on the
@@ -56,6 +66,8 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
         As `list_shards` gives them.
     run : Run
         Where to run, and what its steps are told.
+    form : ShardFormat, optional
+        How documents lie in them: what has come to a counted file is then new, as a part of it.
 
     Raises
     ------
@@ -65,13 +77,21 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
         A shard within a counted folder, or a folder of a counted shard.
     """
     listed = ShardTable.of(shards)
-    counted = ledger.beside(listed.urls, ["fingerprint"])["fingerprint"]
+    beside = ledger.beside(listed.urls, ["fingerprint", "size"])
+    counted = beside["fingerprint"]
     known = _flags(counted.is_valid())
     new = listed.take(np.flatnonzero(~known))
     require_apart(ledger, new.urls)
     marks = listed.marks
     differ = _flags(pc.fill_null(pc.not_equal(marks, counted), False))
-    unmarked = np.flatnonzero(known & _flags(marks.is_null()))
+    to_read = known & _flags(marks.is_null())
+    longer = np.zeros_like(to_read)
+    if form is not None:
+        begun = _flags(pc.is_in(listed.urls, pa.array([*ledger.parts], pa.string())))
+        sizes = pc.fill_null(beside["size"], 0).to_numpy()
+        longer = to_read & (begun | (listed.sizes > sizes)) & ~_flags(_not_files(listed.urls))
+    grown, rewritten, waiting = _grown(ledger, listed.take(np.flatnonzero(longer)), run, form)
+    unmarked = np.flatnonzero(to_read & ~longer)
     found = _fingerprints(listed.take(unmarked), run)
     told = pa.chunked_array([pa.array(found, pa.string())])
     other = _flags(pc.not_equal(told, counted.take(pa.array(unmarked))))
@@ -79,20 +99,57 @@ def compare(ledger: Ledger, shards: Sequence[Shard], run: Run) -> Compared:
         ledger,
         (listed.take(np.flatnonzero(differ)), marks.filter(pa.array(differ))),
         (listed.take(unmarked[other]), told.filter(pa.array(other))),
+        (rewritten, pa.chunked_array([pa.array(_fingerprints(rewritten, run), pa.string())])),
     )
-    return Compared(new, len(listed) - len(new) - len(changed), changed)
+    same = len(listed) - len(new) - len(changed) - len(grown)
+    return Compared(ShardTable.joined([new, grown]), same, changed, waiting)
+
+
+def _grown(
+    ledger: Ledger, listed: ShardTable, run: Run, form: ShardFormat | None
+) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
+    """New parts of files, those that have another beginning, and bytes that wait."""
+    if form is None or not len(listed):
+        return ShardTable.of([]), listed, ()
+    nbytes = run.limits.document_bytes
+    asked = [
+        Longer(shard, (record, *ledger.parts.get(shard.url, ())), form, nbytes)
+        for shard in listed
+        if (record := ledger.find(shard.url)) is not None
+    ]
+    found = _looked_at(appended_to, asked, int(listed.sizes.sum()), run)
+    parts = [one.part for one in found if one is not None and one.part is not None]
+    rewritten = [one.shard for one, what in zip(asked, found, strict=True) if what is None]
+    waiting = tuple(
+        (one.shard.url, what.waiting)
+        for one, what in zip(asked, found, strict=True)
+        if what is not None and what.waiting
+    )
+    return ShardTable.of(parts), ShardTable.of(rewritten), waiting
 
 
 def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
-    if len(shards) > _FEW or shards.sizes.sum() > _LITTLE:
-        return run.looked_at(_STEP, fingerprint, shards)
+    return _looked_at(fingerprint, shards, int(shards.sizes.sum()), run)
+
+
+def _looked_at(
+    function: Callable[..., _Found], items: Sequence[Any], nbytes: int, run: Run
+) -> list[_Found]:
+    """What a function finds of each, here if it is little."""
+    if len(items) > _FEW or nbytes > _LITTLE:
+        return run.looked_at(_STEP, function, items)
     found = []
     with ThreadPoolExecutor() as threads:
-        marks = threads.map(partial(fingerprint, storage_options=run.storage_options), shards)
-        for done, mark in enumerate(marks, start=1):
-            found.append(mark)
-            run.progress.advance(_STEP, done, len(shards))
+        looked = threads.map(partial(function, storage_options=run.storage_options), items)
+        for done, one in enumerate(looked, start=1):
+            found.append(one)
+            run.progress.advance(_STEP, done, len(items))
     return found
+
+
+def _not_files(urls: pa.ChunkedArray) -> pa.ChunkedArray:
+    folders = pc.or_(pc.ends_with(urls, "/"), pc.ends_with(urls, DOCUMENT))
+    return pc.or_(folders, pc.starts_with(urls, PARTITIONS))
 
 
 def _changed(

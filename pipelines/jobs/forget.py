@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from streaming_moments.errors import InvalidInput
@@ -12,6 +12,11 @@ from streaming_moments.pipelines.gathering.divisions import as_counted, by_days,
 from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
 from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.appended import (
+    counted_part,
+    counted_shards,
+    is_longer,
+)
 from streaming_moments.storage.operations.forgetting import commit_recount, require_non_negative
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard, fingerprint
@@ -55,6 +60,7 @@ def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str =
     """
     store = store.latest()
     ledger = store.ledger()
+    shards = list(counted_shards(ledger, shards))
     require_known(ledger, [shard.url for shard in shards])
     # before anything is written: what has changed would leave a segment that nobody commits
     for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
@@ -99,9 +105,13 @@ def replace_changed(
     """
     marks = _fingerprints(gathering.run, old)
     copies = dict(zip(marks, old, strict=True))
-    records = [record for _, record in changed]
-    missing = [record for record in records if record.fingerprint not in copies]
     store = gathering.store
+    parts = store.ledger().parts
+    records = [one for _, record in changed for one in (record, *parts.get(record.url, ()))]
+    missing = [record for record in records if record.fingerprint not in copies]
+    # a file whose last record went on has its old content still
+    copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
+    missing = [record for record in records if record.fingerprint not in copies]
     dropped = segments_of(store.commit, store.ledger(), missing)
     held = {record for part in dropped for record in store.ledger().records(part.id)}
     missing = [record for record in missing if record not in held]
@@ -154,6 +164,20 @@ def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segme
 
 def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
     return run.looked_at("checking counted content", fingerprint, shards)
+
+
+def _beginnings(
+    run: Run, changed: Sequence[tuple[Shard, ShardRecord]], missing: Sequence[ShardRecord]
+) -> Iterator[tuple[Shard, str]]:
+    """What changed files begin with, where it is what was counted."""
+    longer = [
+        counted_part(shard, record)
+        for shard, record in changed
+        if record in missing and is_longer(shard, record)
+    ]
+    counted = {record.fingerprint for record in missing}
+    marks = _fingerprints(run, longer)
+    return ((one, mark) for one, mark in zip(longer, marks, strict=True) if mark in counted)
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:

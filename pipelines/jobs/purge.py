@@ -12,6 +12,7 @@ from streaming_moments.pipelines.gathering.gathering import gathering_on
 from streaming_moments.pipelines.jobs.compact import summed
 from streaming_moments.pipelines.jobs.forget import gather_counted
 from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
+from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.files.urls import is_signed
 from streaming_moments.storage.log.commits import Commit, SegmentReference
@@ -185,6 +186,9 @@ def look_for_purged(
     for url in shards:
         for name in names_among(url, known, storage_options):
             names.add(name)
+            if first_byte(name) is not None:
+                unread.append(name)  # how long it was no file tells
+                continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")
                 size = sum(state.size for state in files_of(shard, storage_options))

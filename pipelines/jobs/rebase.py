@@ -11,7 +11,9 @@ from streaming_moments.pipelines.gathering.divisions import by_days, with_days
 from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
 from streaming_moments.pipelines.jobs.create import PilotOptions, draw_pilot
+from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
+from streaming_moments.storage.operations.appended import counted_part, is_longer
 from streaming_moments.storage.operations.lineages import (
     LineageAstray,
     LineageBehind,
@@ -22,7 +24,7 @@ from streaming_moments.storage.operations.lineages import (
     staged_store,
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
-from streaming_moments.storage.shards import Shard, files_of, fingerprint
+from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
@@ -159,6 +161,8 @@ def counted_shard(
     ShardError
         It cannot be looked at.
     """
+    if record.url.startswith((PARTITIONS, STANDARD_INPUT)):
+        return None, "lies in no file"
     try:
         files = files_of(Shard(record.url, record.size, read_at=read_at), storage_options)
     except ShardError as error:
@@ -170,6 +174,8 @@ def counted_shard(
     folder = record.url.endswith("/")
     size = sum(state.size for state in files)
     shard = Shard(record.url, size, None if folder else files[0].etag, read_at)
+    if is_longer(shard, record):
+        shard, size = counted_part(shard, record), record.size
     if size == record.size and fingerprint(shard, storage_options) == record.fingerprint:
         return shard, ""
     return None, "has new content since it was counted"

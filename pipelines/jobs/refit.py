@@ -161,6 +161,7 @@ def refit_rows(
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
         keeps_halves=plan.kept_pairs >= 2,
+        halves=model.compares_halves,
     )
 
 

@@ -11,6 +11,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
+from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -101,7 +102,9 @@ def update(
         The store cannot be written.
     """
     store = store.latest()
-    compared = compare(store.ledger(), shards, run)
+    compared = compare(store.ledger(), shards, run, store.form)
+    for url, nbytes in compared.waiting:
+        run.tell(f"{url}: its last {nbytes:,} bytes have no end of line yet, and wait for it")
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
     if not compared.new and not compared.changed:
@@ -186,7 +189,8 @@ def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -
     """Refuse shards of which the other writer has counted other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    counted = ((url, store.ledger().find(url)) for url in urls)
+    # of a file that grows the other may have counted less, or more: the next update goes on there
+    counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])
         for url, record in counted

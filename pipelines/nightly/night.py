@@ -35,11 +35,12 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.model_changes import TagMove
+from streaming_moments.storage.store.model_changes import Succession, TagMove
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -111,9 +112,8 @@ def _night(
     report: NightReport, config: NightlyConfig, folder: Folder, run: Run, journal: Journal
 ) -> NightReport:
     with journal.step("list") as found:
-        kind = _kind(config, folder)
-        options, told = config.storage_options, list[str]()
-        listed = list_shards(config.shards, options, kind, none_is_fine=True, tell=told.append)
+        told = list[str]()
+        listed = _listed(config, folder, told.append)
         found |= {"shards": len(listed), "told": told}
     before = _store(config, folder, listed, run, journal)
     if before is None:
@@ -170,9 +170,11 @@ def _night(
     work = None
     if config.refit.polish:
         model, work = _polished(source, model, config, run, journal)
-    matching = None
-    if published is not None:
+    matching, after = None, None
+    if published is not None and report.published is not None:
         model, matching = _matched(store, model, published, config, journal)
+        kept = {pair.before: pair.after for pair in matching.kept}
+        after = Succession(report.published, kept)
     with journal.step("judge") as found:
         effective = source.length_histogram().effective_documents
         fitted = replace(drift, effective_documents=effective)
@@ -182,14 +184,15 @@ def _night(
     name = f"{PREFIX}{store.version}"
     with journal.step("publish") as found:
         message = f"nightly: {'refused: ' + '; '.join(refused) if refused else 'published'}"
-        store = store.save_model(name, model, message, None if refused else tag)
+        moved = None if refused else tag
+        store = store.save_model(name, model, message, moved, after or succession(store, model))
         if work is not None:
             work.delete()
         found |= {"model": name, "published": not refused, "version": store.version}
         samples = {}
         if config.sample_documents:
             samples = sample_documents(store, store, model, config.storage_options)
-        topics = topics_of(model, store.vocabulary, samples)
+        topics = topics_of(model, store.vocabulary, samples, store.models[name].labels)
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
         replace(
@@ -210,10 +213,18 @@ def _night(
     )
 
 
-def _kind(config: NightlyConfig, folder: Folder) -> str | None:
-    if CommitLog(folder).latest_version() is None:
-        return None if config.create is None else config.create.format
-    return _opened(config).form.kind
+def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
+    there = CommitLog(folder).latest_version() is not None
+    store = _opened(config) if there else None
+    kind = None if config.create is None else config.create.format
+    return list_shards(
+        config.shards,
+        config.storage_options,
+        kind if store is None else store.form.kind,
+        none_is_fine=True,
+        tell=told,
+        apart=lambda name: store is None or store.ledger().find(name) is None,
+    )
 
 
 def _opened(config: NightlyConfig) -> MomentStore:

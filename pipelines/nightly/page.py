@@ -131,7 +131,8 @@ def _shown_before(
     ledger = store.ledger()
     samples = {} if night is None else night.samples
     kept = {number: one for number, one in samples.items() if ledger.find(one.shard) is not None}
-    return topics_of(model, vocabulary_of(store, model), kept)
+    labels = store.models[model_called(store.commit, name)].labels
+    return topics_of(model, vocabulary_of(store, model), kept, labels)
 
 
 def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:

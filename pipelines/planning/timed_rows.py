@@ -46,7 +46,7 @@ class Timed:
     halves: bool = False  # their rounds are planned by those of the whole
     keeps_halves: bool = False
 
-    def prepared(self, step: str, function: Callable[..., Any]) -> Timed:
+    def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
         """Of the blocks there are."""
         return replace(self, blocks=self._on_all(step, function, ()))
 

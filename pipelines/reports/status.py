@@ -18,6 +18,7 @@ from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.growth import AddedWords, added_words
+from streaming_moments.storage.operations.staleness import Staleness, staleness
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ class Status:
 
     With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
     Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
-    says why topics may be poor, with the remedy; empty when nothing speaks against them. `drift` is
-    not read from the version alone, so it is given where it was asked for.
+    says why topics may be poor, with the remedy; empty when nothing speaks against them.
+    `stale_models` are those of the latest and the tagged models that are not of all that is
+    counted, or still of what was forgotten. `drift` is not read from the version alone, so it is
+    given where it was asked for.
     """
 
     store: str
@@ -67,6 +70,7 @@ class Status:
     vocabulary: str
     basis: str
     warning: str
+    stale_models: tuple[Staleness, ...] = ()
     drift: DriftSince | None = None
 
 
@@ -107,6 +111,7 @@ def status_of(store: MomentStore) -> Status:
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
+        stale_models=tuple(one for one in _staleness(store) if one.is_stale),
     )
 
 
@@ -138,8 +143,9 @@ def print_status(console: Console, status: Status) -> None:
     if status.drift is not None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)
-    if status.warning:
-        console.print(Text(f"warning: {status.warning}", style="yellow"), soft_wrap=True)
+    warnings = [status.warning] * bool(status.warning)
+    for line in (*warnings, *map(stale_line, status.stale_models)):
+        console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
@@ -152,6 +158,40 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
     console.print(table)
 
 
+def stale_line(stale: Staleness) -> str:
+    """What is not in a model, or still is; empty where it is of all that is counted.
+
+    Examples
+    --------
+    >>> stale_line(Staleness("may", 3, counted=1200, forgotten=20))
+    'model may is of version 3: 1,200 documents counted since are not in it, 20 forgotten since \
+still are; refit'
+    >>> stale_line(Staleness("may", 3, counted=0, forgotten=0))
+    ''
+    """
+    if not stale.is_stale:
+        return ""
+    told = f"model {stale.model} is of version {stale.version}"
+    if stale.counted is None or stale.forgotten is None:
+        return f"{told}; not all versions since are kept, so it cannot be told what it lacks"
+    parts = []
+    if stale.counted:
+        parts.append(f"{stale.counted:,} documents counted since are not in it")
+    if stale.forgotten:
+        parts.append(f"{stale.forgotten:,} forgotten since still are")
+    return f"{told}: {', '.join(parts)}; refit"
+
+
+def stale_as_json(stale: Staleness) -> dict[str, object]:
+    """Version a model is of, and documents since; null where they are not known."""
+    return {
+        "fitted_version": stale.version,
+        "documents_counted_since": stale.counted,
+        "documents_forgotten_since": stale.forgotten,
+        "stale": stale.is_stale,
+    }
+
+
 def _counting(store: MomentStore) -> str:
     """How documents count and what is kept of halves; of older stores also what new ones have."""
     pooled = store.basis.weights.is_pooled
@@ -159,6 +199,12 @@ def _counting(store: MomentStore) -> str:
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
     new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
+
+
+def _staleness(store: MomentStore) -> Iterable[Staleness]:
+    """Of the latest and the tagged models."""
+    names = [*[*store.models][-1:], *store.commit.tags.values()]
+    return (staleness(store, name) for name in dict.fromkeys(names))
 
 
 def _captured(store: MomentStore) -> float | None:

@@ -18,7 +18,7 @@ from streaming_moments.pipelines.reports.page import (
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
@@ -82,7 +82,8 @@ def store_page(
     if isinstance(model, TopicModel):
         fitted = store_for(store, called, model)
         samples = sample_documents(store, fitted, model, storage_options) if documents else {}
-        topics = topics_of(model, vocabulary_of(store, model), samples)
+        labels = commit.models[called].labels
+        topics = topics_of(model, vocabulary_of(store, model), samples, labels)
     page = ReportPage(
         title=f"Topics of {PurePosixPath(store.url).name}",
         store=store.url,
@@ -116,7 +117,7 @@ def with_model(
         topics=tuple(topics),
         distances=tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
         correlations=()
-        if not model.refined
+        if not model.knows_pairs
         else tuple(tuple(row) for row in model.correlations.tolist()),
         periods=_periods(store, name, model),
         chosen=(model.n_topics, model.alpha0),
@@ -133,7 +134,7 @@ def ledger_rows(store: MomentStore) -> Iterator[LedgerRow]:
 
 def _periods(store: MomentStore, name: str, model: TopicModel) -> ShareOverTime:
     """Shares in the documents of each period, where the days of all are known."""
-    counted = store_for(store, name, model)
+    counted = store_counting(store, name, model)
     by = finest_period(counted)
     if by is None:
         return ShareOverTime()

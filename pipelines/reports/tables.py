@@ -51,6 +51,8 @@ class TopicLine:
         Coherence, None where it was not computed.
     probabilities, bars : tuple of float
         Of those words in the topic, and their standard errors; no bars where they are not known.
+    label : str or None
+        What people call it.
     """
 
     topic: int
@@ -60,6 +62,7 @@ class TopicLine:
     npmi: float | None = None
     probabilities: tuple[float, ...] = ()
     bars: tuple[float, ...] = ()
+    label: str | None = None
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -92,7 +95,11 @@ class LogLine:
 
 
 def topic_lines(
-    model: TopicModel, vocabulary: Vocabulary, number: int, weight: float = RELEVANCE_WEIGHT
+    model: TopicModel,
+    vocabulary: Vocabulary,
+    number: int,
+    weight: float = RELEVANCE_WEIGHT,
+    labels: Mapping[int, str] = MappingProxyType({}),
 ) -> list[TopicLine]:
     """The topics with their words by relevance; a weight (lambda) of 1 ranks by probability.
 
@@ -116,6 +123,7 @@ def topic_lines(
                 _known(model.npmi[topic]),
                 tuple(model.topics[used, topic].tolist()),
                 bars,
+                labels.get(topic),
             )
         )
     return lines
@@ -213,7 +221,7 @@ def together_line(model: TopicModel) -> str:
     >>> together_line(replace(model, refined=10, pair_weights=together))
     'often in the same documents: 0 and 1 (correlation 0.09)'
     """
-    if not model.refined:
+    if not model.knows_pairs:
         return ""
     found = model.correlations
     pairs = [
@@ -248,6 +256,9 @@ def print_topics(
             table.add_row(str(state), *row)
         console.print(table)
         return
+    labelled = any(line.label is not None for line in lines)
+    if labelled:
+        table.add_column("label", overflow="fold")
     table.add_column("weight", justify="right")
     coherent = any(line.npmi is not None for line in lines)
     if coherent:
@@ -263,7 +274,9 @@ def print_topics(
             for word, marked in zip(line.words, line.marked, strict=True)
         )
         own = numbers[line.topic] if columns else []
-        table.add_row(str(line.topic), f"{line.weight:.1%}", *scores, *own, " ".join(words))
+        called = [line.label or ""] * labelled
+        shown = [*called, f"{line.weight:.1%}", *scores, *own]
+        table.add_row(str(line.topic), *shown, " ".join(words))
     console.print(table)
 
 

@@ -30,6 +30,25 @@ _MOST_BYTES = 4
 
 
 @dataclass(frozen=True, eq=False)
+class CountedPassages:
+    """Counts of the passages of some documents.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (passages, n) counts; the passages of a document are of one half.
+    outside : (passages,) int64
+        Tokens of each that are not in the vocabulary.
+    passages : (documents,) int64
+        Of each document, at least 1.
+    """
+
+    batch: CountBatch
+    outside: NDArray[np.int64]
+    passages: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class WordIndex:
     """Words of a vocabulary and stop words of a policy, to be found by their bytes.
 
@@ -60,6 +79,10 @@ class WordIndex:
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
         """As `count_column`."""
         return count_column(texts, self)
+
+    def counted(self, texts: pa.Array | pa.ChunkedArray) -> CountedPassages:
+        """As `counted_passages`."""
+        return counted_passages(texts, self)
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
@@ -137,6 +160,21 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     >>> batch.to_csr().toarray().tolist(), outside
     ([[1, 1], [1, 0], [0, 0]], 0)
     """
+    found = counted_passages(texts, index)
+    return found.batch, int(found.outside.sum())
+
+
+def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
+    """As `count_column`, with what lies outside by passage, and the passages by text.
+
+    Examples
+    --------
+    >>> policy = TokenPolicy(passage_words=2)
+    >>> index = WordIndex.of(Vocabulary(("law", "sea"), core=1), policy)
+    >>> found = counted_passages(pa.array(["Sea LAW tax", None]), index)
+    >>> found.outside.tolist(), found.passages.tolist()
+    ([0, 1, 0], [2, 1])
+    """
     read = SpelledTexts.of(texts)
     vocabulary, policy = index.vocabulary, index.policy
     indptr, words, counts, outside, passages = token_kernels.count_words(
@@ -155,7 +193,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
     )
     odd = np.repeat(np.arange(passages.size) % 2 == 1, passages)
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint, odd)
-    return batch, int(outside)
+    return CountedPassages(batch, np.diff(outside), passages)
 
 
 def _folded(text: str) -> str:

@@ -12,6 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting import id_kernels
+from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.formats import Holds, IdChunk
 
 
@@ -37,6 +38,13 @@ class IdIndex:
     def count(self, chunk: IdChunk) -> tuple[CountBatch, int]:
         """As `count_ids`."""
         return count_ids(chunk, self)
+
+    def counted(self, chunk: IdChunk) -> CountedPassages:
+        """As `count_ids`, with what lies outside by document, each of which is one passage."""
+        batch, _ = count_ids(chunk, self)
+        counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
+        tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])
+        return CountedPassages(batch, tokens - batch.lengths, np.ones(len(chunk), np.int64))
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> IdIndex:

@@ -112,7 +112,7 @@ def read_shard(
     ...     print(read.batch.to_csr().toarray().tolist(), read.outside)
     [[1], [1]] 1
     """
-    _require_fitting(shard, form, vocabulary)
+    require_fitting(shard, form, vocabulary)
     index = index_of(vocabulary, policy)
     return read_indexed(shard, form, index, limits, storage_options, start)
 
@@ -183,7 +183,7 @@ def read_indexed(
     even and the odd half in turn. The first is of the even one where the shard has an even number
     of bytes, so that shards of one document are not all of the same half.
     """
-    _require_fitting(shard, form, index.vocabulary)
+    require_fitting(shard, form, index.vocabulary)
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
     return steadily(_counted(chunks, index, shard.size), shard, storage_options, content)
 
@@ -197,7 +197,8 @@ def _counted(
         number += len(chunk)
 
 
-def _require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
+def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
+    """Refuse texts for a vocabulary of ids, and the reverse."""
     index = WordIndex if vocabulary.token_ids is None else IdIndex
     if form.holds(shard.url) != index.holds:
         raise ShardError(shard.url, _UNFITTING[index.holds])

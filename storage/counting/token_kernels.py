@@ -208,12 +208,15 @@ def count_words(
     n_words: int,
     min_length: int,
     passage_words: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], np.int64, NDArray[np.int64]]:
+) -> tuple[
+    NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]
+]:
     """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
 
     A document with a place of 0 or more is the one there of the `folded`. Keys below `n_words` are
     rows, others stop words; `longest` is the most lanes of a key; passages are of `passage_words`,
-    -1: documents. Returns indptr, words, counts, tokens outside, passages of each text.
+    -1: documents. Returns indptr, words, counts, tokens outside up to each passage as indptr has
+    entries, passages of each text.
 
     The result grows by doubling, its bound being far too large, and between documents: a loop that
     might replace an array counts its references at each turn, which takes four times the rest.
@@ -223,6 +226,7 @@ def count_words(
     blocks = np.zeros((n_words >> 12) + 1, dtype=np.uint64)
     lanes = np.zeros(longest, dtype=np.uint64)
     ends = np.zeros(begins.size, dtype=np.int64)
+    missed = np.zeros(begins.size, dtype=np.int64)
     words = np.empty(1024, dtype=np.int32)
     counts = np.empty(1024, dtype=np.int32)
     state = np.zeros(3, dtype=np.int64)
@@ -235,6 +239,7 @@ def count_words(
             text, at, stop = folded, folded_begins[place], folded_begins[place + 1]
         most = (stop - at) // 2 + 1
         ends = _grown(ends, state[0] + most + 1)
+        missed = _grown(missed, state[0] + most + 1)
         words = _grown(words, state[1] + most)
         counts = _grown(counts, state[1] + most)
         _count_document(
@@ -251,13 +256,15 @@ def count_words(
             groups,
             blocks,
             ends,
+            missed,
             words,
             counts,
             state,
         )
         cut[document] = state[0] - before
-    passages, filled, outside = state
-    return ends[: passages + 1].copy(), words[:filled].copy(), counts[:filled].copy(), outside, cut
+    passages, filled, _ = state
+    ended, outside = ends[: passages + 1].copy(), missed[: passages + 1].copy()
+    return ended, words[:filled].copy(), counts[:filled].copy(), outside, cut
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -283,6 +290,7 @@ def _count_document(
     groups: NDArray[np.uint64],
     blocks: NDArray[np.uint64],
     ends: NDArray[np.int64],
+    missed: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
     state: NDArray[np.int64],
@@ -317,6 +325,7 @@ def _count_document(
             filled = _close(tally, groups, blocks, words, counts, filled)
             passages += 1
             ends[passages] = filled
+            missed[passages] = outside
             found = 0
         found += 1
         if points < min_length:
@@ -334,6 +343,7 @@ def _count_document(
     filled = _close(tally, groups, blocks, words, counts, filled)
     passages += 1
     ends[passages] = filled
+    missed[passages] = outside
     state[0] = passages
     state[1] = filled
     state[2] = outside

@@ -15,6 +15,7 @@ from fsspec.utils import get_protocol, glob_translate
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import open_file_system, require_bucket
 from streaming_moments.storage.files.finding import glob_each
+from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.urls import shard_name, single_slashed
 
 
@@ -96,7 +97,7 @@ def names_among(
     """Those of some shards' names that a URL or pattern names, whether anything lies there or not.
 
     A name that is known comes before a pattern, and that before the folder that some lie in.
-    Where none is known it is the name that a file of that URL would have.
+    Where none is known it is the name that a file of that URL would have. A file names its parts.
 
     Raises
     ------
@@ -113,12 +114,12 @@ def names_among(
     """
     fs, path = open_file_system(url, storage_options)
     name = shard_name(url_of(fs, path))
-    spelled = (name, f"{name.rstrip('/')}/", single_slashed(name))
+    spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
     own = tuple(dict.fromkeys(one for one in spelled if one in known))
     if own:
-        return own
+        return own + tuple(sorted(one for one in known if whole_of(one) in own and one not in own))
     matching = re.compile(glob_translate(name))
-    found = tuple(sorted(one for one in known if matching.match(one.rstrip("/"))))
+    found = tuple(sorted(one for one in known if matching.match(whole_of(one).rstrip("/"))))
     below = f"{name.rstrip('/')}/"
     return found or tuple(sorted(one for one in known if one.startswith(below))) or (name,)
 

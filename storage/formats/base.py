@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.formats.compressions import compression_of, stored_before_line
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Holds = Literal["texts", "ids"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROW_GROUP_BYTES = 64 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 class Position(NamedTuple):
@@ -107,6 +111,8 @@ class Source:
         What is read of it, where it has columns.
     storage_options : mapping, optional
         Of the file system, whose values errors must not show.
+    whole : AbstractFileSystem, optional
+        Where all of the file is seen, of a part that came to it.
     """
 
     fs: fsspec.AbstractFileSystem
@@ -115,6 +121,7 @@ class Source:
     size: int
     columns: Columns
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    whole: fsspec.AbstractFileSystem | None = field(default=None, repr=False)
 
     @property
     def compressed(self) -> bool:
@@ -135,12 +142,15 @@ class Format(Protocol):
         Fields of `Columns` that it goes by.
     of_folder : bool
         Whether a shard is a folder rather than a file.
+    grows : bool
+        Whether records may be added at the end of a file.
     """
 
     name: str
     suffixes: tuple[str, ...]
     options: tuple[str, ...] = ()
     of_folder: bool = False
+    grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
         """What documents are: strings, or lists of token ids."""
@@ -160,6 +170,15 @@ class Format(Protocol):
             The shard cannot be read as this format: names the line, row or file, from 1.
         """
 
+    def whole_bytes(self, stream: IO[bytes]) -> int:
+        """Bytes from the beginning of a record to the end of the last whole one, where it grows."""
+        end = place = 0
+        while block := stream.read(_BLOCK_BYTES):
+            last = block.rfind(b"\n")
+            end = place + last + 1 if last >= 0 else end
+            place += len(block)
+        return end
+
     def days(self, source: Source, column: str) -> Iterator[date]:
         """Days in a column of dates; the earliest and the latest are among them.
 
@@ -172,6 +191,27 @@ class Format(Protocol):
             source.url,
             f"is of format {self.name}, which has no column {column!r} of dates; create the "
             "store without --date-column",
+        )
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        """What documents are called, in the order of `chunks`, as arrays of texts; null: nothing.
+
+        Values of a column; without one what the format itself has, and None where that is nothing.
+
+        Raises
+        ------
+        ShardError
+            The column is missing or holds neither texts nor whole numbers, or the format has no
+            columns.
+        """
+        if column is None:
+            return None
+        raise ShardError(
+            source.url,
+            f"is of format {self.name}, which has no column {column!r} of ids; leave out "
+            "--id-column: its documents are known by their numbers",
         )
 
     def share_before(self, source: Source, place: Position) -> float:

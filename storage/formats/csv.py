@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from streaming_moments.storage.formats.base import (
 )
 from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.formats.date_columns import bounds_of
+from streaming_moments.storage.formats.id_columns import names_of
 from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks
 
 _BLOCK_BYTES = 1 << 20
@@ -47,7 +49,7 @@ class Csv(Format):
 
     Parameters
     ----------
-    name, suffixes, options
+    name, suffixes, options, grows
         As of any format.
     delimiter : str
         One character of ASCII.
@@ -57,6 +59,7 @@ class Csv(Format):
     suffixes: tuple[str, ...]
     delimiter: str
     options: tuple[str, ...] = ("text_column",)
+    grows: bool = True
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
@@ -67,6 +70,27 @@ class Csv(Format):
         for _, values in self._column(source, column, "--date-column", DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
             yield from bounds_of(given.cast(pa.large_string()), column, source.url)
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        if column is None:
+            return None
+        found = self._column(source, column, "--id-column", limits, START)
+        return (names_of(values, column, source.url) for _, values in found)
+
+    def whole_bytes(self, stream: IO[bytes]) -> int:
+        found = np.empty((_RECORDS, 5), dtype=np.int64)
+        rest, end = b"", 0
+        while block := stream.read(max(_BLOCK_BYTES, len(rest))):
+            rest += block
+            while True:
+                content = np.frombuffer(rest, dtype=np.uint8)
+                number, used, *_ = kernels.find_records(content, ord(self.delimiter), found)
+                end, rest = end + used, rest[used:]
+                if number < _RECORDS:
+                    break
+        return end
 
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
@@ -79,13 +103,14 @@ class Csv(Format):
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
         """Values of a column from a position on, with the records they are of."""
         byte, longest = ord(self.delimiter), limits.document_bytes
-        blocks = _blocks(source, byte, longest)
+        headed = source if source.whole is None else replace(source, fs=source.whole)
+        blocks = _blocks(headed, byte, longest)
         first = next(blocks, None)
         if first is None:
             return
         names = self._names(first, source.url)
         number = place_of_column(names, column, option, source.url)
-        if start == START:
+        if start == START and source.whole is None:
             blocks = chain([replace(first, found=first.found[1:])], blocks)
         else:
             blocks = _blocks(source, byte, longest, start)

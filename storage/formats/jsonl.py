@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import date
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from streaming_moments.storage.formats.date_columns import day_of
 from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
+_IDS = 4096
+
 
 class JsonLines(Format):
     """An object a line."""
@@ -30,6 +33,7 @@ class JsonLines(Format):
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
     options = ("text_column",)
+    grows = True
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
@@ -49,6 +53,33 @@ class JsonLines(Format):
                     f"line {after.passed}: field {column!r} does not begin with a date ({error}); "
                     "mend it",
                 ) from error
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        return None if column is None else _ids(source, column, limits.document_bytes)
+
+
+def _ids(source: Source, field: str, document_bytes: int) -> Iterator[pa.Array]:
+    records = _records(source, document_bytes, START)
+    while some := list(islice(records, _IDS)):
+        yield pa.array(
+            [_id_of(after, record, field, source.url) for after, _, record in some], pa.string()
+        )
+
+
+def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
+    place = f"line {after.passed}"
+    if not isinstance(record, dict) or field not in record:
+        raise ShardError(url, f"{place} has no field {field!r}; choose one by --id-column")
+    value = record[field]
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        kind = type(value).__name__
+        raise ShardError(
+            url, f"{place}: field {field!r} is {kind}, expected a string or a whole number"
+        )
+    # half a surrogate pair is no character
+    return None if value is None else str(value).encode(errors="replace").decode()
 
 
 def _records(

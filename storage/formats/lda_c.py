@@ -35,6 +35,7 @@ class LdaC(Format):
 
     name = "lda-c"
     suffixes = (".ldac", ".lda-c", ".dat")
+    grows = True
 
     def holds(self, columns: Columns) -> Holds:
         return "ids"

@@ -30,6 +30,7 @@ from streaming_moments.storage.formats.base import (
     place_of_column,
 )
 from streaming_moments.storage.formats.date_columns import bounds_of
+from streaming_moments.storage.formats.id_columns import names_of
 from streaming_moments.storage.formats.pages import pages_of
 
 _BLOCK_BYTES = 1 << 20
@@ -70,6 +71,14 @@ class Parquet(Format):
             place_of_column(names, column, "--date-column", source.url)
             for batch in file.iter_batches(_DATE_ROWS, columns=[column], use_threads=False):
                 yield from bounds_of(batch.column(0), column, source.url)
+
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        if column is None:
+            return None
+        found = read_columns(source, [_IdColumn(column)], limits.decoded_bytes)
+        return (names_of(batch.column(0), column, source.url) for _, batch in found)
 
     def share_before(self, source: Source, place: Position) -> float:
         """Share of the rows."""
@@ -114,6 +123,21 @@ class ParquetColumn:
         held = kind.value_type if pa.types.is_dictionary(kind) else kind
         strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         return any(of(held) for of in strings)
+
+
+@dataclass(frozen=True)
+class _IdColumn(ParquetColumn):
+    """A column of what documents are called."""
+
+    option: str = "--id-column"
+    of_lists: bool = False
+
+    @property
+    def expected(self) -> str:
+        return "texts or whole numbers"
+
+    def takes(self, kind: pa.DataType) -> bool:
+        return super().takes(kind) or bool(pa.types.is_integer(kind))
 
 
 def read_columns(

@@ -13,6 +13,7 @@ from streaming_moments.storage.formats.jsonl import JsonLines
 from streaming_moments.storage.formats.lda_c import LdaC
 from streaming_moments.storage.formats.parquet import Parquet
 from streaming_moments.storage.formats.text import Text
+from streaming_moments.storage.formats.zip import Zip
 
 _ALL: tuple[Format, ...] = (
     Parquet(),
@@ -22,6 +23,7 @@ _ALL: tuple[Format, ...] = (
     LdaC(),
     Csv("csv", (".csv",), ","),
     Csv("tsv", (".tsv", ".tab"), "\t"),
+    Zip(),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _ALL})
 

@@ -16,6 +16,7 @@ class Text(Format):
 
     name = "text"
     suffixes = (".txt",)
+    grows = True
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position

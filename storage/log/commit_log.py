@@ -114,8 +114,8 @@ class CommitLog:
             raise StoreError(f"{what}; it has {has}")
         return self.read(version)
 
-    def history(self, version: int) -> tuple[Commit, ...]:
-        """The commits up to a version, the latest first, without those that were expired.
+    def history(self, version: int, first: int = 0) -> tuple[Commit, ...]:
+        """The commits from one version to another, the latest first, without those expired.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class CommitLog:
         """
         # a version may be older than what has expired others before it
         latest = self.latest()
-        versions = [number for number in range(version, -1, -1) if latest.keeps(number)]
+        versions = [number for number in range(version, first - 1, -1) if latest.keeps(number)]
         contents = self.folder.read_all([commit_file(number) for number in versions])
         # some may have been expired since
         return tuple(commit for commit in map(self._parse, versions, contents) if commit)

@@ -18,6 +18,7 @@ from streaming_moments.storage.log.schema import (
     Digest,
     Extensible,
     Identity,
+    Label,
     Name,
     checked,
 )
@@ -177,6 +178,8 @@ class ModelReference(Extensible):
         SHA-256 of its manifest.
     version : int
         The version whose statistics it was fitted on.
+    labels : mapping
+        What people call its topics, by number.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -184,6 +187,7 @@ class ModelReference(Extensible):
     id: Identity
     manifest: Digest
     version: Count
+    labels: Mapping[Annotated[int, Field(ge=0)], Label] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -380,6 +384,8 @@ def _flat(
         written["dates"] = written["dates"].to_json()
     if not written.get("halves", True):  # as it was before there were any
         del written["halves"]
+    if not written.get("labels", True):
+        del written["labels"]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]
     return {**written, **part.unknown}

@@ -22,7 +22,7 @@ WRITES = 3
 # Formats, each with the first version of the package that reads and writes it: the second has
 # documents that are weighted by their lengths, the third halves of the documents, and each is made
 # only where these are.
-_INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0"}
+INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0"}
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -53,7 +53,7 @@ class StoreFormat(Extensible):
     min_reader: Count = 1
     min_writer: Count = 1
     single_writer: StrictBool = False
-    install: str = _INSTALLS[1]
+    install: str = INSTALLS[1]
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -74,7 +74,7 @@ class StoreFormat(Extensible):
             format=max(self.format, needed),
             min_reader=max(self.min_reader, needed),
             min_writer=max(self.min_writer, needed),
-            install=_INSTALLS[needed] if self.format <= needed else self.install,
+            install=INSTALLS[needed] if self.format <= needed else self.install,
         )
 
     def require_writable(self, url: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, printable
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
@@ -21,6 +21,7 @@ MODELS = "models"
 POLISHING = "polishing"  # sums of passes whose model is not committed yet
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
+_LABEL = 100  # characters
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -79,6 +80,21 @@ def require_name(name: str) -> str:
             "A-Z a-z 0-9 . _ - and do not begin with a dot"
         )
     return name
+
+
+def require_label(text: str) -> str:
+    """Refuse a label of a topic that is no short line.
+
+    Raises
+    ------
+    InvalidInput
+        It is empty, longer than 100 characters, or holds what has no shape.
+    """
+    if not 0 < len(text.strip()) <= len(text) <= _LABEL or printable(text) != text:
+        raise InvalidInput(
+            f"a topic cannot be called {text[:_LABEL]!r}; use 1 to {_LABEL} characters on one line"
+        )
+    return text
 
 
 def row_blocks_for(foundation: Foundation) -> int:

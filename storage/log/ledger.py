@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
@@ -241,6 +242,20 @@ class Ledger:
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
 
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[ShardRecord, ...]]:
+        """What came to counted files later, by the URL of the file, in order."""
+        table = self._table
+        table = table.filter(pc.match_substring(table["url"], FROM_BYTE))
+        found: dict[str, list[ShardRecord]] = {}
+        for row in table.to_pylist():
+            if first_byte(row["url"]) is not None:
+                found.setdefault(whole_of(row["url"]), []).append(ShardRecord(**row))
+        return {
+            url: tuple(sorted(records, key=lambda one: first_byte(one.url) or 0))
+            for url, records in found.items()
+        }
+
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
         """Those of some URLs that are counted already, in their order."""
         given = pa.array(urls, pa.string())
@@ -288,7 +303,10 @@ class Ledger:
         return first
 
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
-        """Of some URLs those within a counted folder, or folders of a counted shard, with that."""
+        """Of some URLs those within a counted folder, or folders of a counted shard, with that.
+
+        Or of a file that is counted as one document, or the reverse; or of which parts are counted.
+        """
         given, counted = _column(urls), self._table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))
         within: dict[str, list[str]] = {}
@@ -300,7 +318,14 @@ class Ledger:
         for url in _texts(given) if folders or within else ():
             found += [(url, folder) for folder in _above(url) if folder in folders]
             found += [(url, other) for other in within.get(url, ())]
-        return tuple(found)
+        single = pc.ends_with(given, DOCUMENT)
+        twins = [(url, whole_of(url)) for url in given.filter(single).to_pylist()]
+        if pc.any(pc.ends_with(counted, DOCUMENT)).as_py():
+            twins += [(url, f"{url}{DOCUMENT}") for url in _texts(given.filter(pc.invert(single)))]
+        for url in _texts(given) if self.parts else ():
+            twins += [(url, part.url) for part in self.parts.get(url, ())]
+        both = set(self.counted([other for _, other in twins]))
+        return tuple(found + [pair for pair in twins if pair[1] in both])
 
     def repeated(self) -> tuple[str, ...]:
         """URLs that are counted more than once; there must be none."""

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from streaming_moments.errors import StoreError, printable
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.layout import require_name
+from streaming_moments.storage.log.layout import require_label, require_name
 
 T = TypeVar("T")
 _SHOWN = 100  # characters of what is wrong
@@ -36,20 +36,14 @@ def _all_of(pattern: str, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _days(content: Any) -> DateRange:
-    try:
-        return DateRange.from_json(content)
-    except TypeError as error:
-        raise ValueError(f"{str(content)[:_SHOWN]!r} are no days") from error
-
-
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Count = Annotated[StrictInt, Field(ge=0, lt=1 << 63)]
 Identity = Annotated[str, _all_of(r"[0-9a-f]{32}", "is no identity")]
 Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is no identity")]
 Path = Annotated[str, Field(max_length=500), _all_of(f"{_PART}(/{_PART})*", "leaves its folder")]
 Name = Annotated[str, AfterValidator(require_name)]
-Days = Annotated[DateRange, BeforeValidator(_days)]
+Label = Annotated[str, AfterValidator(require_label)]
+Days = Annotated[DateRange, BeforeValidator(DateRange.from_json)]
 
 
 class Extensible:

@@ -311,3 +311,13 @@ def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
     if model.vocabulary in ("", store.commit.lineage.vocabulary):
         return store
     return store.at(store.models[name].version)
+
+
+def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
+    """The store where it counts the words of a model, words added since or not; else `store_for`.
+
+    Rows of the model's words lead: those of words that were added come after them.
+    """
+    if model.vocabulary in {era.vocabulary for era in store.commit.lineage.eras}:
+        return store
+    return store_for(store, name, model)

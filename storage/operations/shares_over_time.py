@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,11 +63,12 @@ def shares_over_time(
     Parameters
     ----------
     store : MomentStore
-        With the words of the model: see `storage.operations.lineages.store_for`.
+        Whose words begin with those of the model: see `storage.operations.lineages.store_counting`.
     model : TopicModel
         Fitted on any of its versions.
     by : {"day", "week", "month"}
-        Weeks begin on Monday. Periods without a token are left out.
+        Weeks begin on Monday. Periods without a token are left out. Words that came later are
+        taken for uncounted in documents from before.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def shares_over_time(
     StoreError
         A file is missing or damaged.
     """
-    totals: dict[DateRange, NDArray[np.int64]] = {}
+    totals: dict[DateRange, dict[int, NDArray[np.int64]]] = {}
     held: dict[DateRange, DateRange] = {}
     for part, days in dated_segments(store):
         period = days.period(by)
@@ -86,16 +88,32 @@ def shares_over_time(
                 "before its segments were compacted"
             )
         counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
-        total = totals.setdefault(period, np.zeros(model.n_words, dtype=np.int64))
-        total[: counts.size] += part.sign * counts
+        of_period = totals.setdefault(period, {})
+        of_period[counts.size] = of_period.get(counts.size, 0) + part.sign * counts
         held[period] = held[period] | days if period in held else days
     found = []
-    for period, counts in sorted(totals.items()):
+    for period, of_period in sorted(totals.items()):
+        counts, counted = _added_up(of_period, model.n_words)
         if counts.any():
-            shares, bars = mixture_shares(model, counts)
+            shares, bars = mixture_shares(model, counts, counted)
             found.append(
                 PeriodShares(
                     held[period], int(counts.sum()), tuple(shares.tolist()), tuple(bars.tolist())
                 )
             )
     return tuple(found)
+
+
+def _added_up(
+    parts: Mapping[int, NDArray[np.int64]], n_words: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Counts of documents by how many words were counted in them, and the share that counts each.
+
+    By the tokens of words that all of them count; None where all count all words.
+    """
+    fewest = min(parts)
+    counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)
+    for words, part in parts.items():
+        counts[:words] += part
+        tokens[:words] += part[:fewest].sum()
+    return counts, tokens / tokens[0] if fewest < n_words and tokens[0] > 0 else None

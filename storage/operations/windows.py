@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from operator import or_
@@ -188,8 +188,10 @@ class WindowedStore:
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
-    def load_block(self, index: int) -> Statistics:
+    def load_block(self, index: int, halves: bool = True) -> Statistics:
         """Statistics of one row block: integers, or floats where there is a half-life.
+
+        With `halves` False those of half of the documents, where they are kept, are not read.
 
         Raises
         ------
@@ -198,7 +200,10 @@ class WindowedStore:
         """
         folder, layout = self.store.folder, self.store.layout
         # segments of one weight are added up as integers: what is taken away is so exactly
-        sums = ((weight, sum_block(folder, own, layout, index)) for weight, own in self.groups)
+        kept = None if halves else replace(self.store.counts, halves=False)
+        sums = (
+            (weight, sum_block(folder, own, layout, index, kept)) for weight, own in self.groups
+        )
         return next(sums)[1] if self.window.half_life is None else WeightedStatistics.of(sums)
 
 

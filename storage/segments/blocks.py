@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.statistics.base import Statistics, Totals
+from streaming_moments.statistics.base import Foundation, Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import array_in, chunk_path, decode, read_whole
 from streaming_moments.storage.files.folders import Folder
@@ -22,11 +22,16 @@ _GROUP = "zarr.json"
 
 
 def read_stored_block(
-    folder: Folder, reference: SegmentReference, layout: SegmentLayout, index: int
+    folder: Folder,
+    reference: SegmentReference,
+    layout: SegmentLayout,
+    index: int,
+    names: Collection[str] | None = None,
 ) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
     """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
 
-    n is the number of rows that were counted in the segment.
+    n is the number of rows that were counted in the segment. Of the arrays only those named are
+    read, by default all.
 
     Raises
     ------
@@ -39,10 +44,11 @@ def read_stored_block(
     layout = layout.of_first(reference.words)
     specs = layout.specs
     tables = _tables(manifest.files, specs)
+    specs = {name: spec for name, spec in specs.items() if names is None or name in names}
     paths = [
         _GROUP,
         *(f"{array}/zarr.json" for array in specs),
-        *layout.chunks(index),
+        *(chunk_path(array, spec, index) for array, spec in specs.items()),
         *itertools.chain.from_iterable(tables.values()),
     ]
     group = decode(read_files(folder, name, manifest.files, paths), where)
@@ -110,11 +116,16 @@ def sum_totals(
 
 
 def sum_block(
-    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout, index: int
+    folder: Folder,
+    references: Iterable[SegmentReference],
+    layout: SegmentLayout,
+    index: int,
+    kept: Foundation | None = None,
 ) -> Any:
     """Statistics of a row block, summed over segments in place, each with its sign.
 
-    A segment of fewer rows adds to the leading rows alone.
+    A segment of fewer rows adds to the leading rows alone. Where a foundation of fewer arrays is
+    given, the others are not read.
 
     Raises
     ------
@@ -123,12 +134,12 @@ def sum_block(
     InvalidInput
         More documents of a length are taken away than were added.
     """
-    block, foundation = layout.block(index), layout.foundation
+    block, foundation = layout.block(index), kept or layout.foundation
     totals: Any = foundation.totals({})
     shapes = foundation.shapes(block)
     sums: dict[str, NDArray[np.int64]] = {}
     for reference in _added_first(references):
-        own, arrays = read_stored_block(folder, reference, layout, index)
+        own, arrays = read_stored_block(folder, reference, layout, index, shapes)
         totals = totals + own if reference.sign > 0 else totals - own
         for name, shape in shapes.items():
             part = arrays.pop(name)[0, : shape[0]]

@@ -13,6 +13,7 @@ from streaming_moments.errors import (
     short,
 )
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
+from streaming_moments.storage.files.parts import whole_of
 from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
 from streaming_moments.storage.log.ledger import (
     CopiesCounted,
@@ -218,8 +219,7 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
     found = [(url, other) for url, other in ledger.overlaps(urls) if other not in away]
     if found:
         lines = "; ".join(
-            f"{url} {'lies within' if other.endswith('/') and url.startswith(other) else 'holds'} "
-            f"{other}, which is counted"
+            f"{url} {_beside(url, other)} {other}, which is counted"
             for url, other in found[:_SHOWN]
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -227,6 +227,12 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
             f"{lines}{more}: its documents would be counted twice; leave it out, or `forget` what "
             "is counted first"
         )
+
+
+def _beside(url: str, other: str) -> str:
+    if whole_of(url) == whole_of(other):
+        return "is the same file as"
+    return "lies within" if other.endswith("/") and url.startswith(other) else "holds"
 
 
 def require_counted(ledger: Ledger, record: ShardRecord) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.log.commits import Commit, ModelReference
@@ -25,10 +26,37 @@ class TagMove:
     before: str | None
 
 
+@dataclass(frozen=True)
+class Succession:
+    """Topics that a new model has of an earlier one, whose labels it takes over.
+
+    Parameters
+    ----------
+    model : str
+        The earlier model.
+    topics : mapping
+        Numbers of its topics, and those in the new model.
+    """
+
+    model: str
+    topics: Mapping[int, int]
+
+    def labels(self, head: Commit) -> dict[int, str]:
+        """Of the new model, as the earlier one has them now; none where it is gone."""
+        before = head.models.get(self.model)
+        labels = {} if before is None else before.labels
+        return {self.topics[topic]: text for topic, text in labels.items() if topic in self.topics}
+
+
 def model_added(
-    head: Commit, name: str, reference: ModelReference, message: str, tag: TagMove | None = None
+    head: Commit,
+    name: str,
+    reference: ModelReference,
+    message: str,
+    tag: TagMove | None = None,
+    after: Succession | None = None,
 ) -> Commit:
-    """The commit that adds a model, and lets a tag stand for it.
+    """The commit that adds a model, with the labels of the one before, and lets a tag stand for it.
 
     Raises
     ------
@@ -48,6 +76,8 @@ def model_added(
             )
         tags[tag.name] = name
     require_free(head, name)
+    if after is not None:
+        reference = replace(reference, labels=after.labels(head))
     return head.successor("model", message, models={**head.models, name: reference}, tags=tags)
 
 

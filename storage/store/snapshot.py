@@ -144,9 +144,9 @@ class Snapshot:
         """The store at its latest version; what is new in it is checked as by `open`."""
         return self._with(self._log.latest(), whole=True)
 
-    def log(self) -> tuple[Commit, ...]:
-        """The commits up to this version, the latest first."""
-        return self._log.history(self.version)
+    def log(self, first: int = 0) -> tuple[Commit, ...]:
+        """The commits from a version up to this one, the latest first, without those expired."""
+        return self._log.history(self.version, first)
 
     def ledger(self) -> Ledger:
         """The shards counted in this version."""
@@ -165,9 +165,13 @@ class Snapshot:
         """`Totals` of all that is counted."""
         return sum_totals(self.folder, self.commit.segments, self.layout)
 
-    def load_block(self, index: int) -> Any:
-        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none."""
-        return sum_block(self.folder, self.commit.segments, self.layout, index)
+    def load_block(self, index: int, halves: bool = True) -> Any:
+        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none.
+
+        With `halves` False those of half of the documents, where they are kept, are not read.
+        """
+        kept = None if halves else replace(self.counts, halves=False)
+        return sum_block(self.folder, self.commit.segments, self.layout, index, kept)
 
     def load(self) -> Any:
         """Statistics of all rows; errors as `load_block`."""

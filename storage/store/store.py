@@ -31,7 +31,12 @@ from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount, recounted
 from streaming_moments.storage.store.creation import create_files
 from streaming_moments.storage.store.garbage import require_fresh
-from streaming_moments.storage.store.model_changes import TagMove, model_added, require_free
+from streaming_moments.storage.store.model_changes import (
+    Succession,
+    TagMove,
+    model_added,
+    require_free,
+)
 from streaming_moments.storage.store.snapshot import Snapshot
 from streaming_moments.storage.store.verification import require_whole
 
@@ -273,11 +278,17 @@ class MomentStore(Snapshot):
         return writer.seal(statistics.totals, shards, files, dates)
 
     def save_model(
-        self, name: str, model: Model, message: str = "", tag: TagMove | None = None
+        self,
+        name: str,
+        model: Model,
+        message: str = "",
+        tag: TagMove | None = None,
+        after: Succession | None = None,
     ) -> MomentStore:
         """Keep a model that was fitted on this version; names are given once.
 
-        With `tag` that tag stands for the model from the same commit on.
+        With `tag` that tag stands for the model from the same commit on; with `after` topics have
+        the labels of those of an earlier model.
 
         Raises
         ------
@@ -287,7 +298,7 @@ class MomentStore(Snapshot):
         require_free(self.commit, name)
         reference, written = write_model(self.folder, name, model, self.version)
         return self.extended(
-            lambda head: model_added(head, name, reference, message, tag), [written]
+            lambda head: model_added(head, name, reference, message, tag, after), [written]
         )
 
     def extended(

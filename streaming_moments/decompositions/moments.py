@@ -64,7 +64,18 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """The exact moments of (n, k) columns m_j with (k,) weights w_j."""
+        """The exact moments of (n, k) columns m_j with (k,) weights w_j.
+
+        Raises
+        ------
+        InvalidInput
+            Arrays of other shapes.
+        """
+        if columns.ndim != 2 or weights.shape != columns.shape[1:]:
+            raise InvalidInput(
+                f"columns of shape {columns.shape} and weights of shape {weights.shape}; they must "
+                "be (n, k) and (k,)"
+            )
         pairs = (columns * weights) @ columns.T
         triples = np.einsum("ij,kj,lj,j->ikl", columns, columns, columns, weights, optimize=True)
         return cls(columns @ weights, pairs, triples)

@@ -107,6 +107,8 @@ class Model(Protocol):
     kind: ClassVar[str]
     """Of the statistics that it is fitted on."""
     Options: ClassVar[type[FitOptions]]
+    compares_halves: ClassVar[bool]
+    """Whether its fit reads what statistics keep of halves of the documents."""
 
     @property
     def documents(self) -> int:

@@ -123,7 +123,9 @@ class HalfRows:
         return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
 
     def __getitem__(self, half: int) -> Rows:
-        return self.kept[half] if self.kept else self.rows.prepared("pair counts", _PAIRS[half])
+        if self.kept:
+            return self.kept[half]
+        return self.rows.prepared("pair counts", _PAIRS[half], halves=True)
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:

@@ -100,6 +100,7 @@ class IndependentIntensities(TopicModel):
 
     name: ClassVar[str] = "independent"
     Options: ClassVar[type[FitOptions]] = IntensityOptions
+    compares_halves: ClassVar[bool] = False
     stored: ClassVar[tuple[str, ...]] = (*TopicModel.stored, "shapes", "rates", "variances")
 
     shapes: NDArray[np.float64]

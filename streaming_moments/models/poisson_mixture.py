@@ -39,6 +39,7 @@ class PoissonMixture(TopicModel):
 
     name: ClassVar[str] = "poisson"
     Options: ClassVar[type[FitOptions]] = FitOptions
+    compares_halves: ClassVar[bool] = False
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:

@@ -49,10 +49,13 @@ class Rows(Protocol):
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
         """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
 
-    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> Rows:
+    def prepared(
+        self, step: str, function: Callable[[Statistics], Any], halves: bool = False
+    ) -> Rows:
         """Rows of which the steps are given `function(statistics)` in place of the statistics.
 
-        It is called once for each block where memory allows, otherwise anew by every step.
+        It is called once for each block where memory allows, otherwise anew by every step. Without
+        `halves` the statistics may be as of a store that keeps none, as they are for other steps.
         """
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
@@ -132,7 +135,9 @@ class InMemory:
 
     gathered = each
 
-    def prepared(self, step: str, function: Callable[[Statistics], Any]) -> InMemory:
+    def prepared(
+        self, step: str, function: Callable[[Statistics], Any], halves: bool = False
+    ) -> InMemory:
         """Made at once."""
         return replace(self, ready=self.each(step, function))
 

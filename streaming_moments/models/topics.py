@@ -86,14 +86,15 @@ class TopicModel:
         Rounds of refinement by the pairs of words.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
-        topics; rows add up to the weights. Where it was not refined, that of the Dirichlet.
+        topics; rows add up to the weights. Where it was not refined, that of the Dirichlet; where
+        it was polished, of the documents read, and rows add up to their mean shares.
     polishing : Polishing, optional
         The passes over documents since the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each topic, and standard error of each probability, where the
-        statistics keep halves of the documents.
+        statistics keep halves of the documents; of a polished model those from before its passes.
     held_out : HeldOut, optional
-        How likely the pairs of each half are by topics of the other one.
+        How likely the pairs of each half are by topics of the other one; as the bars.
     second_start : SecondStart, optional
         What it gave, where topics repeated.
 
@@ -108,6 +109,7 @@ class TopicModel:
     name: ClassVar[str] = "topics"
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
+    compares_halves: ClassVar[bool] = True
     _repr_html_ = topic_parts.as_html
     stored: ClassVar[tuple[str, ...]] = (
         *("topics", "weights", "raw_topics", "word_probabilities"),
@@ -174,7 +176,7 @@ class TopicModel:
         return cls._brought(rows, made_there(made, pairs, options.refine, halves, options.seed))
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def row_copies(cls, options: TopicOptions) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
         # refined: of a second start besides what is left of the first
         mean = options.rows == "mean"
@@ -263,6 +265,13 @@ class TopicModel:
     def alpha(self) -> NDArray[np.float64]:
         """(k,) Dirichlet parameters, `alpha0 * weights`; zeros for the single-topic model."""
         return self.alpha0 * self.weights
+
+    @property
+    def knows_pairs(self) -> bool:
+        """Whether `pair_weights` are of documents, and not the Dirichlet's."""
+        assumed = dirichlet_pair_weights(self.weights, self.alpha0)
+        polished = self.polishing is not None and not np.array_equal(self.pair_weights, assumed)
+        return self.refined > 0 or polished
 
     @property
     def correlations(self) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ _ENOUGH = 5.0  # words expected as often tell how far counts scatter about the m
 
 
 def mixture_shares(
-    model: TopicModel, counts: NDArray[np.int64]
+    model: TopicModel, counts: NDArray[np.int64], counted: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Share of each topic in the tokens of some documents, from their summed counts alone.
 
@@ -29,12 +29,18 @@ def mixture_shares(
     five times or more: words come in bursts. They do not hold the errors of the topics, nor, for a
     topic of share 0, that it cannot have less.
 
+    Where a word is counted in a share `e_i` of the documents only, a token of topic j is seen with
+    probability `Z_j = sum_i e_i m_ij`: the above gives the shares of the tokens seen, from
+    `e_i m_ij / Z_j`, and these over Z are, scaled to sum to 1, the shares of all.
+
     Parameters
     ----------
     model : TopicModel
         Of n words.
     counts : (n,) int64
         Tokens of each word.
+    counted : (n,) float64, optional
+        Share of the documents in which each word is counted, 0 to 1; by default all.
 
     Returns
     -------
@@ -44,7 +50,7 @@ def mixture_shares(
     Raises
     ------
     ForeignStatistics
-        Counts of another number of words.
+        Counts, or shares of documents, of another number of words.
     InvalidInput
         A count below 0.
 
@@ -55,34 +61,47 @@ def mixture_shares(
     >>> shares.round(2), bars.round(3)
     (array([0.7, 0.3]), array([0.019, 0.019]))
     """
-    if counts.shape != (model.n_words,):
-        raise ForeignStatistics(
-            f"counts of {counts.size} words for a model of {model.n_words}; give counts of its own"
-        )
+    for given in (counts, *(() if counted is None else (counted,))):
+        if given.shape != (model.n_words,):
+            raise ForeignStatistics(
+                f"counts of {given.size} words for a model of {model.n_words}; give counts of its "
+                "own"
+            )
     if counts.size and counts.min() < 0:
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
     words = np.flatnonzero(counts).astype(np.int32)
     if not words.size:
         return np.full(model.n_topics, np.nan), np.full(model.n_topics, np.nan)
-    topics = model.smoothed(_SMOOTHING)
+    topics, seen = model.smoothed(_SMOOTHING), np.ones(model.n_topics)
+    if counted is not None:
+        topics *= counted[:, None]
+        seen = topics.sum(axis=0)
+        topics /= seen
     found = np.empty((1, model.n_topics))
     ends = np.array([0, words.size], dtype=np.int64)
     topic_reading.proportions(
         ends, words, counts[words], topics, model.weights, 1.0, _SWEEPS, found
     )
-    return found[0], _bars(topics, counts, found[0])
+    variances = _variances(topics, counts, found[0])
+    shares = found[0] / seen
+    total = shares.sum()
+    shares /= total
+    # d s / d s' of s = s' / Z, scaled; the identity where all words are counted
+    turned = (np.eye(shares.size) - shares[:, None]) / (seen * total)
+    variances = turned @ variances @ turned.T
+    return shares, np.sqrt(np.maximum(variances.diagonal(), 0.0))
 
 
-def _bars(
+def _variances(
     topics: NDArray[np.float64], counts: NDArray[np.int64], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     total, mixed = float(counts.sum()), topics @ shares
     expected = total * mixed / mixed.sum()
+    mixed = np.where(mixed > 0, mixed, 1.0)  # of words counted nowhere
     enough = expected >= _ENOUGH
     freedom = int(enough.sum()) - shares.size
     spread = ((counts[enough] - expected[enough]) ** 2 / expected[enough]).sum()
     phi = max(1.0, spread / freedom) if freedom > 0 else 1.0
     inverse = np.linalg.pinv(total / phi * (topics.T / mixed) @ topics, hermitian=True)
     ones = inverse.sum(axis=1)
-    variances = inverse.diagonal() - ones**2 / ones.sum()
-    return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+    return np.asarray(inverse - np.outer(ones, ones) / ones.sum())

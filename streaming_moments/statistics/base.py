@@ -51,6 +51,22 @@ class Prepared(Protocol):
         """No entry of a sum gains more from it."""
 
 
+class Sums(Protocol):
+    """Sums of a block of rows to which records are added, by one thread at a time.
+
+    Whoever adds keeps the sum of the bounds below 2^62, of what is taken away too.
+    """
+
+    def add(self, batches: Iterable[Any]) -> None:
+        """Add prepared batches."""
+
+    def take_away(self, batches: Iterable[Any]) -> None:
+        """Take prepared batches away, exactly, in no more memory than adding takes."""
+
+    def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
+        """Some of the rows of all arrays by name, for reading until more is added."""
+
+
 class Statistics(Protocol):
     """A block of rows of additive integers: a commutative group under `+` (see the laws)."""
 
@@ -150,11 +166,8 @@ class Foundation(Protocol):
         Batches become one while their bytes stay below `most_bytes`, of which it then has no more.
         """
 
-    def add(self, batches: Iterable[Any], arrays: Arrays, block: RowBlock) -> None:
-        """Add prepared batches to the row arrays of a block, in place.
-
-        Whoever adds keeps the sum of the bounds below 2^62.
-        """
+    def sums(self, block: RowBlock) -> Sums:
+        """Sums of a block of rows, of no records yet."""
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:
         """The `Statistics` of prepared batches; zero without any."""

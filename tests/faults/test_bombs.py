@@ -6,6 +6,7 @@ import json
 import lzma
 import subprocess
 import sys
+import zipfile
 import zlib
 
 import numpy as np
@@ -86,6 +87,13 @@ def greedy_xz(content):
     return bytes(made)
 
 
+def zip_bomb(path, *contents):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, content in enumerate(contents):
+            archive.writestr(f"{number}.txt", content)
+    return path
+
+
 LONG_TEXT = "a" * (4 * MEBIBYTE)
 TOO_LONG = "is above 8388608 bytes; split the document, or raise --max-document-bytes"
 TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
@@ -108,6 +116,7 @@ REFUSED = {
         lambda p: text_bomb(p, lzma.compress, b"," * MEBIBYTE + b"\n", 1),
         "a header 4096 and 65536 at most; write the names",
     ),
+    "a.zip": (lambda p: zip_bomb(p, b"a" * 64 * MEBIBYTE), TOO_LONG),
     "folder/a.gz": (lambda p: text_bomb(p, gzip.compress).parent, TOO_LONG),
     "column.parquet": (
         lambda p: written(p, pa.array([LONG_TEXT] * 64), use_dictionary=False),
@@ -125,6 +134,7 @@ REFUSED = {
 }
 READ_WHOLE = {
     "newlines.txt.zst": lambda p: text_bomb(p, zstd, b"\n" * MEBIBYTE, 256),
+    "members.zip": lambda p: zip_bomb(p, *[b"law " * MEBIBYTE] * 64),
     "newlines.txt.xz": lambda p: text_bomb(p, lzma.compress, b"\n" * MEBIBYTE, 48),
     "streams.txt.xz": lambda p: text_bomb(
         p, lambda c: lzma.compress(c, preset=9) * 9, b"law sea\n"

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from killable_cluster import PATIENCE, wait_for
 from night_corpus import CREATE, REFIT, command, require_counted_once, shard
+from user_actions import require_swept
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -27,7 +28,7 @@ SHARDS = 4
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Shards and two stores: of a night that has counted the first, and with all counted."""
+    """Shards and stores: of a night that has counted the first, and with all counted."""
     place = tmp_path_factory.mktemp("commands")
     (place / "0.txt").write_bytes(shard(0))
     with connect() as cluster:
@@ -106,6 +107,63 @@ def test_commands_that_are_killed(campaigns, corpus, tmp_path, name):
         finished(name, corpus, store)
         trials += 1
     campaigns.record(f"{name} killed", kills, held, f"{trials} stores")
+
+
+def unlocked(store):
+    """Let what was killed hold its lock no longer, as it would not after an hour."""
+    numbers = [int(path.stem) for path in (store / "locks").glob("*.json")]
+    if numbers:
+        Lock(Folder.at(str(store)), max(numbers), "0" * 32, timedelta(hours=1)).release()
+
+
+def gone(name, corpus, store):
+    """Run `expire` or `purge` to its end, and see that all is gone; gives seconds."""
+    unlocked(store)
+    start, process = time.monotonic(), command(*GOING[name](corpus, store))
+    process.join(PATIENCE)
+    seconds = time.monotonic() - start
+    # what was purged before the kill, files and all, is no shard of the store any more
+    assert process.exitcode in ((0, 2) if name == "purge" else (0,))
+    require_swept(str(store))
+    require_swept(str(store))
+    if name == "purge":
+        proof = command("verify", store, "--purged", corpus / "1.txt")
+        proof.join(PATIENCE)
+        assert proof.exitcode == 0
+    left = require_counted_once(MomentStore.open(str(store)))
+    assert left == SHARDS - (name == "purge")
+    return seconds
+
+
+GOING = {
+    "expire": lambda corpus, store: ("expire", store, "--keep", 1, "--older-than", "0s"),
+    "purge": lambda corpus, store: ("purge", store, corpus / "1.txt"),
+}
+
+
+@pytest.mark.parametrize("name", GOING)
+def test_what_lets_go_is_killed_and_run_again(campaigns, corpus, tmp_path, name):
+    rng = random.Random(campaigns.seed)
+    most, base = campaigns.size(2, 100), corpus / "counted"
+    shutil.copytree(base, tmp_path / "undisturbed")
+    seconds = gone(name, corpus, tmp_path / "undisturbed")
+    kills, trials = 0, 0
+    while kills < most:
+        store = tmp_path / str(trials)
+        shutil.copytree(base, store)
+        for _ in range(min(2, most - kills)):
+            unlocked(store)
+            process = command(*GOING[name](corpus, store))
+            process.join(rng.uniform(0, seconds))
+            process.kill()
+            process.join()
+            # it may have ended before
+            kills += process.exitcode == -signal.SIGKILL
+            left = require_counted_once(MomentStore.open(str(store)))
+            assert left in (SHARDS, SHARDS - (name == "purge"))
+        gone(name, corpus, store)
+        trials += 1
+    campaigns.record(f"{name} killed", kills, kills, f"{trials} stores")
 
 
 def test_nights_that_are_stopped_until_another_has_ended(campaigns, corpus, tmp_path):

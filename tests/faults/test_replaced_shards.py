@@ -146,7 +146,7 @@ class Case:
             receipt = count_shards([self.shard()], self.context, sums, self.lump_bytes)
         for spoilt in receipt.spoilt:
             raise spoilt.error
-        arrays, foundation = sums.arrays[0], layout.foundation
+        arrays, foundation = sums.blocks[0].rows(slice(None)), layout.foundation
         return receipt.counted[0].mark, foundation.statistics(RowBlock(), receipt.totals, arrays)
 
     def stands(self, at, in_place):

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import lzma
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +71,14 @@ def lines(texts: list[str]) -> bytes:
     return "".join(f"{text}\n" for text in texts).encode()
 
 
+def zipped(texts: list[str]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, text in enumerate(texts):
+            archive.writestr(f"{number:03}.txt", text)
+    return stream.getvalue()
+
+
 # Documents of texts, by the format that holds them; of a folder, each of its files.
 TEXTS_AS: dict[str, Callable[[list[str]], bytes]] = {
     "parquet": lambda texts: parquet(3, text=texts),
@@ -78,6 +87,7 @@ TEXTS_AS: dict[str, Callable[[list[str]], bytes]] = {
     "jsonl": jsonl,
     "csv": separated,
     "tsv": lambda texts: separated(texts, "\t"),
+    "zip": zipped,
 }
 # Documents of ids and their counts.
 IDS_AS: dict[str, Callable[[list[tuple[list[int], list[int]]]], bytes]] = {
@@ -88,11 +98,11 @@ IDS_AS: dict[str, Callable[[list[tuple[list[int], list[int]]]], bytes]] = {
         counts=pa.array([counts for _, counts in lists], pa.list_(pa.int64())),
     ),
 }
-# What can be compressed as a whole: Parquet has compressions of its own.
+# What can be compressed as a whole: Parquet and zip have compressions of their own.
 WRITTEN = [
     (kind, held, suffix)
     for kind, held in [*((kind, "texts") for kind in TEXTS_AS), *((kind, "ids") for kind in IDS_AS)]
-    for suffix in (COMPRESS if kind != "parquet" else [""])
+    for suffix in (COMPRESS if kind not in ("parquet", "zip") else [""])
 ]
 
 

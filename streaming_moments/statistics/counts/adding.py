@@ -3,66 +3,162 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.kernels import triple_kernels
+from streaming_moments.statistics.counts.kernels import cell_kernels, triple_kernels
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.row_block import RowBlock
 
 
-def add_projected(
-    batches: Iterable[ProjectedBatch], basis: Basis, arrays: Arrays, block: RowBlock
-) -> None:
-    """Add batches to the row arrays of `MomentStatistics`, in place.
+@dataclass(eq=False)
+class BlockSums:
+    """Row arrays of a block while documents are added to them: the `Sums` of counts.
+
+    The pairs of a row are summed in *cells* first, of which each has in its 64 bits the products of
+    the odd half, those of the even half and the documents: so a document is added once whatever is
+    gathered of it, and most rows fill no more than a third of their memory. Cells lie where the
+    pair counts will. A row of which a field could run over is opened: its cells are split into the
+    arrays, which are added to from then on.
 
     Parameters
     ----------
-    batches : iterable of ProjectedBatch
-        Of the basis, `joined` as far as memory allows; the sum of all bounds that were ever added
-        stays below 2^62.
     basis : Basis
         Q.
-    arrays : mapping
-        int64 row arrays of the block by name, `even_pair_counts` and `codocuments` only where
-        they are gathered.
     block : RowBlock
         Which words' rows.
-
-    Raises
-    ------
-    ForeignStatistics
-        A batch of another basis.
+    arrays : mapping
+        int64 row arrays of the block by name, as of `MomentStatistics`; all zeros, and nobody
+        else's any more.
 
     Examples
     --------
     >>> from streaming_moments import CountBatch, MomentStatistics
     >>> basis = Basis(np.array([[1], [-1], [2]], dtype=np.int8), n_words=3)
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
-    >>> sums = {name: array.copy() for name, array in MomentStatistics.zero(basis).arrays().items()}
-    >>> add_projected([one, one], basis, sums, RowBlock())
-    >>> sums["word_counts"].tolist()
-    [4, 4, 2]
+    >>> zero = MomentStatistics.zero(basis).arrays()
+    >>> sums = BlockSums(basis, RowBlock(), {name: one.copy() for name, one in zero.items()})
+    >>> sums.add([one, one])
+    >>> sums.rows(slice(2))["pair_counts"].tolist(), sums.opened()["word_counts"].tolist()
+    ([[4, 4, 0], [4, 0, 2]], [4, 4, 2])
     """
-    first, step = block.index, block.step
-    for projected in of_basis(basis, batches):
-        by_word = (projected.starts, projected.documents, projected.values)
-        word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
-        np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
-        if "weighted_counts" in arrays:
-            weighted = arrays["weighted_counts"]
-            np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
-        np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
-        optional = (arrays.get("codocuments"), arrays.get("even_pair_counts"))
-        projected.add_pairs(block, arrays["pair_counts"], *optional)
-        sketch = (projected.projections, projected.long, arrays["triple_sketch"])
-        triple_kernels.add_triples(first, step, *by_word, *sketch)
-        if projected.long.any():
-            triple_kernels.add_long_triples(first, step, *by_word, *sketch)
+
+    basis: Basis
+    block: RowBlock
+    arrays: Arrays
+    _fields: cell_kernels.CellFields = field(init=False)
+    _closed: NDArray[np.bool_] = field(init=False)  # rows whose pairs are in cells
+    _gained: NDArray[np.int64] = field(init=False)  # a bound of their products
+
+    def __post_init__(self) -> None:
+        rows = len(self.arrays["pair_counts"])
+        gathered = ("even_pair_counts" in self.arrays, "codocuments" in self.arrays)
+        self._fields = cell_kernels.CellFields(*gathered)
+        self._closed = np.ones(rows, dtype=np.bool_)
+        self._gained = np.zeros(rows, dtype=np.int64)
+
+    def add(self, batches: Iterable[ProjectedBatch]) -> None:
+        """Add batches, `joined` as far as memory allows.
+
+        Whoever adds keeps the sum of all bounds that were ever added below 2^62.
+
+        Raises
+        ------
+        ForeignStatistics
+            A batch of another basis.
+        """
+        arrays, block = self.arrays, self.block
+        for projected in of_basis(self.basis, batches):
+            by_word = (projected.starts, projected.documents, projected.values)
+            word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
+            np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
+            if "weighted_counts" in arrays:
+                weighted = arrays["weighted_counts"]
+                np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
+            np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
+            self._add_pairs(projected)
+            sketch = (projected.projections, projected.long, arrays["triple_sketch"])
+            triple_kernels.add_triples(block.index, block.step, *by_word, *sketch)
+            if projected.long.any():
+                triple_kernels.add_long_triples(block.index, block.step, *by_word, *sketch)
+
+    def take_away(self, batches: Iterable[ProjectedBatch]) -> None:
+        """Take batches away that were added; errors as `add`."""
+        # a - b is -(-a + b), which takes no memory beyond that of an addition
+        arrays = self.opened().values()
+        for array in arrays:
+            np.negative(array, out=array)
+        self.add(batches)
+        for array in arrays:
+            np.negative(array, out=array)
+
+    def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
+        """Some rows of all arrays, for reading: views, but new arrays of what is in cells."""
+        found = {name: array[rows] for name, array in self.arrays.items()}
+        closed = self._closed[rows]
+        if closed.any():
+            cells = found["pair_counts"]
+            for name in found.keys() & {"pair_counts", "even_pair_counts", "codocuments"}:
+                held = found[name]
+                found[name], opened = np.empty_like(held), ~closed[: len(held)]
+                found[name][opened] = held[opened]
+            self._split(cells, closed, found)
+        return found
+
+    def opened(self) -> Arrays:
+        """The arrays themselves, with all pairs out of their cells."""
+        self._open(self._closed)
+        return self.arrays
+
+    def _add_pairs(self, projected: ProjectedBatch) -> None:
+        arrays, block = self.arrays, self.block
+        if projected.batch is None:
+            gains = projected.largest_products(block)
+            most, documents = self._fields.largest
+            full = (gains > most - self._gained) | (arrays["document_frequencies"] > documents)
+            self._open(self._closed & full)
+            self._add_cells(projected)
+            self._gained[self._closed] += gains[self._closed]
+        else:
+            self.opened()
+        if not self._closed.all():
+            optional = (arrays.get("codocuments"), arrays.get("even_pair_counts"))
+            projected.add_pairs(block, arrays["pair_counts"], *optional, chosen=~self._closed)
+
+    def _add_cells(self, projected: ProjectedBatch) -> None:
+        fields, cells = self._fields, self.arrays["pair_counts"].view(np.uint64)
+        cell_kernels.add_to_cells(
+            self.block.index,
+            self.block.step,
+            projected.starts,
+            projected.odd_starts,
+            projected.documents,
+            projected.values,
+            projected.core_starts,
+            projected.packed,
+            fields.bits,
+            fields.halves,
+            fields.codocuments,
+            self._closed,
+            cells,
+        )
+
+    def _split(self, cells: NDArray[np.int64], rows: NDArray[np.bool_], into: Arrays) -> None:
+        none = np.zeros((0, cells.shape[1]), dtype=np.int64)
+        found = (into.get(name, none) for name in ("even_pair_counts", "codocuments"))
+        pairs = (into["pair_counts"], *found)
+        cell_kernels.split_cells(cells.view(np.uint64), self._fields.bits, rows, *pairs)
+
+    def _open(self, rows: NDArray[np.bool_]) -> None:
+        if rows.any():
+            self._split(self.arrays["pair_counts"], rows, self.arrays)
+            self._closed = self._closed & ~rows
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
 from streaming_moments.statistics.base import Arrays
-from streaming_moments.statistics.counts.adding import add_projected, of_basis, refuse_overflow
+from streaming_moments.statistics.counts.adding import BlockSums, of_basis, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.identities import broken_identities
@@ -19,7 +19,11 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
-from streaming_moments.statistics.counts.statistics import MomentStatistics, statistic_shapes
+from streaming_moments.statistics.counts.statistics import (
+    MomentStatistics,
+    statistic_shapes,
+    zero_arrays,
+)
 from streaming_moments.statistics.row_block import RowBlock
 
 _HISTOGRAM = "length_histogram"
@@ -131,9 +135,11 @@ class CountsFoundation:
         """The same documents in fewer batches, as `joined`; errors as `of_basis`."""
         return joined(of_basis(self.basis, batches), most_bytes)
 
-    def add(self, batches: Iterable[ProjectedBatch], arrays: Arrays, block: RowBlock) -> None:
-        """Add projected batches to the row arrays of a block; errors as `add_projected`."""
-        add_projected(batches, self.basis, arrays, block)
+    def sums(self, block: RowBlock) -> BlockSums:
+        """Sums of a block of rows, to which projected batches are added."""
+        return BlockSums(
+            self.basis, block, zero_arrays(self.basis, block, self.codocuments, self.halves)
+        )
 
     def of(
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()

@@ -172,6 +172,7 @@ class ProjectedBatch:
         pair_counts: NDArray[np.int64],
         codocuments: NDArray[np.int64] | None,
         even_pair_counts: NDArray[np.int64] | None = None,
+        chosen: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add pairs, and what else is wanted of them, to the first rows of a block.
 
@@ -185,6 +186,8 @@ class ProjectedBatch:
             `D += (X > 0)' (X > 0)`, r' at most r.
         even_pair_counts : (r, core) int64 or None
             As `pair_counts`, X of the documents of the even half.
+        chosen : (r,) bool, optional
+            Rows to add to, all by default, and of a batch that is not packed.
         """
         rows, by_word = (block.index, block.step), (self.documents, self.values)
         if self.batch is None:
@@ -197,6 +200,7 @@ class ProjectedBatch:
                 self.core_starts,
                 self.packed,
                 _count_bits(self.lengths.size),
+                np.ones(len(pair_counts), dtype=np.bool_) if chosen is None else chosen,
                 pair_counts,
                 none if even_pair_counts is None else even_pair_counts,
                 none if codocuments is None else codocuments,
@@ -209,6 +213,10 @@ class ProjectedBatch:
                 pair_kernels.add_pairs(*rows, *runs, *by_word, *words, self.batch.counts, sums)
         if codocuments is not None:
             pair_kernels.add_codocuments(*rows, self.starts, self.documents, *words, codocuments)
+
+    def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
+        """(r,) that the products of no two words gain more than, a row of the first word's."""
+        return self.weighted_counts[block.rows] * self.largest
 
 
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:

@@ -13,7 +13,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.notebook import html_table
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.adding import (
-    add_projected,
+    BlockSums,
     foreign,
     of_basis,
     refuse_overflow,
@@ -163,8 +163,7 @@ class MomentStatistics:
 
         And some batches joined, whose bytes are at most those of the arrays.
         """
-        shapes = statistic_shapes(basis, block, codocuments, halves)
-        arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+        arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
 
         def noted() -> Iterator[ProjectedBatch]:
@@ -177,8 +176,9 @@ class MomentStatistics:
                 yield projected
 
         sums_bytes = sum(array.nbytes for array in arrays.values())
-        add_projected(joined(noted(), sums_bytes), basis, arrays, block)
-        return cls(basis, block, histogram, later=(), **arrays)
+        sums = BlockSums(basis, block, arrays)
+        sums.add(joined(noted(), sums_bytes))
+        return cls(basis, block, histogram, later=(), **sums.opened())
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self.require_same(other.basis, other.block, *other.optional)
@@ -336,6 +336,14 @@ def statistic_shapes(
     if halves:
         shapes["even_pair_counts"] = shapes["pair_counts"]
     return shapes
+
+
+def zero_arrays(
+    basis: Basis, block: RowBlock, codocuments: bool, halves: bool
+) -> dict[str, NDArray[np.int64]]:
+    """Arrays of `statistic_shapes`, of no documents."""
+    shapes = statistic_shapes(basis, block, codocuments, halves)
+    return {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
 
 
 def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:

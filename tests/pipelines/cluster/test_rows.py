@@ -80,7 +80,7 @@ class Held:
     def row_lengths(self):
         return self.blocks[0].row_lengths
 
-    def load_block(self, index):
+    def load_block(self, index, halves=True):
         return self.blocks[index]
 
 

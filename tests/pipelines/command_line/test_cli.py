@@ -70,9 +70,14 @@ def test_the_same_commands_print_tables(run, made):
 
 
 def test_transform_and_update_as_json(run, made, shards, tmp_path):
-    code, out, _ = run("transform", made, shards, "--output", tmp_path / "out", "--json")
+    code, out, _ = run(
+        *("transform", made, shards, "--model", "first", "--output", tmp_path / "out", "--json")
+    )
     assert code == 0
-    assert json.loads(out)["documents"] == 900
+    told = json.loads(out)
+    assert (told["documents"], told["model"], told["foreign"]) == (900, "first", 0)
+    assert 0 <= told["unknown_share"] < 0.2
+    assert (told["stale"], told["top_documents"]) == (False, [])
     again = json.loads(run("update", made, shards, "--json")[1])
     assert (again["counted"], again["already"]) == (0, 6)
 
@@ -221,7 +226,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(run):
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
     names = re.findall(r"^  ([a-z]+)  ", run()[1].split("Commands:")[1], re.MULTILINE)
-    assert len(names) == 24
+    assert len(names) == 25
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 

@@ -257,6 +257,66 @@ def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
     assert best.n_topics in (2, 3)
 
 
+NAMED = {
+    "pairs": lambda texts: list(zip("abcdef", texts, strict=True)),
+    "mappings": lambda texts: [{"text": t, "n": n} for n, t in zip("abcdef", texts, strict=True)],
+    "a series": lambda texts: pd.Series(texts, index=list("abcdef")),
+    "a frame": lambda texts: pd.DataFrame({"text": texts}, index=list("abcdef")),
+    "a frame with a column": lambda texts: pd.DataFrame({"text": texts, "n": list("abcdef")}),
+    "a table": lambda texts: pa.table({"text": texts, "n": list("abcdef")}),
+    "a dask series": lambda texts: dask.dataframe.from_pandas(
+        pd.Series(texts, index=list("abcdef")), npartitions=2
+    ),
+    "a bag of pairs": lambda texts: dask.bag.from_sequence(
+        list(zip("abcdef", texts, strict=True)), npartitions=2
+    ),
+    "texts": lambda texts: texts,
+}
+BY_COLUMN = ("mappings", "a frame with a column", "a table")
+
+
+def test_transform_gives_back_what_documents_are_called(
+    empty, planted, client, tmp_path, small_cuts
+):
+    store = empty.update(planted, source="all", client=client)
+    store.refit(2, client=client, name="first")
+    texts = [*planted[:5], "unheard of"]
+    expected = store.topics().transform(texts)
+    for kind, made in NAMED.items():
+        column = "n" if kind in BY_COLUMN else None
+        result = store.transform(
+            made(texts), str(tmp_path / kind), source="some", client=client, id_column=column
+        )
+        frame = result.to_frame()
+        names = [*"abcdef"]
+        if kind == "texts":
+            names = [f"partition://some/00000.jsonl#{row}" for row in range(6)]
+        assert list(frame.index) == names, kind
+        np.testing.assert_allclose(frame[["share_0", "share_1"]], expected, atol=1e-9)
+        assert list(frame["foreign"]) == [False] * 5 + [True]
+    assert store.topics().known_shares(texts)[-1] == 0
+
+
+def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, client):
+    store = empty.update(planted[:450], source="one", client=client)
+    first = store.refit(2, client=client, name="first")
+    assert (first.labels, store.topics().stale.is_stale) == ({}, False)
+    store = store.label(1, "ships")
+    assert store.topics().labels == {1: "ships"}
+    assert list(store.topics().to_frame()["label"]) == ["", "ships"]
+    store = store.update(planted[450:], source="two", client=client)
+    stale = store.topics().stale
+    assert (stale.model, stale.counted, stale.forgotten) == ("first", 450, 0)
+    assert "450 documents counted since are not in it" in store.topics()._repr_html_()
+    with pytest.raises(InvalidInput, match="has topics 0 to 1, not 2"):
+        store.label(2, "none")
+    # the topic that is matched takes the label over
+    again = store.refit(2, client=client, name="second")
+    [number] = again.labels
+    assert again.labels[number] == "ships"
+    assert len({*again.top_words(9)[number]} & {*first.top_words(9)[1]}) > 5
+
+
 WRONG = [None, 3, 2.5, b"x", object(), [], {}, [1], ("a", 1), lambda: 3, True]
 
 

@@ -21,11 +21,13 @@ from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.quality.mixture_shares import mixture_shares
 from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -286,3 +288,28 @@ def test_a_night_adds_the_words_that_the_next_counts(folder, planted, capsys):
     assert third.load().word_counts[rows].min() >= 20
     assert third.verify() == []
     assert steps["drift"]["pair_distance"] is not None
+
+
+def test_shares_over_time_have_the_days_after_the_growth(store, folder, embedded, run):
+    """Of a model from before it, and of one from after it those before."""
+    here, old = Run(embedded), store.basis.n_words
+    store = store.save_model("early", refit(store, 3, 1.0, here))
+    store = grow(store, shards_of(folder, DAYS[2]), here).store
+    store = update(store, shards_of(folder, *DAYS[2:]), here).store
+    store = store.save_model("late", refit(store, 3, 1.0, here))
+    asked = ("topics", store.url, "--model", "early", "--over-time", "day", "--json")
+    days = json.loads(run(*asked)[1])["over_time"]
+    assert tuple(day["first"] for day in days) == DAYS
+    model = store.load_model("early")
+    for one, day in zip(shares_over_time(store, model, "day"), DAYS, strict=True):
+        words = old if day in DAYS[:2] else store.basis.n_words
+        counts = counted(store, folder, words, day).word_counts[:old]
+        assert one.tokens == counts.sum()
+        assert one.shares == tuple(mixture_shares(model, counts)[0].tolist())
+    model, n = store.load_model("late"), store.basis.n_words
+    [month] = shares_over_time(store, model, "month")
+    parts = [counted(store, folder, old, *DAYS[:2]), counted(store, folder, n, *DAYS[2:])]
+    tokens = [part.word_counts[:old].sum() for part in parts]
+    in_share = np.where(np.arange(n) < old, 1.0, tokens[1] / sum(tokens))
+    known = sum(part.word_counts for part in parts), in_share
+    assert month.shares == tuple(mixture_shares(model, *known)[0].tolist())

@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 
 from streaming_moments import CountBatch, MomentStatistics
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
-from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.refit import coherence, refit, refit_by
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.windows import Window, WindowedStore
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -139,3 +142,22 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     code, _, errors = run("refit", one_sided.url, "--topics", 3)
     assert code == 0
     assert "no error bars: a half of the documents" in " ".join(errors.split())
+
+
+def test_halves_are_read_where_something_is_made_of_them_alone(corpus, embedded, tmp_path):
+    run, listed = Run(embedded), list_shards([str(tmp_path / "*.jsonl")])
+    pooled = replace(OPTIONS, length_weights="pooled")
+    store = create(str(tmp_path / "s"), listed, ShardFormat(), TokenPolicy(), pooled, run)
+    store = update(store, listed, run).store
+    for path in (tmp_path / "s").glob("segments/*/even_pair_counts/*"):
+        path.unlink()
+    fitted = refit_by(store, PoissonMixture, PoissonMixture.Options(topics=3), run)
+    assert coherence(store, fitted, run) is not None
+    assert measure_drift(store, None, 3, 1.0, run).captured is not None
+    block = store.load_block(1, halves=False)
+    assert block.even_pair_counts is None
+    assert block.pair_counts.any()
+    window = WindowedStore(store, Window(), ((1.0, store.commit.segments),))
+    assert window.load_block(1, halves=False) == block
+    with pytest.raises(StoreError, match="even_pair_counts"):
+        refit(store, 3, 1.0, run, refine=0)

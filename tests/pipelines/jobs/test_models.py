@@ -150,6 +150,7 @@ class Lengths:
     name: ClassVar[str] = "lengths"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = FitOptions
+    compares_halves: ClassVar[bool] = False
     mean: np.ndarray
     documents: int
     vocabulary: str = ""

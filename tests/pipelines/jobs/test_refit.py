@@ -71,9 +71,9 @@ def test_the_seed_reaches_the_workers(store, embedded):
 def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatch, method):
     read, load = [], MomentStore.load_block
 
-    def counting(opened, index):
+    def counting(opened, index, halves):
         read.append(index)
-        return load(opened, index)
+        return load(opened, index, halves)
 
     monkeypatch.setattr(MomentStore, "load_block", counting)
     rich = refit(store, 4, 1.0, Run(embedded), method)
@@ -173,7 +173,7 @@ def test_transform_writes_the_proportions_of_every_document(
     for shard, file, weights in zip(listed, result.files, result.weights, strict=True):
         table = pq.read_table(file)
         found = np.array(table["proportions"].to_pylist())
-        assert table["document"].to_pylist() == list(range(150))
+        assert table["row"].to_pylist() == list(range(150))
         assert table.schema.metadata[b"shard"].decode() == shard.url
         np.testing.assert_allclose(found.sum(axis=1), 1.0)
         assert np.array_equal(table["topic"].to_numpy(), found.argmax(axis=1))

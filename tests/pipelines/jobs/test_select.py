@@ -105,9 +105,9 @@ def numbers_of(selection):
 def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedded, monkeypatch):
     read, load = [], MomentStore.load_block
 
-    def counting(opened, index):
+    def counting(opened, index, halves):
         read.append(index)
-        return load(opened, index)
+        return load(opened, index, halves)
 
     monkeypatch.setattr(MomentStore, "load_block", counting)
     rich = select(store, (2, 4, 5), [0.0, 0.5], Run(embedded))

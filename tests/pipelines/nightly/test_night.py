@@ -30,6 +30,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -297,8 +298,20 @@ def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):
     assert (model.documents, model.since) == (600, "0001-01-01")
 
 
+def assert_carried(place, words):
+    """The one label is that of a topic of much the same words, in store, report and page."""
+    store = MomentStore.open(str(place / "store"))
+    [(number, text)] = store.models[store.commit.tags["published"]].labels.items()
+    assert text == "ships"
+    topics = latest(place)["topics"]
+    assert [topic["topic"] for topic in topics if topic["label"] == "ships"] == [number]
+    assert len({*topics[number]["relevant"]} & {*words}) > 5
+
+
 def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     assert night(capsys, place)[0] == 0
+    label(MomentStore.open(str(place / "store")), 1, "ships")
+    before = latest(place)["topics"][1]["relevant"]
     (place / "2026-11-20.txt").unlink()
     # a word that all documents have would be left out
     words = [
@@ -312,6 +325,7 @@ def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     assert (code, report["outcome"]) == (0, "published")
     assert "refused: 1 of 2 counted shards" in report["rebase_reasons"][-1]
     assert "moon" not in MomentStore.open(str(place / "store")).vocabulary.terms
+    assert_carried(place, before)
     (place / "2026-11-22.txt").write_text("\n".join(words[:50]))
     code, _, _ = night(capsys, place, due + "allow_missing = true\n")
     assert code == 0
@@ -319,6 +333,7 @@ def test_a_rebase_that_is_refused_leaves_the_old_words(place, planted, capsys):
     store = MomentStore.open(str(place / "store"))
     assert "moon" in store.vocabulary.terms
     assert store.commit.shards == 2
+    assert_carried(place, before)
     # within the days of grace there is no second one
     later = [f"{text} harvest harvest harvest" for text in planted[300:360]]
     (place / "2026-11-23.txt").write_text("\n".join(later))

@@ -2,10 +2,12 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import pickle
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,17 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat
 
+
+def archived(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+# The entry of a member in the list of an archive, up to its flags; and one that is encrypted.
+PLAIN, ENCRYPTED = b"PK\x01\x02\x14\x03\x14\0\0", b"PK\x01\x02\x14\x03\x14\0\x01"
 POLICY = TokenPolicy(stop_words=("and", "the"))
 VOCABULARY = Vocabulary(("law", "sea"), core=1, policy=POLICY.fingerprint)
 
@@ -178,6 +191,18 @@ BAD = [
     ),
     ("a.txt.xz", lzma.compress(b"law\n") + b"more " * 9, {}, r"cannot be read \(xz: .*format"),
     ("a.csv.xz", lzma.compress(b"text\nlaw\n")[:20], {}, r"cannot be read \(Truncated"),
+    ("a.zip", b"PK no archive", {}, r"is no zip archive \(.*\); write it again"),
+    ("a.zip", archived(), {}, "is empty; leave it out"),
+    ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: byte 1 of it is 0xe9"),
+    ("a.zip", archived(**{"a.csv": b"text\nlaw\n"}), {}, r"a\.csv, which is no text; unpack"),
+    ("a.zip", archived(**{"b/a.zip": archived()}), {}, r"b/a\.zip, which is no text; unpack"),
+    ("a.zip", archived(a=b"law").replace(PLAIN, ENCRYPTED), {}, "a, which is encrypted; unpack"),
+    (
+        "a.zip",
+        archived(a=b"law sea ship").replace(b"law sea", b"law law"),
+        {},
+        "file a cannot be read",
+    ),
 ]
 
 
@@ -210,6 +235,7 @@ def test_a_damaged_gzip_is_refused(tmp_path: Path) -> None:
 
 
 OVERLONG = [
+    ("a.zip", archived(a=b"law", b=b"x" * 101), {}, "file b"),
     ("a.txt", b"law\n" + b"x" * 101, {}, "line 2"),
     ("a.txt", b"law\n" + b"x" * 101 + b"\nlaw\n", {}, "line 2"),
     ("a.txt.gz", gzip.compress(b"0" * 10_000_000), {}, "line 1"),

@@ -46,12 +46,17 @@ def test_a_pass_is_collapsed_variational_bayes(seed, k):
     model, batch = drawn(seed, k=k), CountBatch.from_csr(counts)
     totals, prior = np.zeros((9, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64)
     arrays = (batch.indptr, batch.words, batch.counts, model.smoothed(1e-3), model.alpha)
-    topic_reading.expected_counts(*arrays, 4, 0.0, totals, prior)
+    together = np.zeros((k, k), dtype=np.int64)
+    topic_reading.expected_counts(*arrays, 4, 0.0, totals, prior, together)
     found = totals / topic_reading.TOKEN
     np.testing.assert_allclose(found, by_hand(counts, model, 4), atol=6 * 2.0**-20)
     lengths = counts.sum(axis=1)
     harmonic = sum(0.7 / (0.7 + m) for length in lengths for m in range(length))
     assert prior[-1] / topic_reading.TOKEN == pytest.approx(harmonic, abs=1e-5)
+    # second moments of the Dirichlet of alpha + N, of documents that have a word
+    alphas = [model.alpha + by_hand(row[None], model, 4).sum(axis=0) for row in counts if row.any()]
+    moments = sum((np.outer(a, a) + np.diag(a)) / (a.sum() * (a.sum() + 1)) for a in alphas)
+    np.testing.assert_allclose(together / topic_reading.TOKEN, np.triu(moments), atol=1e-5)
     # of one topic all tokens are its own
     if k == 1:
         assert prior[0] == pytest.approx(prior[1], abs=counts.size)
@@ -70,6 +75,7 @@ def test_sums_are_the_same_bits_in_any_parts_and_order(seed, parts, alpha0):
         total = total.add(reader.add(CountBatch.from_csr(part), ExpectedCounts.zero(model)))
     assert (total.counts == whole.counts).all()
     assert (total.prior == whole.prior).all()
+    assert (total.together == whole.together).all()
     assert (total.documents, total.tokens) == (12, counts.sum())
 
 

@@ -41,6 +41,28 @@ def test_bars_are_as_wide_as_the_errors(burst):
     assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.2
 
 
+def test_words_that_some_documents_do_not_count_bias_no_share():
+    """Half of the first topic, and a sixth of the others, are words of every fourth document."""
+    truth, ratios = np.array([0.4, 0.3, 0.2, 0.1]), []
+    model, rng = drawn(4)
+    late, counted = np.arange(200) >= 150, np.where(np.arange(200) >= 150, 0.25, 1.0)
+    share = np.array([1 / 2, 1 / 6, 1 / 6, 1 / 6])
+    scale = np.where(late[:, None], share, 1 - share)
+    topics = model.topics * scale
+    topics /= np.where(late[:, None], topics[late].sum(axis=0), topics[~late].sum(axis=0)) / scale
+    model = TopicModel.from_topics(topics, np.full(4, 0.25))
+    for _ in range(40):
+        parts = [rng.multinomial(size, topics @ truth) for size in (3000, 1000)]
+        counts = np.where(late, 0, parts[0]) + parts[1]
+        shares, bars = mixture_shares(model, counts, counted)
+        assert shares.sum() == pytest.approx(1)
+        ratios.append((shares - truth) / bars)
+    assert np.abs(np.mean(ratios, axis=0)).max() < 0.6
+    assert 0.8 < np.sqrt(np.mean(np.square(ratios))) < 1.2
+    every = mixture_shares(model, counts, np.ones(200))
+    np.testing.assert_allclose(every, mixture_shares(model, counts), atol=1e-9)
+
+
 def test_counts_beyond_32_bits_are_taken():
     model, _ = drawn(2)
     counts = np.rint(1e12 * model.topics @ [0.7, 0.1, 0.1, 0.1]).astype(np.int64)
@@ -56,5 +78,7 @@ def test_counts_of_nothing_have_no_shares():
     assert np.isnan(bars).all()
     with pytest.raises(ForeignStatistics, match="3 words"):
         mixture_shares(model, np.ones(3, dtype=np.int64))
+    with pytest.raises(ForeignStatistics, match="2 words"):
+        mixture_shares(model, np.ones(200, dtype=np.int64), np.ones(2))
     with pytest.raises(InvalidInput, match="-1"):
         mixture_shares(model, np.full(200, -1))

@@ -8,5 +8,11 @@ if not TYPE_CHECKING:
     __getattr__ = late(
         __name__,
         {},
-        modules=("likelihood_kernels", "pair_kernels", "row_kernels", "triple_kernels"),
+        modules=(
+            "cell_kernels",
+            "likelihood_kernels",
+            "pair_kernels",
+            "row_kernels",
+            "triple_kernels",
+        ),
     )

@@ -123,14 +123,16 @@ def add_pairs_together(
     core_starts: NDArray[np.int64],
     packed: NDArray[np.uint16],
     count_bits: int,
+    chosen: NDArray[np.bool_],
     pairs: NDArray[np.int64],
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
     """`add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half on the way.
 
-    No rows of `even_pairs` or `codocuments`, none are added. The documents of the even half come
-    first, so that what they have is read off in the middle and nothing is added twice.
+    Of the chosen rows, (rows,) bool. No rows of `even_pairs` or `codocuments`, none are added. The
+    documents of the even half come first, so that what they have is read off in the middle and
+    nothing is added twice.
 
     The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
     so one addition into a row that stays in the cache does both. The caller makes sure that no
@@ -145,7 +147,7 @@ def add_pairs_together(
     last = documents.size - 1
     for row in range(pairs.shape[0]):
         word = first + row * step
-        if starts[word] == starts[word + 1]:
+        if not chosen[row] or starts[word] == starts[word + 1]:
             continue
         total = np.int64(0)
         for half in range(2):

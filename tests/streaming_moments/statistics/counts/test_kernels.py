@@ -13,7 +13,12 @@ from streaming_moments.errors import BoundExceeded
 from streaming_moments.models import topic_reading
 from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
-from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels, triple_kernels
+from streaming_moments.statistics.counts.kernels import (
+    cell_kernels,
+    pair_kernels,
+    row_kernels,
+    triple_kernels,
+)
 from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 
@@ -183,23 +188,32 @@ def test_pairs_together(batch, projected, weighted, block, gathered, halves):
     together = ((X > 0).T.astype(np.int64) @ (X > 0))[:core, :core][block.rows]
     found, even, co = np.ones_like(pairs), np.ones_like(pairs), np.ones_like(together)
     assert projected.batch is None
-    pair_kernels.add_pairs_together(
-        block.index,
-        block.step,
-        projected.starts,
-        projected.odd_starts,
-        projected.documents,
-        projected.values,
-        projected.core_starts,
-        projected.packed,
-        len(X).bit_length(),
-        found,
-        even if halves else even[:0],
-        co if gathered else co[:0],
+    chosen = np.random.default_rng(0).random(len(pairs)) < 0.6
+    documents = (block.index, block.step, projected.starts, projected.odd_starts)
+    documents += (projected.documents, projected.values, projected.core_starts, projected.packed)
+    gathering = (even if halves else even[:0], co if gathered else co[:0])
+    bits = len(X).bit_length()
+    pair_kernels.add_pairs_together(*documents, bits, chosen, found, *gathering)
+    rows, core_rows = chosen[:, None], chosen[: len(co), None]
+    assert np.array_equal(found - 1, pairs * rows)
+    assert np.array_equal(even - 1, even_pairs * (rows * halves))
+    assert np.array_equal(co - 1, together * (core_rows * gathered))
+    fields, cells = (
+        cell_kernels.CellFields(halves, gathered),
+        np.zeros(pairs.shape, dtype=np.uint64),
     )
-    assert np.array_equal(found - 1, pairs)
-    assert np.array_equal(even - 1, even_pairs if halves else np.zeros_like(pairs))
-    assert np.array_equal(co - 1, together if gathered else np.zeros_like(together))
+    told = (fields.bits, halves, gathered)
+    for _ in range(2):
+        cell_kernels.add_to_cells(*documents, *told, ~chosen, cells)
+    assert not cells[chosen].any()
+    cell_kernels.split_cells(cells, fields.bits, ~chosen, found, *gathering)
+    assert np.array_equal(found, np.where(rows, pairs + 1, 2 * pairs))
+    assert np.array_equal(
+        even, np.where(rows | (not halves), even_pairs * halves + 1, 2 * even_pairs)
+    )
+    assert np.array_equal(
+        co, np.where(core_rows | (not gathered), together * gathered + 1, 2 * together)
+    )
 
 
 def test_counts_too_large_to_pack_are_counted_all_the_same():

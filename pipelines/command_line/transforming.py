@@ -1,0 +1,128 @@
+"""The command that reads documents with a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
+    Session,
+    cluster_options,
+    console,
+    json_option,
+    limit_options,
+    print_json,
+    running,
+    shards_argument,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, MOST_TOP_DOCUMENTS
+from streaming_moments.pipelines.jobs.transform import transform as transform_shards
+from streaming_moments.pipelines.option_types import SEED, Share
+from streaming_moments.pipelines.reports.documents import (
+    print_top_documents,
+    print_transform,
+    transform_as_json,
+)
+from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.pipelines.reports.tables import topic_lines
+from streaming_moments.pipelines.terminal import tell
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option(
+    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
+)
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option(
+    "--id-column", help="Column or field of what documents are called [their files, or numbers]."
+)
+@click.option("--passages", is_flag=True, help="A row a passage, where documents are cut.")
+@click.option(
+    "--top-documents",
+    type=click.IntRange(0, MOST_TOP_DOCUMENTS),
+    default=0,
+    metavar="N",
+    help="Also the N documents that speak most for each topic.",
+)
+@click.option(
+    "--foreign-below",
+    type=Share(),
+    default=FOREIGN_BELOW,
+    show_default=True,
+    help="A text of whose words a smaller share is known is marked, and has no topic.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["fixed-point", "gibbs"]),
+    default="fixed-point",
+    show_default=True,
+)
+@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def transform(
+    store: str,
+    shards: tuple[str, ...],
+    output: str,
+    name: str | None,
+    id_column: str | None,
+    passages: bool,
+    top_documents: int,
+    foreign_below: float,
+    method: Any,
+    seed: int | None,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Write the topic proportions of each document of SHARDS as Parquet.
+
+    A row a document: id, source and row, words known and unknown, topic and proportions. A
+    document without a known word, and one in another language, has no topic. The same command
+    goes on where one was stopped.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model, chosen = opened.load_model(name), model_called(opened.commit, name)
+    labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
+    if stale.is_stale:
+        tell(f"warning: {stale_line(stale)}")
+    opened = store_for(opened, chosen, model)
+    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    with running(session, storage_options, limits) as run:
+        result = transform_shards(
+            opened,
+            model,
+            listed,
+            output,
+            run,
+            method,
+            seed,
+            id_column=id_column,
+            passages=passages,
+            top_documents=top_documents,
+            foreign_below=foreign_below,
+            name=chosen,
+            labels=labels,
+        )
+    if json_output:
+        print_json({"store": opened.url, "model": chosen, **transform_as_json(result, stale)})
+        return
+    print_transform(result, output, foreign_below)
+    if top_documents:
+        lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
+        print_top_documents(console(), lines, result)

@@ -1,0 +1,136 @@
+"""Named documents: the passages of each counted, with what the document is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streaming_moments.storage.contents import changed
+from streaming_moments.storage.counting.counting import CountedPassages, WordIndex
+from streaming_moments.storage.counting.ids import IdIndex
+from streaming_moments.storage.counting.reading import require_fitting, steadily
+from streaming_moments.storage.documents import ids_of, read_chunks
+from streaming_moments.storage.formats import DEFAULT_LIMITS, Position, ReadLimits
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+
+@dataclass(frozen=True, eq=False)
+class NamedDocuments:
+    """Some consecutive documents of a shard.
+
+    Parameters
+    ----------
+    counted : CountedPassages
+        Their passages.
+    first : int
+        Number of the first of them in the shard, from 0.
+    ids : (documents,) string array
+        What they are called; no nulls.
+    texts : array or IdChunk
+        The documents.
+    """
+
+    counted: CountedPassages
+    first: int
+    ids: pa.StringArray
+    texts: Any
+
+    @property
+    def documents(self) -> int:
+        """How many they are."""
+        return int(self.counted.passages.size)
+
+    @cached_property
+    def begins(self) -> NDArray[np.int64]:
+        """(documents,) the first passage of each."""
+        passages = self.counted.passages
+        return np.cumsum(passages) - passages
+
+    def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """(documents, ...) sums over their passages of (passages, ...) numbers.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> from streaming_moments.statistics.counts.batch import CountBatch
+        >>> batch = CountBatch.from_csr([[1], [2], [3]])
+        >>> counted = CountedPassages(batch, np.zeros(3, np.int64), np.array([2, 1]))
+        >>> NamedDocuments(counted, 0, pa.array(["a", "b"]), None).summed(batch.lengths)
+        array([3, 3])
+        """
+        return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
+
+
+def read_named(
+    shard: Shard,
+    form: ShardFormat,
+    index: WordIndex | IdIndex,
+    id_column: str | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[NamedDocuments]:
+    r"""Count a shard as `read_indexed`, with what each document is called.
+
+    Parameters
+    ----------
+    shard, form, index, limits, storage_options
+        As for `read_indexed`.
+    id_column : str, optional
+        As for `ids_of`. A document that nothing names is called by its shard and number,
+        `SHARD#NUMBER`.
+
+    Raises
+    ------
+    ShardError
+        As `read_indexed` and `ids_of`.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> from streaming_moments.statistics.counts.vocabulary import Vocabulary
+    >>> from streaming_moments.storage.counting.tokens import TokenPolicy
+    >>> fsspec.filesystem("memory").pipe("/known/a.csv", b"id,text\nx,sea law\ny,law")
+    >>> index = WordIndex.of(Vocabulary(("law",), core=1), TokenPolicy())
+    >>> shard = Shard("memory:///known/a.csv", 22)
+    >>> [read] = read_named(shard, ShardFormat(), index, "id")
+    >>> read.ids.to_pylist(), read.counted.outside.tolist()
+    (['x', 'y'], [1, 0])
+    """
+    require_fitting(shard, form, index.vocabulary)
+    chunks = read_chunks(shard, form, limits, storage_options)
+    names = ids_of(shard, form, id_column, limits, storage_options)
+    return steadily(_named(chunks, names, index, shard.url), shard, storage_options)
+
+
+def _named(
+    chunks: Iterable[tuple[Any, Position]],
+    names: Iterator[pa.Array],
+    index: WordIndex | IdIndex,
+    url: str,
+) -> Iterator[NamedDocuments]:
+    first, held = 0, next(names, None)
+    for chunk, _ in chunks:
+        number = len(chunk)
+        ids = _numbered(url, first, number)
+        while held is not None and len(held) < number:
+            more = next(names, None)
+            if more is None:
+                raise changed(url)
+            held = pa.concat_arrays([held, more])
+        if held is not None:
+            ids, held = pc.coalesce(held[:number], ids), held[number:]
+        yield NamedDocuments(index.counted(chunk), first, ids, chunk)
+        first += number
+
+
+def _numbered(url: str, first: int, number: int) -> pa.StringArray:
+    """What documents of a shard are called that have no name."""
+    numbers = pa.array(np.arange(first, first + number)).cast(pa.string())
+    return pc.binary_join_element_wise(pa.scalar(f"{url}#", pa.string()), numbers, "")

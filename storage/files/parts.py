@@ -1,0 +1,114 @@
+"""Parts: shards that are less than a file or folder, told by the end of their names.
+
+`URL#bytes=N` is what came to a file that had N bytes when it was counted, `URL#document` one file
+of a folder of texts.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import fsspec
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+# Names of what came from there, by the hash of its content.
+STANDARD_INPUT = "stdin://"
+DOCUMENT = "#document"
+FROM_BYTE = "#bytes="
+_PART = re.compile(rf"(?:{FROM_BYTE}(\d+)|{DOCUMENT})\Z")
+
+
+def whole_of(url: str) -> str:
+    """URL of the file that a part is of; any other as it is.
+
+    Examples
+    --------
+    >>> whole_of("/logs/a.jsonl#bytes=120"), whole_of("/texts/a.txt#document"), whole_of("/a#1.txt")
+    ('/logs/a.jsonl', '/texts/a.txt', '/a#1.txt')
+    """
+    return _PART.sub("", url)
+
+
+def given_name(url: str) -> str:
+    """What of a URL somebody chose: neither which part it is, nor the hash of standard input.
+
+    Examples
+    --------
+    >>> given_name("/logs/a.jsonl#bytes=120"), given_name("stdin://20261121.txt")
+    ('/logs/a.jsonl', '')
+    """
+    return "" if url.startswith(STANDARD_INPUT) else whole_of(url)
+
+
+def first_byte(url: str) -> int | None:
+    """Where a part of a file begins; None for what is no such part."""
+    found = _PART.search(url)
+    return int(found[1]) if found and found[1] else None
+
+
+def part_from(url: str, first: int) -> str:
+    """URL of a file from a byte on."""
+    return f"{url}{FROM_BYTE}{first}"
+
+
+@dataclass(frozen=True)
+class PartOfFile:
+    """A file system of which some bytes of one file are seen, whatever is added behind them.
+
+    Parameters
+    ----------
+    fs : fsspec.AbstractFileSystem
+        Where the file is.
+    first, size : int
+        Its first byte, and the bytes from there on.
+    """
+
+    fs: fsspec.AbstractFileSystem
+    first: int
+    size: int
+
+    def open(self, path: str, mode: str = "rb") -> IO[bytes]:
+        """The part, to be read."""
+        return io.BufferedReader(_Part(self.fs.open(path, mode), self.first, self.size))
+
+    def info(self, path: str) -> dict[str, Any]:
+        """Its size, or what is there of it; no mark or time, which change with what is added."""
+        found = self.fs.info(path)
+        size = max(0, min(self.size, int(found.get("size") or 0) - self.first))
+        return {"name": found["name"], "type": found["type"], "size": size}
+
+
+class _Part(io.RawIOBase):
+    """Some bytes of a stream that can be sought in."""
+
+    def __init__(self, stored: IO[bytes], first: int, size: int) -> None:
+        self._stored, self._first, self._size = stored, first, size
+        self._stored.seek(first)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._stored.tell() - self._first
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self._size}[whence]
+        return self._stored.seek(self._first + base + offset) - self._first
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        content = self._stored.read(max(0, min(len(view), self._size - self.tell())))
+        view[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._stored.close()
+        super().close()

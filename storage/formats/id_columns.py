@@ -1,0 +1,32 @@
+"""Id columns: what documents are called, as texts."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streaming_moments.errors import ShardError
+
+
+def names_of(values: pa.Array, column: str, url: str) -> pa.StringArray:
+    """Values of a column as texts; whole numbers in decimal, a null stays one.
+
+    Raises
+    ------
+    ShardError
+        Something that is no text.
+
+    Examples
+    --------
+    >>> names_of(pa.array([7, None]), "id", "/corpus/a.parquet").to_pylist()
+    ['7', None]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        names = values.cast(pa.string())
+        names.validate(full=True)  # readers of Parquet take the file's word for it
+    except pa.ArrowInvalid as error:
+        raise ShardError(
+            url, f"column {column!r} of ids is not UTF-8 everywhere; convert it to UTF-8"
+        ) from error
+    return names

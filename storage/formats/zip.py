@@ -1,0 +1,98 @@
+"""Zip: an archive of texts, one document a member, by name."""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import IO
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import pyarrow as pa
+
+from streaming_moments.errors import ShardError, printable
+from streaming_moments.storage.formats.base import (
+    BYTE_ORDER_MARK,
+    Format,
+    Position,
+    ReadLimits,
+    Source,
+    decoded,
+    refuse_long,
+)
+from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
+
+_MEMBERS = 1_000_000
+_ENCRYPTED = 1
+_OF_SHARDS = (".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c")
+_PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
+# what the members' decompressors raise beside what the system does
+_BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
+
+
+class Zip(Format):
+    """A document a member; what is hidden, and what archivers of macOS add, is left out."""
+
+    name = "zip"
+    suffixes = (".zip",)
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Array, Position]]:
+        return encoded_in_chunks(_members(source, limits.document_bytes, start), limits)
+
+    def share_before(self, source: Source, place: Position) -> float:
+        with source.fs.open(source.path, "rb") as stored, _opened(stored, source.url) as archive:
+            sizes = [one.compress_size for one in _listed(archive, source.url)]
+        return sum(sizes[: place.passed]) / max(sum(sizes), 1)
+
+
+def _opened(stored: IO[bytes], url: str) -> ZipFile:
+    try:
+        return ZipFile(stored)
+    except _BROKEN as error:
+        raise ShardError(url, f"is no zip archive ({error}); write it again") from error
+
+
+def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
+    found = archive.infolist()
+    if len(found) > _MEMBERS:
+        raise ShardError(
+            url, f"holds {len(found)} files, above {_MEMBERS}; make several archives of it"
+        )
+    kept = [
+        one
+        for one in found
+        if not one.is_dir()
+        and not any(part.startswith((".", "__MACOSX")) for part in one.filename.split("/"))
+    ]
+    for one in kept:
+        name = printable(one.filename)
+        if one.filename.lower().endswith((*_OF_SHARDS, *_PACKED)):
+            raise ShardError(
+                url, f"holds {name}, which is no text; unpack the archive and give its files"
+            )
+        if one.flag_bits & _ENCRYPTED:
+            raise ShardError(url, f"holds {name}, which is encrypted; unpack the archive")
+    return sorted(kept, key=lambda one: one.filename)
+
+
+def _members(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[str, int, Position]]:
+    url = source.url
+    with source.fs.open(source.path, "rb") as stored, _opened(stored, url) as archive:
+        members = islice(_listed(archive, url), start.passed, None)
+        for passed, member in enumerate(members, start=start.passed + 1):
+            name = f"file {printable(member.filename)}"
+            try:
+                with archive.open(member) as stream:
+                    content = stream.read(document_bytes + 1)
+            except _BROKEN as error:
+                raise ShardError(
+                    url, f"{name} cannot be read ({error}); write the archive again"
+                ) from error
+            refuse_long(len(content), name, url, document_bytes)
+            text = decoded(content.removeprefix(BYTE_ORDER_MARK), name, url)
+            yield text, len(content), Position(passed)

@@ -1,0 +1,142 @@
+"""Appended: what has come to counted files since they were counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.files.filesystems import shard_errors
+from streaming_moments.storage.files.parts import (
+    DOCUMENT,
+    PartOfFile,
+    first_byte,
+    part_from,
+    whole_of,
+)
+from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.formats.compressions import compression_of
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord
+from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
+
+# the last byte that was counted, and the end of its line if that came later
+_LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
+
+
+@dataclass(frozen=True)
+class Longer:
+    """A file that may have grown.
+
+    Parameters
+    ----------
+    shard : Shard
+        As it is listed now.
+    records : tuple of ShardRecord
+        What is counted of it: its beginning, then each part that came later.
+    form : ShardFormat
+        How documents lie in it.
+    document_bytes : int
+        Largest record.
+    """
+
+    shard: Shard
+    records: tuple[ShardRecord, ...]
+    form: ShardFormat
+    document_bytes: int
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What came to a file.
+
+    Parameters
+    ----------
+    part : Shard, optional
+        Its new whole records; None where there are none.
+    waiting : int
+        Bytes behind them of a record that is not whole yet.
+    """
+
+    part: Shard | None
+    waiting: int
+
+
+def counted_part(shard: Shard, record: ShardRecord) -> Shard:
+    """What was counted of a file, by its record, read from what is there now.
+
+    Examples
+    --------
+    >>> record = ShardRecord("/logs/a.txt", 10, "sha256:00", documents=2, tokens=7)
+    >>> counted_part(Shard("/logs/a.txt", 25), record).source
+    '/logs/a.txt#bytes=0'
+    """
+    source = part_from(whole_of(shard.source), first_byte(record.url) or 0)
+    return Shard(record.url, record.size, None, source)
+
+
+def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
+    """Shards as the ledger has them: of a file that has grown each part that was counted."""
+    for shard in shards:
+        document = ledger.find(f"{shard.url}{DOCUMENT}")
+        record, parts = ledger.find(shard.url), ledger.parts.get(shard.url, ())
+        if record is None and document is not None:
+            source = f"{shard.read_at}{DOCUMENT}" if shard.read_at else ""
+            yield Shard(document.url, shard.size, shard.etag, source)
+        elif parts or (record is not None and is_longer(shard, record)):
+            counted = (record, *parts) if record is not None else parts
+            yield from (counted_part(shard, one) for one in counted)
+        else:
+            yield shard
+
+
+def is_longer(shard: Shard, record: ShardRecord) -> bool:
+    """Whether it is a file that may begin with what was counted of it."""
+    file = shard.etag is None and not shard.url.endswith("/")
+    return file and shard.size > record.size
+
+
+def appended_to(
+    asked: Longer, storage_options: Mapping[str, object] | None = None
+) -> Appended | None:
+    """What came to a file that was counted; None where that is not there as it was.
+
+    All that was counted is read once, and held to its fingerprints. A record that was counted
+    before its line ended must not go on.
+
+    Raises
+    ------
+    ShardError
+        The file cannot be read, or a record is longer than the bound.
+    """
+    shard, last = asked.shard, asked.records[-1]
+    kind = FORMATS[asked.form.kind_of(shard.url)]
+    end = (first_byte(last.url) or 0) + last.size
+    if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
+        return None
+    if shard.url.startswith(("http://", "https://")):
+        return None  # what follows a # is no part of such a name
+    for record in asked.records:
+        if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
+            return None
+    with shard_errors(shard.source, storage_options):
+        fs, path = open_shard(shard, storage_options)
+        with PartOfFile(fs, end - 1, shard.size - end + 1).open(path) as stream:
+            # of a line whose end was still to come the rest must be that
+            joint = _LINE_ENDS.match(stream.read(3))
+        if joint is None:
+            return None if shard.size > end else Appended(None, 0)
+        first = end - 1 + len(joint[0])
+        rest = PartOfFile(fs, first, shard.size - first)
+        with rest.open(path) as stream:
+            whole = kind.whole_bytes(stream)
+        waiting = rest.size - whole
+        if waiting > asked.document_bytes:
+            raise ShardError(
+                shard.url,
+                f"the record from byte {first + whole} on is above {asked.document_bytes} bytes "
+                "and does not end; end it, or raise --max-document-bytes",
+            )
+    source = part_from(shard.read_at, first) if shard.read_at else ""
+    part = Shard(part_from(shard.url, first), whole, None, source)
+    return Appended(part if whole else None, waiting)

@@ -1,0 +1,83 @@
+"""Labels: what people call topics, kept with the model and carried to the models after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.quality.matching import compare_topics, on_all_words
+from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.layout import require_label
+from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.model_changes import Succession
+from streaming_moments.storage.store.store import MomentStore
+
+
+def label(
+    store: MomentStore, topic: int, text: str, model: str | None = None, message: str = ""
+) -> MomentStore:
+    """Let a topic be called by a text from a commit on; an empty one takes its label away.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    topic : int
+        Number of the topic.
+    text : str
+        Up to 100 characters on one line.
+    model : str, optional
+        Name or tag of the model; by default the latest.
+    message : str
+        For the log; by default it names all three.
+
+    Raises
+    ------
+    InvalidInput
+        The model has no such topic, or the text is no short line.
+    StoreError
+        There is no such model, or the store cannot be written.
+    """
+    chosen = model_called(store.commit, model)
+    topics = store.load_model(chosen).n_topics
+    if not 0 <= topic < topics:
+        raise InvalidInput(
+            f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `topics` shows them"
+        )
+    if text:
+        require_label(text)
+
+    def change(head: Commit) -> Commit:
+        reference = head.models[model_called(head, chosen)]
+        labels = {number: other for number, other in reference.labels.items() if number != topic}
+        labels |= {topic: text} if text else {}
+        said = message or f"label topic {topic} of {chosen}: {text or 'none'}"
+        models = {**head.models, chosen: replace(reference, labels=dict(sorted(labels.items())))}
+        return head.successor("label", said, models=models)
+
+    return store.extended(change)
+
+
+def succession(store: MomentStore, model: Model) -> Succession | None:
+    """Topics that a new model, of the words of a store, has of the last one with labels.
+
+    Of topics that are matched (`quality.matching.compare_topics`); None where no model has labels.
+
+    Raises
+    ------
+    StoreError
+        A file of the earlier model is damaged.
+    """
+    labelled = [name for name, reference in store.models.items() if reference.labels]
+    if not labelled or not isinstance(model, TopicModel):
+        return None
+    before = store.load_model(labelled[-1])
+    topics = before.topics, model.topics
+    if before.vocabulary != model.vocabulary:
+        words = vocabulary_of(store, before), vocabulary_of(store, model)
+        topics = on_all_words(topics[0], words[0], topics[1], words[1])
+    kept = compare_topics(*topics).kept
+    return Succession(labelled[-1], {pair.before: pair.after for pair in kept})

@@ -1,0 +1,89 @@
+"""Staleness: what was counted and forgotten since a model was fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+# commits whose segments hold the documents of others
+_OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge", "rollback"})
+
+
+@dataclass(frozen=True)
+class Staleness:
+    """A model beside what its store counts now.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    version : int
+        On which it was fitted.
+    counted, forgotten : int or None
+        Documents counted and taken away since; None where versions since are no longer kept.
+    """
+
+    model: str
+    version: int
+    counted: int | None
+    forgotten: int | None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether anything was, or that cannot be told."""
+        return self.counted is None or bool(self.counted or self.forgotten)
+
+
+def staleness(store: MomentStore, model: str | None = None) -> Staleness:
+    """What a version counts, and no longer counts, that the statistics of a model had not.
+
+    Parameters
+    ----------
+    store : MomentStore
+        The version.
+    model : str, optional
+        Name or tag of a model of it; by default the latest.
+
+    Raises
+    ------
+    StoreError
+        There is no such model, or a commit is damaged.
+
+    Examples
+    --------
+    >>> Staleness("m", 3, counted=0, forgotten=20).is_stale
+    True
+    """
+    name = model_called(store.commit, model)
+    version = store.models[name].version
+    commits = store.log(version)
+    if len(commits) <= store.version - version:
+        return Staleness(name, version, None, None)
+    # a rollback has the segments of a version before it
+    tallies = {frozenset(_segments(commits[-1])): (0, 0)}
+    counted = forgotten = 0
+    for after, before in reversed([*pairwise(commits)]):
+        more, less = _changed(before, after)
+        told = counted + more, forgotten + less
+        counted, forgotten = tallies.setdefault(frozenset(_segments(after)), told)
+    return Staleness(name, version, counted, forgotten)
+
+
+def _changed(before: Commit, after: Commit) -> tuple[int, int]:
+    """Documents that a commit counts, and takes away."""
+    if after.operation in _OTHER_SEGMENTS:
+        net = after.documents - before.documents
+        return max(net, 0), max(-net, 0)
+    old, new = _segments(before), _segments(after)
+    moves = [new[one] for one in new.keys() - old.keys()]
+    moves += [-old[one] for one in old.keys() - new.keys()]
+    return sum(max(move, 0) for move in moves), sum(max(-move, 0) for move in moves)
+
+
+def _segments(commit: Commit) -> dict[tuple[str, int], int]:
+    """Documents of each, negative where they are taken away."""
+    return {(part.id, part.sign): part.sign * part.documents for part in commit.segments}

@@ -1,0 +1,141 @@
+"""Numba kernels of cells: all that is summed of two words' pairs, in one number of 64 bits.
+
+As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.kernels.prefetch import prefetching
+
+# Entries ahead that a document is asked for: waiting for them took a third of the time.
+_AHEAD = 4
+_LINE = 8  # cells
+_prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
+
+
+@dataclass(frozen=True)
+class CellFields:
+    """What the bits of a cell hold: sums of products, of each half or of both, and documents.
+
+    Parameters
+    ----------
+    halves, codocuments : bool
+        What is gathered beside the pairs.
+
+    Examples
+    --------
+    >>> CellFields(halves=True, codocuments=True).largest
+    (8388607, 262143)
+    """
+
+    halves: bool
+    codocuments: bool
+
+    @property
+    def bits(self) -> int:
+        """Of a sum of products, which outgrows the number of documents some 30 times."""
+        if self.halves:
+            return 23 if self.codocuments else 32
+        return 44 if self.codocuments else 63
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Sum of products, and number of documents, that fields can hold."""
+        left = 64 - self.bits * (1 + self.halves)
+        return (1 << self.bits) - 1, (1 << left) - 1 if self.codocuments else 1 << 62
+
+
+@njit(cache=True, nogil=True)
+def add_to_cells(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    core_starts: NDArray[np.int64],
+    packed: NDArray[np.uint16],
+    bits: int,
+    halves: bool,
+    together: bool,
+    chosen: NDArray[np.bool_],
+    cells: NDArray[np.uint64],
+) -> None:
+    """All that `add_pairs_together` adds, into fields of (rows, core) cells of 64 bits.
+
+    The low `bits` sum products of the odd half, the next ones of the even half, the others count
+    documents; without `halves` the low ones are of both, and what is not `together` counts none.
+    The caller makes sure that no field of the chosen rows outgrows its bits.
+    """
+    core = cells.shape[1]
+    next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)
+    one = next_one << np.uint64(bits + from_even) if together else np.uint64(0)
+    last = documents.size - 1
+    for row in range(cells.shape[0]):
+        word = first + row * step
+        if not chosen[row] or starts[word] == starts[word + 1]:
+            continue
+        target = cells[row]
+        for place in range(0, core, _LINE):
+            _prefetch_line(target, place)
+        for half in range(2):
+            begin, end, shift = starts[word], odd_starts[word], from_even
+            if half:
+                begin, end, shift = end, starts[word + 1], np.uint64(0)
+            total = np.uint64(0)
+            for entry in range(begin, end):
+                document = np.uint64(documents[entry])
+                _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)], 0])
+                count = np.uint64(values[entry]) << shift
+                total += count
+                once = np.uint64(core_starts[document, 0])
+                more = np.uint64(core_starts[document, 1])
+                stop = np.uint64(core_starts[document + next_one, 0])
+                both = one + count
+                for place in range(once, more):
+                    target[np.uint64(packed[place])] += both
+                for place in range(more, stop, two):
+                    both = one + count * np.uint64(packed[place + next_one])
+                    target[np.uint64(packed[place])] += both
+            if word < core:
+                target[word] -= total
+
+
+@njit(cache=True, nogil=True)
+def split_cells(
+    cells: NDArray[np.uint64],
+    bits: int,
+    chosen: NDArray[np.bool_],
+    pairs: NDArray[np.int64],
+    even_pairs: NDArray[np.int64],
+    codocuments: NDArray[np.int64],
+) -> None:
+    """Read off the chosen rows what `add_to_cells` has added to them.
+
+    Into arrays of as many rows, of `even_pairs` and `codocuments` of none where they are not
+    gathered. `pairs` may lie where the cells do.
+    """
+    core, halves = cells.shape[1], even_pairs.shape[0] > 0
+    low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)
+    from_documents = np.uint64(bits + bits if halves else bits)
+    for row in range(cells.shape[0]):
+        if not chosen[row]:
+            continue
+        if row < codocuments.shape[0]:
+            for other in range(core):
+                codocuments[row, other] = np.int64(cells[row, other] >> from_documents)
+        if halves:
+            for other in range(core):
+                cell = cells[row, other]
+                even = (cell >> from_even) & low
+                even_pairs[row, other] = np.int64(even)
+                pairs[row, other] = np.int64(even + (cell & low))
+        else:
+            for other in range(core):
+                pairs[row, other] = np.int64(cells[row, other] & low)
