@@ -316,9 +316,7 @@ def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
         replace(given.runs[0], **told),
         *(replace(run, pair_distance=0.02, **told) for run in given.runs[1:]),
     )
-    half = tuple(
-        (0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum)
-    )
+    half = tuple((0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum))
     page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
     path = tmp_path / "page.html"
     path.write_text(html_report(page))
