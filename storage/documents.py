@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def read_chunks(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
-) -> Iterator[tuple[Any, Position]]:
+) -> Generator[tuple[Any, Position], None, None]:
     """Documents of a shard from a position on, in order, in chunks, with the position after each.
 
     With `content` nothing but that is read; anything else is a ShardError.

@@ -200,9 +200,9 @@ def transform(
     names = [proportions_file(shard.url) for shard in shards]
     if len(set(names)) < len(names):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    place = run.cluster.threads, run.cluster.memory
+    room = run.cluster.threads, run.cluster.memory
     passage_words = None if store.policy is None else store.policy.passage_words
-    plan = plan_transform(model.n_words, model.n_topics, *place, run.limits, passage_words)
+    plan = plan_transform(model.n_words, model.n_topics, *room, run.limits, passage_words)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     reference = store.models.get(name)
     asked = Provenance(

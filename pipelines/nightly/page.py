@@ -209,5 +209,6 @@ def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime
 def _run(night: Night) -> RunPoint:
     drift = {} if night.drift is None else asdict(night.drift)
     documents = None if night.state is None else night.state.documents
-    told = {"until": night.until, "documents": documents, "outcome": night.outcome}
-    return RunPoint(night.started, **told, **drift)
+    return RunPoint(
+        night.started, until=night.until, documents=documents, outcome=night.outcome, **drift
+    )

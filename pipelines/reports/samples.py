@@ -81,7 +81,9 @@ def _read(
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
     """The first chunk of texts of some shards."""
     records = [one for one in store.ledger() if not one.url.startswith(PARTITIONS)]
-    places = np.unique(np.linspace(0, len(records) - 1, _SHARDS).astype(int)) if records else []
+    places = sorted(
+        {*np.linspace(0, len(records) - 1, _SHARDS).astype(int).tolist()} if records else ()
+    )
     for place in places[::-1]:
         record = records[place]
         shard = Shard(record.url, record.size)
