@@ -44,8 +44,8 @@ const shareTicks = (marks) => {
   return (value) => percent(value, digits ?? 4);
 };
 const numberTicks = (marks) => {
-  const whole = marks.every((at) => Number.isInteger(at)) && new Set(marks.map(short)).size < marks.length;
-  return (value) => whole ? value.toLocaleString("en") : short(value);
+  const precise = [4, 5, 6, 8, 12].map((digits) => (value) => String(Number(value.toPrecision(digits))));
+  return [short, ...precise].find((one) => new Set(marks.map(one)).size === marks.length) ?? String;
 };
 // first and last of some dates: no day of months, the year only where it is another, one of both if they are one
 const ends = (dates) => {

@@ -95,7 +95,9 @@ def full_page():
             tuple(days), tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in days)
         ),
         tried=tuple(
-            Candidate(k, a, 0.05 + k / 100 + a / 100) for k in (5, 7, 9, 11) for a in (0.0, 0.1)
+            Candidate(k, a, 0.115 + k / 10_000 + a / 10_000)
+            for k in (5, 7, 9, 11)
+            for a in (0.0, 0.1)
         ),
         chosen=(9, 0.1),
         spectrum=tuple((spectrum * captured).tolist()),
