@@ -209,6 +209,12 @@ def topics(
     default=True,
     help="Show a few lines of a document of each topic, from some of the shards [yes].",
 )
+@click.option(
+    "--top-documents",
+    metavar="FOLDER",
+    type=STORE_URL,
+    help="Show the documents that `transform --top-documents` wrote there.",
+)
 @storage_option
 @json_option
 def page(
@@ -217,6 +223,7 @@ def page(
     name: str | None,
     version: int | None,
     documents: bool,
+    top_documents: str | None,
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
@@ -225,7 +232,7 @@ def page(
     from streaming_moments.pipelines.reports.store_page import write_page
 
     opened = MomentStore.open(store, version, storage_options)
-    written = write_page(opened, output, name, documents, storage_options)
+    written = write_page(opened, output, name, documents, top_documents, storage_options)
     shown = sum(one.sample is not None for one in written.topics)
     if json_output:
         facts = {"store": opened.url, "version": opened.version, "output": output}

@@ -343,7 +343,8 @@ class Store:
         from streaming_moments.pipelines.reports.store_page import write_page
 
         latest = self.snapshot.latest()
-        return headline_of(write_page(latest, output, model, documents, self.storage_options))
+        page = write_page(latest, output, model, documents, None, self.storage_options)
+        return headline_of(page)
 
     def __repr__(self) -> str:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"

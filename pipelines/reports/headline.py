@@ -70,7 +70,8 @@ def _since(page: ReportPage) -> str:
         return said
     if abs(_step(most)) < _POINT:
         return f"{said}; no share has changed by a tenth of a point{since}"
-    return f"{said}; biggest change: {most.name} {100 * _step(most):+.1f} points{since}"
+    points = f"{100 * _step(most):+.1f}".replace("-", "\N{MINUS SIGN}")
+    return f"{said}; biggest change: {most.name} {points} points{since}"
 
 
 def _step(change: TopicChange) -> float:

@@ -72,8 +72,8 @@ class TopicReport:
         L1 error to be expected of the topic, where halves of the documents are kept.
     word_bars : tuple of float
         Standard errors of the probabilities of those words; empty where they are not known.
-    label : str
-        What people call it; empty where nobody has given it a name.
+    label : str or None
+        What people call it.
     told : mapping
         What else the model says of it, by name.
     sample : SampleDocument, optional
@@ -87,7 +87,7 @@ class TopicReport:
     words: tuple[tuple[str, float, float], ...]
     bar: float | None = None
     word_bars: tuple[float, ...] = ()
-    label: str = ""
+    label: str | None = None
     told: Mapping[str, float] = field(default_factory=dict)
     sample: SampleDocument | None = None
 

@@ -6,20 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
+    SampleDocument,
     ShareOverTime,
     TopicReport,
 )
+from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -31,6 +35,7 @@ def write_page(
     output: str,
     name: str | None = None,
     documents: bool = True,
+    top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReportPage:
     """Write the page of a model of a store, whole or not at all, in place of what is there.
@@ -44,18 +49,23 @@ def write_page(
     name : str, optional
         Of the model, or a tag; by default the latest.
     documents : bool
-        Whether to show a document of each topic, see `sample_documents`.
+        Whether to show a document of each topic.
+    top_documents : str, optional
+        URL of a folder where `transform` wrote the documents of topics, of which the first are
+        shown; by default some of the shards are looked at, see `sample_documents`.
     storage_options : mapping, optional
         Of fsspec, for the shards and the file.
 
     Raises
     ------
     StoreError
-        There is no such model, or the file cannot be written.
+        There is no such model, or the file cannot be written, or that of documents not be read.
+    InvalidInput
+        The documents are of another model.
     """
     place, _, file = output.rpartition("/")
     folder = Folder.at(place if place or "/" not in output else "/", storage_options)
-    page = store_page(store, name, documents, storage_options)
+    page = store_page(store, name, documents, top_documents, storage_options)
     folder.write(file, html_report(page).encode())
     return page
 
@@ -64,6 +74,7 @@ def store_page(
     store: MomentStore,
     name: str | None = None,
     documents: bool = True,
+    top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReportPage:
     """The page of a model of a store; arguments and errors as `write_page`."""
@@ -75,13 +86,17 @@ def store_page(
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
-    # looked for by nobody who shows no documents
-    from streaming_moments.pipelines.reports.samples import sample_documents
-
     topics: tuple[TopicReport, ...] = ()
     if isinstance(model, TopicModel):
-        fitted = store_for(store, called, model)
-        samples = sample_documents(store, fitted, model, storage_options) if documents else {}
+        samples: Mapping[int, SampleDocument] = {}
+        if top_documents is not None:
+            samples = _written(top_documents, called, storage_options)
+        elif documents:
+            # looked for by nobody who shows none
+            from streaming_moments.pipelines.reports.samples import sample_documents
+
+            fitted = store_for(store, called, model)
+            samples = sample_documents(store, fitted, model, storage_options)
         labels = commit.models[called].labels
         topics = topics_of(model, vocabulary_of(store, model), samples, labels)
     page = ReportPage(
@@ -107,8 +122,9 @@ def with_model(
     StoreError
         The counts by day cannot be read.
     """
-    said = model.described()
-    page = replace(page, sentence=said.sentence)
+    said, stale = model.described(), staleness(store, name)
+    reasons = (*page.reasons, stale_line(stale)) if stale.is_stale else page.reasons
+    page = replace(page, sentence=said.sentence, reasons=reasons)
     if not isinstance(model, TopicModel):
         columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
         return replace(page, states=columns)
@@ -124,6 +140,25 @@ def with_model(
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
     )
+
+
+def _written(
+    folder: str, called: str, storage_options: Mapping[str, object] | None
+) -> dict[int, SampleDocument]:
+    """The first of the documents of each topic that a transform wrote, by topic."""
+    from streaming_moments.storage.top_documents import read_top_documents
+
+    model, found = read_top_documents(folder, storage_options)
+    if model != called:
+        raise InvalidInput(
+            f"{folder} has documents of model {model!r}, the page is of {called!r}; give --model "
+            f"{model}, or transform with the other"
+        )
+    return {
+        topic: SampleDocument(first.source, first.row + 1, first.share, first.text)
+        for topic, (first, *_) in ((j, some) for j, some in enumerate(found.topics) if some)
+        if first.text
+    }
 
 
 def ledger_rows(store: MomentStore) -> Iterator[LedgerRow]:

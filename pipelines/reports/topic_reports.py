@@ -58,7 +58,7 @@ def topics_of(
             bars = tuple(model.word_bars[words, line.topic].tolist())
         told = {name: float(values[line.topic]) for name, values in columns.items() if name != _BAR}
         known = (line.topic, line.weight, line.npmi, line.words, tuple(rows), bar, bars)
-        more = labels.get(line.topic, ""), told, samples.get(line.topic)
+        more = labels.get(line.topic), told, samples.get(line.topic)
         found.append(TopicReport(*known, *more))
     return tuple(found)
 

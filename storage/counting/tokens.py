@@ -224,6 +224,8 @@ def words(text: str) -> list[str]:
     ['don', 't', 'shout', 'école', 'हिन्दी', 'rd']
     """
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    if folded.isalpha():  # letters alone: the pattern takes longer to make than a command to begin
+        return [folded]
     # The class of all letters is searched range by range above the basic plane: seven times slower.
     last = sys.maxunicode if _BEYOND_BASIC.search(folded) else _LAST_BASIC
     return _word_pattern(last).findall(folded)

@@ -53,4 +53,12 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     >>> top_words(np.array([[0.1], [0.7], [0.2]]), 2)
     array([[1, 2]])
     """
-    return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
+    if not 0 < number < len(scores):
+        return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
+    # for so few the whole need not be sorted
+    least = np.partition(scores, len(scores) - number, axis=0)[len(scores) - number]
+    found = np.empty((scores.shape[1], number), dtype=np.int64)
+    for topic, column in enumerate(scores.T):
+        words = np.flatnonzero(column >= least[topic])
+        found[topic] = words[np.argsort(-column[words], kind="stable")[:number]]
+    return found

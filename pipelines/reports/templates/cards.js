@@ -41,7 +41,7 @@ const drawSample = (card, sample) => {
   if (!sample) return;
   const box = element("details", undefined, { class: "sample" });
   box.open = document.body.clientWidth > 600;
-  box.append(element("summary", `A document, ${percent(sample.share, 0)} of it`));
+  box.append(element("summary", `From a document, ${percent(sample.share, 0)} this topic`));
   box.append(element("blockquote", sample.text, { dir: "auto" }));
   box.append(element("p", `${sample.shard}, document ${sample.number.toLocaleString("en")}`, { class: "quiet" }));
   card.append(box);

@@ -60,11 +60,14 @@ const drawCoherence = (place) => {
   });
 };
 
+const nothing = 0.1;  // bars that differ by less say nothing
 const drawSpectrum = (place) => {
   const height = 220, left = 44, bottom = height - 22;
   const shares = content.spectrum.map((seen, index) => content.exact_spectrum[index] ? seen / content.exact_spectrum[index] : 0);
-  if (shares.length > 1 && same(shares)) {
-    line(place, `The basis sees ${percent(Math.min(...shares), 0)} of each of the ${shares.length} leading eigenvalues.`);
+  const [least, most] = [Math.min(...shares), Math.max(...shares)];
+  if (shares.length > 1 && most - least < nothing) {
+    const seen = [...new Set([percent(least, 0), percent(most, 0)])].join(" to ");
+    line(place, `The basis sees ${seen} of each of the ${shares.length} leading eigenvalues.`);
     return;
   }
   const [svg, width] = canvas(place, height, "Captured share of each eigenvalue");

@@ -35,7 +35,7 @@ const ticks = (low, high, wanted) => {
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
   const found = [];
   for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step) found.push(Number(at.toPrecision(12)));
-  return found;
+  return found.length > 1 ? found : ticks(low, high, 2 * wanted);
 };
 // as many digits as tell all ticks apart
 const shareTicks = (marks) => {
@@ -44,8 +44,8 @@ const shareTicks = (marks) => {
   return (value) => percent(value, digits ?? 4);
 };
 const numberTicks = (marks) => {
-  const whole = marks.every((at) => Number.isInteger(at)) && new Set(marks.map(short)).size < marks.length;
-  return (value) => whole ? value.toLocaleString("en") : short(value);
+  const precise = [4, 5, 6, 8, 12].map((digits) => (value) => String(Number(value.toPrecision(digits))));
+  return [short, ...precise].find((one) => new Set(marks.map(one)).size === marks.length) ?? String;
 };
 // first and last of some dates: no day of months, the year only where it is another, one of both if they are one
 const ends = (dates) => {

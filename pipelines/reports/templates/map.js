@@ -4,7 +4,7 @@ const wordsIn = (topic) => {
   const topicWords = topic.label ? topic.label.split(/\s+/) : names.get(topic.topic).split(" ");
   return topicWords.slice(0, 2).map(cut);
 };
-const letters = 6.6, lines = 13;  // width and height of what is written, at 12 pixels
+const letters = 7.4, lines = 13;  // width and height of what is written, at 12 pixels
 
 // moves boxes apart, each as little as may be, until none lies upon another
 const partedIn = (boxes, width, height) => {

@@ -6,7 +6,6 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from streaming_moments import MomentStatistics
@@ -26,7 +25,7 @@ from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.operations import purging
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.operations.lineages import stage
-from streaming_moments.storage.proportions import ProportionsFile
+from streaming_moments.storage.proportions import ProportionsFile, Provenance
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import model_of
@@ -136,8 +135,8 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     store = tag(tag(store, "published", "late"), "old", "early")
     for place in (gone, others[0]):
         folder = str(root / "proportions")
-        with ProportionsFile.create(folder, str(place), 2) as file:
-            file.write(0, np.array([3]), np.array([[0.5, 0.5]]))
+        with ProportionsFile.create(folder, made_of(str(place)), 2):
+            pass
     reports = root / "reports"
     reports.mkdir()
     (reports / "latest.json").write_text(json.dumps({"store": url, "version": 4}))
@@ -194,6 +193,11 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     code, _, err = run("purge", url, gone)
     assert (code, err.count("\n")) == (2, 1)
     assert "no version of" in err
+
+
+def made_of(shard):
+    method = ("fixed-point", (), None, False, 0.0, 0, {}, "")
+    return Provenance(shard, "", "late", "", "", 4, *method)
 
 
 def holding(store, place):

@@ -345,6 +345,9 @@ def test_a_browser_draws_the_page_of_a_night(nights, place, visiting):
     assert len(drawn) > 1
     assert page.locator("#drift circle.mark").count() == sum(map(len, drawn))
     assert page.locator("#drift .line").count() == 5 - len(drawn)
+    ticks = "all => all.map(svg => [...svg.querySelectorAll('.tick')].map(one => one.textContent))"
+    told = page.eval_on_selector_all("svg", ticks)
+    assert all(len(set(labels)) == len(labels) for labels in told)
     assert page.locator("#gates tbody tr").count() == 3
     assert page.locator("#ledger tbody tr").count() == 2
     best = nights[1].report.topics[0].relevant[0]

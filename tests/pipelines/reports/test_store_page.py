@@ -20,6 +20,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.storage.top_documents import read_top_documents
 
 ADDED = "</script><b onclick=\u202e'x'>"
 
@@ -115,6 +116,29 @@ def test_a_sample_is_the_passage_as_it_was_written(store):
         assert 0.5 < sample.share <= 1
     # passages begin anywhere: not all of them where their document does
     assert any(sample.text.startswith("\N{HORIZONTAL ELLIPSIS} ") for sample in found.values())
+
+
+def test_documents_that_a_transform_found_and_labels_are_shown(run, place, tmp_path):
+    store, path, found = f"{tmp_path}/store", tmp_path / "page.html", tmp_path / "found"
+    shutil.copytree(place / "store", store)
+    shard = place / "2026-02-05.parquet"
+    read = ("--output", found, "--model", "k3", "--top-documents", "1")
+    assert run("transform", store, shard, *read)[0] == 0
+    assert run("label", store, "1", "Sea & <law>", "--model", "k3")[0] == 0
+    assert run("forget", store, place / "2026-03-05.parquet")[0] == 0
+    shown = ("page", store, "--output", path, "--top-documents", found)
+    assert run(*shown, "--model", "k3")[0] == 0
+    content, (_, best) = content_of(path), read_top_documents(str(found))
+    for topic, [first] in zip(content["topics"], best.topics, strict=True):
+        assert topic["sample"]["text"] == first.text
+        assert (topic["sample"]["shard"], topic["sample"]["number"]) == (str(shard), first.row + 1)
+    assert content["names"][1] == "Sea & <law>"
+    assert "Sea & <law>" not in path.read_text()
+    [reason] = content["reasons"]
+    assert "model k3 is of version 3: " in reason
+    assert "forgotten since still are; refit" in reason
+    code, _, err = run(*shown)
+    assert (code, "has documents of model 'k3', the page is of 'k4'" in err) == (2, True)
 
 
 def test_shards_that_are_gone_or_changed_show_nothing(place, tmp_path):
