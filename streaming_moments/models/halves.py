@@ -111,12 +111,7 @@ class HalfRows:
         InvalidInput
             They keep no halves.
         """
-        if not rows.halves:
-            raise InvalidInput(
-                "the statistics keep no halves of the documents, by which this is chosen; give "
-                "numbers in place of auto, gather statistics with halves=True, or rebase a store "
-                "that was made before there were halves or with --no-halves"
-            )
+        require_halves(rows)
         alone = cls(rows)
         return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
 
@@ -124,6 +119,22 @@ class HalfRows:
         if self.kept:
             return self.kept[half]
         return self.rows.prepared("pair counts", _PAIRS[half], halves=True)
+
+
+def require_halves(rows: Rows) -> None:
+    """Refuse to find numbers by halves that statistics do not keep.
+
+    Raises
+    ------
+    InvalidInput
+        They keep none.
+    """
+    if not rows.halves:
+        raise InvalidInput(
+            "the statistics keep no halves of the documents, by which this is chosen; give "
+            "numbers in place of auto, and alpha given, gather statistics with halves=True, or "
+            "rebase a store that was made before there were halves or with --no-halves"
+        )
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:

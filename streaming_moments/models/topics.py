@@ -15,7 +15,14 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.halves import STEP, HalfRows, HeldOut, made_there, trusted_there
+from streaming_moments.models.halves import (
+    STEP,
+    HalfRows,
+    HeldOut,
+    made_there,
+    require_halves,
+    trusted_there,
+)
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
@@ -170,10 +177,12 @@ class TopicModel:
         options : TopicOptions
             The same as the arguments of `fit_by`, whose errors are raised.
         """
+        if options.alpha == "auto":
+            require_halves(rows)
         last = both_rows if options.rows == "mean" else topic_rows
         made = cls._made(rows, form_of(options.alpha0), options, last)
         pairs = pair_rows(rows) if options.refine else rows
-        halves = HalfRows.of(rows) if rows.halves or options.alpha == "auto" else None
+        halves = HalfRows.of(rows) if rows.halves else None
         made = made_there(made, pairs, options.refine, halves, options.seed)
         model = cls._brought(rows, made)
         if halves is None or options.alpha != "auto":
