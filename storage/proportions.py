@@ -7,8 +7,8 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,19 +30,31 @@ class ProportionsFile:
     url : str
         Where it appears once it is complete.
     writer : pyarrow.parquet.ParquetWriter
-        Of `proportions_schema`.
+        Of the schema it was created with, such as `proportions_schema`.
     """
 
     url: str
     writer: pq.ParquetWriter
 
     @classmethod
-    @contextmanager
     def create(
         cls,
         folder: str,
         shard_url: str,
         n_topics: int,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> AbstractContextManager[ProportionsFile]:
+        """As `of_schema`, of `proportions_schema`."""
+        schema = proportions_schema(n_topics, shard_url)
+        return cls.of_schema(folder, shard_url, schema, storage_options)
+
+    @classmethod
+    @contextmanager
+    def of_schema(
+        cls,
+        folder: str,
+        shard_url: str,
+        schema: pa.Schema,
         storage_options: Mapping[str, object] | None = None,
     ) -> Iterator[ProportionsFile]:
         """Write to a temporary file and put it in place when the block ends without an error.
@@ -53,7 +65,6 @@ class ProportionsFile:
             The folder cannot be written: names it.
         """
         url = f"{folder.rstrip('/')}/{proportions_file(shard_url)}"
-        schema = proportions_schema(n_topics, shard_url)
         with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
             local = os.path.join(scratch, "proportions.parquet")
             with pq.ParquetWriter(local, schema, compression="zstd") as writer:
@@ -82,7 +93,11 @@ class ProportionsFile:
             pa.array(proportions.argmax(axis=1).astype(np.int32)),
             pa.FixedSizeListArray.from_arrays(values, proportions.shape[1]),
         ]
-        self.writer.write_table(pa.Table.from_arrays(columns, schema=self.writer.schema))
+        self.write_columns(columns)
+
+    def write_columns(self, columns: Sequence[pa.Array]) -> None:
+        """Add rows, given as the columns of the schema."""
+        self.writer.write_table(pa.Table.from_arrays(list(columns), schema=self.writer.schema))
 
 
 def proportions_schema(n_topics: int, shard_url: str) -> pa.Schema:

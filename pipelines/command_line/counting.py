@@ -10,6 +10,7 @@ import click
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
@@ -29,12 +30,25 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
+from streaming_moments.pipelines.jobs.create_kinds import (
+    KindOptions,
+    create_kind,
+    require_options_of,
+)
+from streaming_moments.pipelines.jobs.decode import DECODINGS
+from streaming_moments.pipelines.jobs.decode import decode as decode_shards
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.transform import transform as transform_shards
 from streaming_moments.pipelines.option_types import (
     SEED,
     StoreName,
     declared_options,
+)
+from streaming_moments.pipelines.reports.states import (
+    kind_facts,
+    print_states,
+    state_lines,
+    states_as_json,
 )
 from streaming_moments.pipelines.reports.tables import (
     as_json,
@@ -44,6 +58,7 @@ from streaming_moments.pipelines.reports.tables import (
     topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
@@ -56,6 +71,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.command()
 @store_argument
 @shards_argument
+@declared_options(KindOptions, "shape")
 @declared_options(CountingOptions, "counting")
 @declared_options(PilotOptions, "pilot")
 @limit_options
@@ -65,6 +81,7 @@ from streaming_moments.storage.store.store import MomentStore
 def create(
     store: str,
     shards: tuple[str, ...],
+    shape: KindOptions,
     counting: CountingOptions,
     pilot: PilotOptions,
     limits: ReadLimits,
@@ -73,8 +90,14 @@ def create(
     json_output: bool,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
+    require_options_of(shape, counting, pilot)
     form, dates = counting.form, counting.dates
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    if shape.kind != CountsFoundation.kind:
+        with running(session, storage_options, limits) as run:
+            made = create_kind(store, listed, shape, counting, pilot, run)
+        _say_created(made, json_output)
+        return
     holds = form.holds(listed[0].url)
     for shard in listed:
         if (other := form.holds(shard.url)) != holds:
@@ -108,6 +131,19 @@ def create(
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
+    )
+
+
+def _say_created(made: MomentStore, json_output: bool) -> None:
+    """What was made of a kind other than counts."""
+    if json_output:
+        facts = kind_facts(made)
+        print_json({name: facts[name] for name in ("store", "version", "message", "kind", "words")})
+        return
+    say(
+        made.commit.message,
+        f"created {made.url}, of kind {made.kind}; next: streaming-moments update {made.url} "
+        "SHARDS...",
     )
 
 
@@ -149,8 +185,10 @@ def refit(
             if asked.model is TopicModel and source.halves and model.held_out is None:
                 run.tell("no error bars: a half of the documents has no pair of words")
     kept = opened.save_model(chosen, model, f"refit: {asked.options.said}")
-    topical, said = isinstance(model, TopicModel), model.described()
-    lines = topic_lines(model, opened.vocabulary, words) if topical else []
+    said = model.described()
+    topical = isinstance(model, TopicModel)
+    lines = topic_lines(model, opened.vocabulary, words) if isinstance(model, TopicModel) else []
+    states = [] if topical else state_lines(model, opened.foundation.words, words)
     if json_output:
         print_json(
             {
@@ -161,10 +199,14 @@ def refit(
                 **described_as_json(model),
                 "seed": asked.options.seed,
                 "topics": [as_json(line) for line in lines],
+                **({} if topical else {"states": states_as_json(states)}),
             }
         )
         return
-    print_topics(console(), lines, columns=said.columns)
+    if topical:
+        print_topics(console(), lines, columns=said.columns)
+    else:
+        print_states(console(), states, model)
     say(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
@@ -180,9 +222,8 @@ def refit(
 @click.option("--model", "name", help="Name of the model [the latest].")
 @click.option(
     "--method",
-    type=click.Choice(["fixed-point", "gibbs"]),
-    default="fixed-point",
-    show_default=True,
+    type=click.Choice(["fixed-point", "gibbs", *DECODINGS]),
+    help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
 )
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
 @limit_options
@@ -201,11 +242,23 @@ def transform(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Write the topic proportions of each document of SHARDS as Parquet."""
+    """Write the topic proportions of each document of SHARDS as Parquet.
+
+    Of records in three views the states, of sequences the states of all symbols.
+    """
     opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_model(name)
+    model = opened.load_any_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    if isinstance(model, HiddenMarkovModel):
+        with running(session, storage_options, limits) as run:
+            decoded = decode_shards(opened, model, listed, output, run, method or DECODINGS[0])
+        if json_output:
+            print_json(decoded.as_json())
+        else:
+            say(f"{decoded.sentence} in {output}")
+        return
+    method = method or "fixed-point"
     with running(session, storage_options, limits) as run:
         result = transform_shards(opened, model, listed, output, run, method, seed)
     if json_output:

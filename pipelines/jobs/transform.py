@@ -10,6 +10,7 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
@@ -45,7 +46,7 @@ class TransformContext:
     """All a transform task needs beside its shard."""
 
     reading: ReadingContext
-    model: TopicModel
+    model: TopicModel | MultiViewMixture
     output: str
     method: Method
     seed: int | None
@@ -55,7 +56,7 @@ class TransformContext:
 
 def transform(
     store: MomentStore,
-    model: TopicModel,
+    model: TopicModel | MultiViewMixture,
     shards: Sequence[Shard],
     output: str,
     run: Run,
@@ -68,8 +69,8 @@ def transform(
     ----------
     store : MomentStore
         Whose vocabulary and token policy read the shards.
-    model : TopicModel
-        Of that vocabulary.
+    model : TopicModel or MultiViewMixture
+        Of that vocabulary, or of those of its views.
     shards : sequence of Shard
         Need not be counted in the store.
     output : str

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.basis import Basis
@@ -181,6 +182,11 @@ class WindowedStore:
     def length_histogram(self) -> Lengths:
         """Documents by length; weighted where there is a half-life."""
         return self.row_lengths().whole
+
+    def totals(self) -> Any:
+        """`Totals` of what is counted in the window."""
+        parts = [part for _, own in self.groups for part in own]
+        return sum_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row; weighted where there is a half-life."""

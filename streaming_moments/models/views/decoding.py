@@ -19,7 +19,7 @@ def forward_backward(
     """Log likelihood of each sequence; posteriors of the states, where there is room for them.
 
     `start` is (sequences, k), `moves` (k, k) has a row for each state gone to, `emission` (n, k) is
-    positive; a symbol below 0 is one that was not seen. `posterior` is (symbols, k), or has no rows.
+    positive; a symbol below 0 is one that was not seen. `posterior` (symbols, k) may have no rows.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
