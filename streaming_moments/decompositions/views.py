@@ -171,16 +171,25 @@ def contracted(slices: NDArray[np.int64], W: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(product.reshape(-1, *rest))
 
 
-def recovered(whitened: RowWhitening, sums: NDArray[np.float64]) -> Recovered:
+def recovered(
+    whitened: RowWhitening, sums: NDArray[np.float64]
+) -> tuple[Recovered, NDArray[np.bool_]]:
     """Columns of the rows view and their weights, from the contracted slices.
 
     Columns come of the unwhitened pairs, `Y = Pairs W O`: with one token a view they err by a third
     less than what the slices say (measured).
 
+    Returns
+    -------
+    Recovered
+        In canonical order.
+    (k,) bool
+        Whether the tensor says that a column is mostly negative: it is turned, and says little.
+
     Raises
     ------
     NotIdentifiable
-        A column is nowhere positive in sum, so that it is no distribution.
+        A column sums to nothing, so that it is no distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
@@ -190,12 +199,14 @@ def recovered(whitened: RowWhitening, sums: NDArray[np.float64]) -> Recovered:
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O
     totals = columns.sum(axis=0)
-    if not np.isfinite(columns).all() or (totals <= 0).any():
+    none = ~(np.abs(totals) > _ROUNDING * np.abs(columns).sum(axis=0))
+    if none.any():
         raise NotIdentifiable(
-            f"{int((~(totals > 0)).sum())} of {sides.k} states have columns that sum to nothing; "
-            "ask for fewer states, or count more records"
+            f"{int(none.sum())} of {sides.k} states have columns that sum to nothing; ask for "
+            "fewer states, or count more records"
         )
-    return recover(columns / totals, shares)
+    found = recover(columns / totals, shares)
+    return found, (totals < 0)[found.order]
 
 
 def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArray[np.float64]:

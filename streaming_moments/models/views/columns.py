@@ -44,12 +44,15 @@ class ViewColumns:
         Columns and weights.
     spectrum : (k,) float64
         Singular values of the pair of the two other views.
+    turned : int
+        States whose columns came out mostly negative: the statistics hardly hold them.
     documents, without : int
         Records counted, and those of them that lack a view.
     """
 
     found: Recovered
     spectrum: NDArray[np.float64]
+    turned: int
     documents: int
     without: int
 
@@ -73,8 +76,13 @@ def view_columns(
     whitened = rows.once("whitening", _whiten_rows, pairs, sides)
     nbytes = 8 * k * width[0] * width[1]
     sums = rows.summed("whitened slices", _contracted, whitened, nbytes=nbytes)
-    found: Recovered = rows.value(rows.once("rotation", recovered, whitened, sums))
-    return ViewColumns(found, sides.spectrum, *first)
+    found, turned = rows.value(rows.once("rotation", recovered, whitened, sums))
+    return ViewColumns(found, sides.spectrum, int(turned.sum()), *first)
+
+
+def said_of_turned(turned: int) -> str:
+    """What people should know where columns came out negative."""
+    return f"{turned} states came out negative and are hardly there: ask for fewer"
 
 
 def half_rows(rows: Rows, odd: bool) -> Rows:

@@ -12,7 +12,12 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentif
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, windows_em
-from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
+from streaming_moments.models.views.columns import (
+    half_bars,
+    half_rows,
+    said_of_turned,
+    view_columns,
+)
 from streaming_moments.models.views.multi_view import require_joint
 from streaming_moments.models.views.transitions import (
     Operators,
@@ -81,6 +86,8 @@ class HiddenMarkovModel:
         Sequences and windows it was fitted on.
     short : int
         Sequences of fewer than three symbols, which tell how sequences begin and nothing else.
+    turned : int
+        States that came out negative, which the statistics hardly hold.
     beginnings : int
         First symbols that tell where sequences begin; where these are too few `start` is `weights`.
     untold : int
@@ -119,6 +126,7 @@ class HiddenMarkovModel:
     documents: int = 0
     windows: int = 0
     short: int = 0
+    turned: int = 0
     beginnings: int = 0
     untold: int = 0
     refined: int = 0
@@ -175,6 +183,7 @@ class HiddenMarkovModel:
             fitted.documents,
             _windows(rows),
             fitted.without,
+            fitted.turned,
             beginnings,
             untold,
             refined,
@@ -296,7 +305,7 @@ class HiddenMarkovModel:
         if self.observable is not None:
             ops = self.observable
             arrays |= {"operators": ops.symbols, "first": ops.first, "last": ops.last}
-        scalars = ("documents", "windows", "short", "beginnings", "untold", "refined")
+        scalars = ("documents", "windows", "short", "turned", "beginnings", "untold", "refined")
         attributes = {name: getattr(self, name) for name in (*scalars, "since", "until")}
         score = None if np.isnan(self.window_score) else self.window_score
         return arrays, {**attributes, "half_life": self.half_life, "window_score": score}
@@ -325,7 +334,16 @@ class HiddenMarkovModel:
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.moves)}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        names = ("windows", "short", "beginnings", "untold", "refined", "rare", "window_score")
+        names = (
+            "windows",
+            "short",
+            "turned",
+            "beginnings",
+            "untold",
+            "refined",
+            "rare",
+            "window_score",
+        )
         facts: dict[str, Any] = {name: getattr(self, name) for name in names}
         facts |= {"moves": self.moves.T.tolist(), "operators": self.observable is not None}
         said = [f"{self.windows:,} windows of three symbols"]
@@ -337,6 +355,8 @@ class HiddenMarkovModel:
             said.append("too few sequences to tell how they begin: as the states are everywhere")
         if self.untold:
             said.append(f"of {self.untold} states nothing tells what follows: all alike")
+        if self.turned and not self.refined:
+            said.append(said_of_turned(self.turned))
         if self.rare:
             said.append("symbols are rare: read by the parameters, operators are mostly noise")
         return Description(facts, columns, "; ".join(said))

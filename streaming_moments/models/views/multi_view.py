@@ -15,7 +15,12 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentif
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
+from streaming_moments.models.views.columns import (
+    half_bars,
+    half_rows,
+    said_of_turned,
+    view_columns,
+)
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -71,6 +76,8 @@ class MultiViewMixture:
         Singular values of the pair of left and right view.
     documents, without : int
         Records it was fitted on, and those of them that lack a view and count for nothing.
+    turned : int
+        States that came out negative, which the statistics hardly hold.
     columns : tuple of str
         What the views are called.
     bars, word_bars : (k,) and (n, k) float64, optional
@@ -100,6 +107,7 @@ class MultiViewMixture:
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     documents: int = 0
     without: int = 0
+    turned: int = 0
     columns: tuple[str, str, str] = VIEWS
     bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
@@ -147,6 +155,7 @@ class MultiViewMixture:
             fitted.spectrum,
             fitted.documents,
             fitted.without,
+            fitted.turned,
             foundation.columns,
             *(bars or (None, None)),
         )
@@ -210,7 +219,7 @@ class MultiViewMixture:
         arrays = {name: getattr(self, name) for name in (*VIEWS, "weights", "spectrum")}
         if self.bars is not None and self.word_bars is not None:
             arrays |= {"bars": self.bars, "word_bars": self.word_bars}
-        scalars = ("alpha0", "documents", "without", "since", "until", "half_life")
+        scalars = ("alpha0", "documents", "without", "turned", "since", "until", "half_life")
         attributes = {name: getattr(self, name) for name in scalars}
         return arrays, {**attributes, "columns": list(self.columns)}
 
@@ -234,10 +243,13 @@ class MultiViewMixture:
         columns = {"weight": self.weights}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        facts = {"alpha0": self.alpha0, "without": self.without, "views": list(self.columns)}
+        facts = {name: getattr(self, name) for name in ("alpha0", "without", "turned")}
+        facts["views"] = list(self.columns)
         sentence = f"views {', '.join(self.columns)}"
         if self.without:
             sentence += f"; {self.without:,} records lack one and count for nothing"
+        if self.turned:
+            sentence += f"; {said_of_turned(self.turned)}"
         return Description(facts, columns, sentence)
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:

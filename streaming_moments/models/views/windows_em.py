@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from streaming_moments.models.views import decoding
 from streaming_moments.numerics.held_bytes import held_bytes
 
-# Random starts beside the spectral one, and the share of the rounds after which the best goes on.
-STARTS = 3
-_TRIED = 0.25
+STARTS = 3  # random ones beside the spectral one
 # Of a distribution, spread over all of it before the first round: what is 0 would stay 0.
 _SPREAD = 1e-3
 
@@ -68,21 +66,15 @@ class Windows:
 
 
 def likelier(windows: Windows, start: Chain, rounds: int, seed: int = 0) -> tuple[Chain, float]:
-    """The likeliest of the start and of 3 random ones after some rounds, with nats a window.
-
-    All are tried for a quarter of the rounds, and the best goes on.
-    """
-    tried = max(1, int(_TRIED * rounds))
+    """The likeliest of the start and of 3 random ones after so many rounds, with nats a window."""
     rng = np.random.default_rng(seed)
     n, k = start.emission.shape
-    found = [after_rounds(windows, spread(start), tried)]
+    starts = [spread(start)]
     for _ in range(STARTS if k > 1 else 0):
-        drawn = Chain(
-            rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T, np.full(k, 1 / k)
-        )
-        found.append(after_rounds(windows, drawn, tried))
-    best, score = max(found, key=lambda one: one[1])
-    return after_rounds(windows, best, rounds - tried) if rounds > tried else (best, score)
+        emission, moves = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
+        starts.append(Chain(emission, moves, np.full(k, 1 / k)))
+    found = [after_rounds(windows, one, rounds) for one in starts]
+    return max(found, key=lambda one: one[1])
 
 
 def after_rounds(windows: Windows, start: Chain, rounds: int) -> tuple[Chain, float]:
