@@ -1,5 +1,7 @@
 """Statistics of sequences: brute force, cuts anywhere, unknown symbols, blocks, the laws."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,7 +71,7 @@ def pieces(sequence, cuts, odd=False):
     if len(places) == 1:
         places = [0, 0]
     found = []
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         context = min(begin, 2)
         symbols = np.array(sequence[begin - context : end], dtype=np.int32)
         short = int(end == len(sequence) < 3)

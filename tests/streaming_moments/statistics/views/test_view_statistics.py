@@ -47,7 +47,9 @@ def drawn(seed, records=12, most=3):
 
 
 def sketched(basis, counts):
-    return np.hstack([counts.sum(axis=1)[:, None], counts[:, : basis.core] @ basis.matrix.astype(int)])
+    return np.hstack(
+        [counts.sum(axis=1)[:, None], counts[:, : basis.core] @ basis.matrix.astype(int)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -158,7 +160,9 @@ def test_damage_is_told():
         return [text for _, text in foundation.problems([(RowBlock(), sums)], sound.totals)]
 
     assert any("below zero" in text for text in told("triple_sketch", (0, 0, 0), -1))
-    assert any("beyond what was counted" in text for text in told("triple_sketch", (0, 1, 1), 2**40))
+    assert any(
+        "beyond what was counted" in text for text in told("triple_sketch", (0, 1, 1), 2**40)
+    )
     assert any("beyond what was counted" in text for text in told("left_rows", (0, 1), 2**40))
     assert any("odd half" in text for text in told("even_left_rows", (0, 0), 2**40))
     assert any("the totals" in text for text in told("triple_sketch", (0, 0, 0), 2**30))
