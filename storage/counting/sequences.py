@@ -226,8 +226,11 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
         parted = pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, _LETTERS, " "))
         lists = pc.split_pattern(parted, " ")
         flat = lists.flatten()
+        # a text without words is split into one of no letters
+        held = np.asarray(pc.not_equal(flat, ""))
+        ends = np.concatenate([[0], np.cumsum(held, dtype=np.int64)])
         offsets = np.asarray(lists.offsets, dtype=np.int64)
-        return Values(offsets - offsets[0], pc.if_else(pc.equal(flat, ""), None, flat))
+        return Values(ends[offsets - offsets[0]], flat.filter(pa.array(held)))
     points = np.frombuffer("".join(folded.to_pylist()).encode("utf-32-le"), dtype="<u4")
     offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.utf8_length(folded)))])
     kinds, places = np.unique(points, return_inverse=True)
@@ -320,6 +323,8 @@ def _long(
         names = values_of(table[columns[0]], columns[0], url).texts
         symbols = values_of(table[columns[2]], columns[2], url)
         times = table[columns[1]].combine_chunks()
+        if pa.types.is_large_string(times.type) or pa.types.is_string(times.type):
+            times = pc.if_else(pc.equal(times, ""), None, times)
         lacking = names.null_count or times.null_count
         if lacking or len(symbols.texts) != len(names):
             raise ShardError(

@@ -189,7 +189,8 @@ class WindowedStore:
         return sum_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row; weighted where there is a half-life."""
+        """Which documents count a row; weighted where there is a half-life; errors as `Snapshot`."""
+        _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)

@@ -163,7 +163,14 @@ class Snapshot:
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Which documents count a row: words that were added later are in fewer."""
+        """Which documents count a row: words that were added later are in fewer.
+
+        Raises
+        ------
+        InvalidInput
+            Of another kind than counts.
+        """
+        _ = self.counts
         lengths: RowLengths[LengthHistogram] = self.totals()
         return lengths
 

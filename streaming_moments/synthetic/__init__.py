@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         single_topic_corpus,
         topic_error,
     )
-
     from streaming_moments.synthetic.hidden import markov_sequences, view_records
 
 __all__ = [
