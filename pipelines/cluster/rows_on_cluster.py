@@ -94,15 +94,16 @@ class OnCluster:
         if keep:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
         in_flight = run.cluster.workers * per_worker
+        foundation: Any = store.layout.foundation
         return cls(
-            store.layout.foundation,
+            foundation,
             totals,
             blocks,
             run,
             in_flight,
             whole_core,
             keep_prepared,
-            halves=store.layout.foundation.halves,
+            halves=foundation.halves,
             keeps_halves=keeps_halves,
         )
 

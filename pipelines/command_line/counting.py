@@ -11,6 +11,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
@@ -188,7 +189,7 @@ def refit(
     said = model.described()
     topical = isinstance(model, TopicModel)
     lines = topic_lines(model, opened.vocabulary, words) if isinstance(model, TopicModel) else []
-    states = [] if topical else state_lines(model, opened.foundation.words, words)
+    states = [] if topical else state_lines(model, opened, words)
     if json_output:
         print_json(
             {
@@ -258,6 +259,8 @@ def transform(
         else:
             say(f"{decoded.sentence} in {output}")
         return
+    if not isinstance(model, MultiViewMixture):
+        model = opened.load_model(name)
     method = method or "fixed-point"
     with running(session, storage_options, limits) as run:
         result = transform_shards(opened, model, listed, output, run, method, seed)

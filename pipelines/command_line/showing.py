@@ -168,7 +168,7 @@ def topics(
     if not isinstance(model, TopicModel):
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
-        states = state_lines(model, opened.foundation.words, words)
+        states = state_lines(model, opened, words)
         if json_output:
             shown_states = {"topics": [], "states": states_as_json(states)}
             print_json(

@@ -42,18 +42,11 @@ class StateLine:
     probabilities: Mapping[str, tuple[float, ...]]
 
 
-def state_lines(model: Any, words: Mapping[str, Vocabulary], number: int) -> list[StateLine]:
-    """The states of a model that has `tables`, with their most probable words.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from streaming_moments.models.views import MultiViewMixture
-    >>> one, own = np.array([[0.9], [0.1]]), Vocabulary(("law", "sea"), core=2)
-    >>> model = MultiViewMixture(one, one, one, np.array([1.0]))
-    >>> state_lines(model, dict.fromkeys(model.columns, own), 1)[0].words["left"]
-    ('law',)
-    """
+def state_lines(model: Any, store: MomentStore, number: int) -> list[StateLine]:
+    """States of a model of a store with their most probable words; none where it has no words."""
+    if not hasattr(model, "tables"):
+        return []
+    words: Mapping[str, Vocabulary] = store.foundation.words
     tops = {name: top_words(table, number) for name, table in model.tables.items()}
     lines = []
     for state, weight in enumerate(model.weights.tolist()):
@@ -74,17 +67,17 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
 def print_states(
     console: Console, lines: Sequence[StateLine], model: Model, title: str = ""
 ) -> None:
-    """A table of states: what the model says of each, and their words."""
+    """A table of states: what the model says of each, and their words, if any."""
     columns = model.described().columns
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     for name in ("state", *columns):
         table.add_column(name, justify="right")
     for name in lines[0].words if lines else ():
         table.add_column(name, overflow="fold")
-    for line in lines:
-        numbers = [f"{column[line.state]:.3g}" for column in columns.values()]
-        shown = (" ".join(map(_visible, words)) for words in line.words.values())
-        table.add_row(str(line.state), *numbers, *shown)
+    for state, row in enumerate(numbers):
+        words = lines[state].words.values() if lines else ()
+        table.add_row(str(state), *row, *(" ".join(map(_visible, one)) for one in words))
     console.print(table)
 
 

@@ -253,7 +253,7 @@ def column_frequencies(
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column)), None)
-        found = [policy.filtered(passage.split()) for passage in passages]
+        found = [policy.filtered(passages[place].split()) for place in range(rows)]
         records = np.repeat(np.arange(rows), [len(words) for words in found])
         texts = pa.array([word for words in found for word in words], pa.large_string())
     else:

@@ -189,7 +189,7 @@ class WindowedStore:
         return sum_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row; weighted where there is a half-life; errors as `Snapshot`."""
+        """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]

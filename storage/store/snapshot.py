@@ -67,7 +67,8 @@ class Snapshot:
     @property
     def kind(self) -> str:
         """Of the statistics."""
-        return self.foundation.kind
+        kind: str = self.foundation.kind
+        return kind
 
     @property
     def counts(self) -> CountsFoundation:

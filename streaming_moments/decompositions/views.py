@@ -229,8 +229,8 @@ def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArr
 
 
 def side_columns(
-    rows: NDArray[np.int64],
-    totals: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    totals: NDArray[np.float64],
     sketched: NDArray[np.float64],
     alpha0: float = 0.0,
 ) -> NDArray[np.float64]:
@@ -238,9 +238,9 @@ def side_columns(
 
     Parameters
     ----------
-    rows : (r, 1 + s) int64
+    rows : (r, 1 + s) float64
         `sum x [c; Q' x_rows]'` of some words of that view.
-    totals : (1 + s,) int64
+    totals : (1 + s,) float64
         The sum of all its rows.
     sketched : (s, k) float64
         `Q' M` of the rows view.

@@ -51,7 +51,7 @@ class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
     refine: int = option(
-        "Rounds by the windows; of a sketched alphabet none.", 200, _require_rounds
+        "Rounds by the windows; of a sketched alphabet none.", 100, _require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -320,7 +320,7 @@ class HiddenMarkovModel:
             A part is missing.
         """
         try:
-            own = dict(arrays)
+            own: Any = dict(arrays)
             names = [name for name in ("operators", "first", "last") if name in own]
             observable = Operators(*map(own.pop, names)) if names else None
             score = attributes["window_score"]

@@ -233,8 +233,8 @@ class MultiViewMixture:
             A part is missing.
         """
         try:
-            columns: Any = tuple(attributes["columns"])
-            return cls(**arrays, **{**attributes, "columns": columns})
+            known: Any = {**arrays, **attributes, "columns": tuple(attributes["columns"])}
+            return cls(**known)
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"the parts describe no mixture of views: {error}") from error
 

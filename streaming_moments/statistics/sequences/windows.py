@@ -118,7 +118,7 @@ class SymbolBatch:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(chunks,) int64 symbols of each, without its context."""
-        return np.diff(self.offsets) - self.context
+        return np.asarray(np.diff(self.offsets) - self.context, dtype=np.int64)
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:

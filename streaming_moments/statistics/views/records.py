@@ -167,12 +167,14 @@ class PreparedRecords:
         triples, entries = self._sketches, self._entries
         kind = np.float64 if exact else np.int64
         wide = triples[1].astype(kind), triples[2].astype(kind)
-        kernels.add_records(*entries[0], *wide, *place, *_both(arrays, TRIPLES))
+        given: list[Any] = [*entries[0], *wide, *place, *_both(arrays, TRIPLES)]
+        kernels.add_records(*given)
         for name, view in ((LEFT, 1), (RIGHT, 2)):
-            kernels.add_sketches(*entries[view], triples[0], *place, *_both(arrays, name))
+            given = [*entries[view], triples[0], *place, *_both(arrays, name)]
+            kernels.add_sketches(*given)
 
     @cached_property
-    def _entries(self) -> list[Any]:
+    def _entries(self) -> list[tuple[Any, ...]]:
         odd = self.batch.rows.odd
         return [
             row_kernels.transpose(view.indptr, view.words, view.counts, odd, view.n_words)

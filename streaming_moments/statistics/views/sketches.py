@@ -115,4 +115,5 @@ def _leading(pairs: sp.csr_array, number: int, rng: np.random.Generator) -> NDAr
     turned = vectors * np.sign(peaks) * rows[:, None]
     most = _CLIP * np.sqrt((turned**2).mean(axis=0))
     clipped = np.clip(turned, -most, most)
-    return np.rint(_SCALE * clipped / np.abs(clipped).max(axis=0)).astype(np.int8)
+    rounded = np.rint(_SCALE * clipped / np.abs(clipped).max(axis=0))
+    return np.asarray(rounded, dtype=np.int8)

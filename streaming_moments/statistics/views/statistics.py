@@ -119,9 +119,9 @@ class ViewStatistics:
 
     def __post_init__(self) -> None:
         shapes = self.foundation.shapes(self.block)
-        found = {name: (array.shape, array.dtype) for name, array in self.sums.items()}
-        if found != {name: (shape, np.int64) for name, shape in shapes.items()}:
-            raise InvalidInput(f"the arrays must be {shapes} of int64, got {found}")
+        found = {name: array.shape for name, array in self.sums.items()}
+        if found != shapes or any(array.dtype != np.int64 for array in self.sums.values()):
+            raise InvalidInput(f"the arrays must be {shapes}, all of int64; got {found}")
         for array in self.sums.values():
             array.setflags(write=False)
 

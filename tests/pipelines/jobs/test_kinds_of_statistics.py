@@ -262,6 +262,6 @@ def test_history_of_a_store_of_another_kind(run, view_store, tmp_path):
         ("verify", view_store),
         ("rollback", view_store, "1"),
     ):
-        code, out, err = run(*arguments)
+        code, _, err = run(*arguments)
         assert code == 0, (arguments, err)
         assert "Traceback" not in err
