@@ -217,15 +217,12 @@ class ProportionsFile:
         StoreError
             The folder cannot be written: names it.
         """
-        url = _place(folder, provenance.shard)
         schema = proportions_schema(n_topics, provenance.passages).with_metadata(
             {b"shard": provenance.shard.encode(), _PROVENANCE: provenance.to_json()}
         )
-        with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
-            local = os.path.join(scratch, "proportions.parquet")
-            with pq.ParquetWriter(local, schema, compression="zstd") as writer:
-                yield cls(url, writer, provenance)
-            put_whole(local, folder, url, storage_options)
+        name = proportions_file(provenance.shard)
+        with parquet_output(folder, name, schema, storage_options) as (url, writer):
+            yield cls(url, writer, provenance)
 
     def write(self, some: ProportionRows) -> None:
         """Add documents, or passages."""
@@ -251,6 +248,28 @@ class ProportionsFile:
     def end(self, summary: Summary) -> None:
         """What is said of all that was written."""
         self.writer.add_key_value_metadata({_SUMMARY: summary.to_json()})
+
+
+@contextmanager
+def parquet_output(
+    folder: str,
+    name: str,
+    schema: pa.Schema,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[tuple[str, pq.ParquetWriter]]:
+    """URL and writer of a Parquet file that is put in place when the block ends without an error.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be written: names it.
+    """
+    url = f"{folder.rstrip('/')}/{name}"
+    with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
+        local = os.path.join(scratch, "output.parquet")
+        with pq.ParquetWriter(local, schema, compression="zstd") as writer:
+            yield url, writer
+        put_whole(local, folder, url, storage_options)
 
 
 def written_before(
@@ -369,7 +388,7 @@ def put_whole(
             fs.put_file(local, path)
     except storage_errors() as error:
         raise StoreError(
-            f"{folder}: the proportions cannot be written ({one_line(error, storage_options)}); "
+            f"{folder}: the output cannot be written ({one_line(error, storage_options)}); "
             "check the path, the space, the permissions and the credentials"
         ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.methods import decomposition_called
@@ -13,6 +14,7 @@ from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, meb
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
+from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip while they are added up: so far, of a block, and both.
@@ -151,3 +153,44 @@ def plan_refit(
     pairs_kept = int(min(3 if halves else 1, (memory - peak) // kept_pairs))
     peak += pairs_kept * kept_pairs
     return RefitPlan(keep, pairs_kept, int(in_flight), int(solves), peak, whole_core)
+
+
+def plan_rows(
+    layout: SegmentLayout, k: int, workers: int, threads: int, memory: int, row_copies: int
+) -> RefitPlan:
+    """Divide a worker's memory for a refit of any kind: sweeps that sum up what k states need.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    k : int
+        States.
+    workers, threads, memory, row_copies
+        As of `plan_refit`.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the work: names the parts.
+    """
+    shapes = layout.foundation.shapes(RowBlock()).values()
+    # a row contracted for each state
+    sums = 8 * k * max(prod(shape[1:]) for shape in shapes)
+    # a block as it is read, its sum, one half, and as floats
+    task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
+    gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
+    finishing = 8 * row_copies * layout.foundation.rows * k
+    least = PROCESS_BYTES + gathered + max(task, finishing)
+    if least > memory:
+        raise BoundExceeded(
+            f"a refit of {k} states needs {mebibytes(least)} on each worker "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} a row block, "
+            f"{mebibytes(gathered)} what they say, {mebibytes(finishing)} finishing) but the "
+            f"budget is {mebibytes(memory)}; raise --memory or ask for fewer"
+        )
+    in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // task))
+    peak = PROCESS_BYTES + gathered + max(in_flight * task, finishing)
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
+    keep = peak + kept <= memory
+    return RefitPlan(keep, 0, int(in_flight), 1, int(peak + kept * keep))

@@ -56,10 +56,10 @@ class OnCluster:
 
     Parameters
     ----------
-    basis : Basis
-        Q.
-    lengths : RowLengths
-        Which documents count a row.
+    foundation : Foundation
+        What the statistics are gathered on.
+    totals : Totals
+        Of the records; of documents, which of them count a row.
     blocks : list of BlockAddress or Future
         All row blocks: addresses, to be read by each step, or statistics kept.
     run : Run
@@ -77,8 +77,8 @@ class OnCluster:
         `prepared` makes of each at once.
     """
 
-    basis: Basis
-    lengths: RowLengths[Lengths]
+    foundation: Any
+    totals: Any
     blocks: list[BlockAddress | Future[Any]]
     run: Run
     in_flight: int
@@ -92,7 +92,7 @@ class OnCluster:
     def of(
         cls,
         store: StatisticsSource,
-        lengths: RowLengths[Lengths],
+        totals: Any,
         run: Run,
         per_worker: int,
         keep: bool = False,
@@ -111,9 +111,10 @@ class OnCluster:
         if keep:
             blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
         in_flight = run.cluster.workers * per_worker
+        foundation: Any = store.layout.foundation
         return cls(
-            store.basis,
-            lengths,
+            foundation,
+            totals,
             blocks,
             run,
             in_flight,
@@ -122,6 +123,18 @@ class OnCluster:
             halves=halves,
             keeps_halves=keeps_halves,
         )
+
+    @property
+    def basis(self) -> Basis:
+        """Q, of counts."""
+        basis: Basis = self.foundation.basis
+        return basis
+
+    @property
+    def lengths(self) -> RowLengths[Lengths]:
+        """Which documents count a row."""
+        lengths: RowLengths[Lengths] = self.totals
+        return lengths
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Futures."""

@@ -28,8 +28,19 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
+from streaming_moments.pipelines.jobs.create_kinds import (
+    KindOptions,
+    create_kind,
+    require_options_of,
+)
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.option_types import StoreName, declared_options
+from streaming_moments.pipelines.reports.states import (
+    kind_facts,
+    print_states,
+    state_lines,
+    states_as_json,
+)
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
@@ -38,6 +49,7 @@ from streaming_moments.pipelines.reports.tables import (
     topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import succession
@@ -49,6 +61,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.command()
 @store_argument
 @shards_argument
+@declared_options(KindOptions, "shape")
 @declared_options(CountingOptions, "counting")
 @declared_options(PilotOptions, "pilot")
 @limit_options
@@ -58,6 +71,7 @@ from streaming_moments.storage.store.store import MomentStore
 def create(
     store: str,
     shards: tuple[str, ...],
+    shape: KindOptions,
     counting: CountingOptions,
     pilot: PilotOptions,
     limits: ReadLimits,
@@ -66,8 +80,14 @@ def create(
     json_output: bool,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
+    require_options_of(shape, counting, pilot)
     form, dates = counting.form, counting.dates
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    if shape.kind != CountsFoundation.kind:
+        with running(session, storage_options, limits) as run:
+            made = create_kind(store, listed, shape, counting, pilot, run)
+        _say_created(made, json_output)
+        return
     holds = form.holds(listed[0].url)
     for shard in listed:
         if (other := form.holds(shard.url)) != holds:
@@ -101,6 +121,19 @@ def create(
     say(
         f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
         f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
+    )
+
+
+def _say_created(made: MomentStore, json_output: bool) -> None:
+    """What was made of a kind other than counts."""
+    if json_output:
+        facts = kind_facts(made)
+        print_json({name: facts[name] for name in ("store", "version", "message", "kind", "words")})
+        return
+    say(
+        made.commit.message,
+        f"created {made.url}, of kind {made.kind}; next: streaming-moments update {made.url} "
+        "SHARDS...",
     )
 
 
@@ -143,9 +176,13 @@ def refit(
                 run.tell("no error bars: a half of the documents has no pair of words")
     after = succession(opened.latest(), model)
     kept = opened.save_model(chosen, model, f"refit: {asked.options.said}", after=after)
-    topical, said = isinstance(model, TopicModel), model.described()
+    said = model.described()
+    topical = isinstance(model, TopicModel)
     labels = kept.models[chosen].labels
-    lines = topic_lines(model, opened.vocabulary, words, labels=labels) if topical else []
+    lines = []
+    if isinstance(model, TopicModel):
+        lines = topic_lines(model, opened.vocabulary, words, labels=labels)
+    states = [] if topical else state_lines(model, opened, words)
     if json_output:
         print_json(
             {
@@ -156,10 +193,14 @@ def refit(
                 **described_as_json(model),
                 "seed": asked.options.seed,
                 "topics": [as_json(line) for line in lines],
+                **({} if topical else {"states": states_as_json(states)}),
             }
         )
         return
-    print_topics(console(), lines, columns=said.columns)
+    if topical:
+        print_topics(console(), lines, columns=said.columns)
+    else:
+        print_states(console(), states, model)
     say(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",

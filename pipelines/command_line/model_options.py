@@ -103,7 +103,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for holders in reversed(known.values()):
         (model, one), *_ = holders.items()
         everywhere = len(holders) == len(MODELS)
-        told = one.metadata["help"] + (f" [{_default(one)}]" if _default(one) else "")
+        told = one.metadata["help"] + (f" [{_default(holders)}]" if _default(holders) else "")
         placed = field_option(
             one,
             MODELS[model].Options,
@@ -153,7 +153,7 @@ def options_table() -> str:
         one = next(iter(holders.values()))
         choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))
         told = one.metadata["help"].removesuffix(".") + (f": {choices}" if choices else "")
-        row = f"`{_flag(one.name)}`", _default(one), ", ".join(holders), told
+        row = f"`{_flag(one.name)}`", _default(holders), ", ".join(holders), told
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
@@ -167,8 +167,12 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
     return known
 
 
-def _default(one: Field[Any]) -> str:
-    return "" if one.default is MISSING else str(one.default)
+def _default(holders: dict[str, Field[Any]]) -> str:
+    """The default of all models, or of each where it is not that of the first."""
+    known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
+    first = next(iter(known.values()), "")
+    others = (f"; of {model} {value}" for model, value in known.items() if value != first)
+    return f"{first}{''.join(others)}"
 
 
 def _flag(name: str) -> str:

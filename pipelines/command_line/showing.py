@@ -22,11 +22,21 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.states import (
+    kind_facts,
+    kind_rows,
+    print_states,
+    state_lines,
+    states_as_json,
+)
 from streaming_moments.pipelines.reports.status import (
+    print_facts,
     print_status,
+    print_warnings,
     since_text,
     stale_as_json,
     stale_line,
+    stale_models,
     status_of,
 )
 from streaming_moments.pipelines.reports.tables import (
@@ -45,6 +55,7 @@ from streaming_moments.pipelines.reports.tables import (
     topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import (
@@ -101,6 +112,16 @@ def status(
 ) -> None:
     """Show what STORE holds."""
     opened = MomentStore.open(store, version, storage_options)
+    if opened.kind != CountsFoundation.kind:
+        if model is not None:
+            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
+        facts = kind_facts(opened)
+        if json_output:
+            print_json(facts)
+        else:
+            print_facts(console(), kind_rows(facts))
+            print_warnings(console(), map(stale_line, stale_models(opened)))
+        return
     shown = status_of(opened)
     if model is not None:
         from streaming_moments.pipelines.jobs.measure_drift import drift_since
@@ -155,13 +176,24 @@ def topics(
     opened = MomentStore.open(store, storage_options=storage_options)
     model = opened.load_any_model(name)
     chosen, said = model_called(opened.commit, name), model.described()
-    lines, scores, sentences = [], {}, [said.sentence]
-    if isinstance(model, TopicModel):
-        labels = opened.models[chosen].labels
-        lines = topic_lines(model, vocabulary_of(opened, model), words, weight, labels)
-        scores = model_scores(model)
-        sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
     stale = staleness(opened, chosen)
+    warnings = [f"warning: {stale_line(stale)}"] if stale.is_stale else []
+    if not isinstance(model, TopicModel):
+        if period is not None:
+            raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
+        states = state_lines(model, opened, words)
+        if json_output:
+            told = {**described_as_json(model), **stale_as_json(stale)}
+            shown_states = {"topics": [], "states": states_as_json(states)}
+            print_json({"store": opened.url, "model": chosen, **told, **shown_states})
+            return
+        print_states(console(), states, model, f"model {chosen} of {documents_of(model)}")
+        say("", said.sentence, *warnings)
+        return
+    labels = opened.models[chosen].labels
+    lines = topic_lines(model, vocabulary_of(opened, model), words, weight, labels)
+    scores = model_scores(model)
+    sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
     shown = {word for line in lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     over_time: tuple[PeriodShares, ...] = ()
@@ -194,7 +226,7 @@ def topics(
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
     if period is not None:
         print_periods(console(), over_time)
-    say("", *sentences, *([f"warning: {stale_line(stale)}"] if stale.is_stale else []))
+    say("", *sentences, *warnings)
 
 
 @click.command()

@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -19,7 +22,13 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, MOST_TOP_DOCUMENTS
+from streaming_moments.pipelines.jobs.assign import AssignResult, assign
+from streaming_moments.pipelines.jobs.decode import DECODINGS, DecodeResult, decode
+from streaming_moments.pipelines.jobs.transform import (
+    FOREIGN_BELOW,
+    METHODS,
+    MOST_TOP_DOCUMENTS,
+)
 from streaming_moments.pipelines.jobs.transform import transform as transform_shards
 from streaming_moments.pipelines.option_types import SEED, Share
 from streaming_moments.pipelines.reports.documents import (
@@ -27,9 +36,9 @@ from streaming_moments.pipelines.reports.documents import (
     print_transform,
     transform_as_json,
 )
-from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
-from streaming_moments.pipelines.terminal import tell
+from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
@@ -65,9 +74,8 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @click.option(
     "--method",
-    type=click.Choice(["fixed-point", "gibbs"]),
-    default="fixed-point",
-    show_default=True,
+    type=click.Choice([*METHODS, *DECODINGS]),
+    help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
 )
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
 @limit_options
@@ -94,15 +102,48 @@ def transform(
 
     A row a document: id, source and row, words known and unknown, topic and proportions. A
     document without a known word, and one in another language, has no topic. The same command
-    goes on where one was stopped.
+    goes on where one was stopped. Of records in three views the states, of sequences the states of
+    all symbols.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
-    model, chosen = opened.load_model(name), model_called(opened.commit, name)
+    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
+    if not isinstance(model, HiddenMarkovModel | MultiViewMixture):
+        model = opened.load_model(chosen)
+    methods = DECODINGS if isinstance(model, HiddenMarkovModel) else METHODS
+    method = method or methods[0]
+    if method not in methods:
+        raise click.UsageError(
+            f"--method {method} is not of model {chosen}, of {model.name}; give "
+            f"{' or '.join(methods)}."
+        )
+    of_documents = {
+        "--id-column": id_column is not None,
+        "--passages": passages,
+        "--top-documents": top_documents > 0,
+        "--foreign-below": foreign_below != FOREIGN_BELOW,
+        "--seed": seed is not None and isinstance(model, HiddenMarkovModel),
+    }
+    if not isinstance(model, TopicModel) and any(of_documents.values()):
+        idle = ", ".join(flag for flag, given in of_documents.items() if given)
+        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {idle}.")
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
+    if not isinstance(model, TopicModel):
+        with running(session, storage_options, limits) as run:
+            written: AssignResult | DecodeResult
+            if isinstance(model, HiddenMarkovModel):
+                written = decode(opened, model, listed, output, run, method)
+            else:
+                written = assign(opened, model, listed, output, run, method, seed)
+        if json_output:
+            told = {**written.as_json(), **stale_as_json(stale)}
+            print_json({"store": opened.url, "model": chosen, **told})
+        else:
+            say(f"{written.sentence} in {output}")
+        return
     with running(session, storage_options, limits) as run:
         result = transform_shards(
             opened,

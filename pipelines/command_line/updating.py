@@ -30,8 +30,10 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.reports.states import said_of_kind
 from streaming_moments.pipelines.reports.tables import update_as_json
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -129,6 +131,8 @@ def update(
             f"{result.already} were counted before"
             f"{f', {result.replaced} replaced' if result.replaced else ''}"
         )
+        if final.kind != CountsFoundation.kind:
+            say(*said_of_kind(result, final))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:

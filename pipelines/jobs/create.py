@@ -223,10 +223,9 @@ def sample_pilot(
     """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    quotas = _quotas(shards, options)
     calls = [
         (shard, form, policy, quota, options.seed + place, limits, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas)
+        for place, (shard, quota) in enumerate(quotas(shards, options))
     ]
     return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
 
@@ -282,8 +281,14 @@ def frequencies_of(sample: TermSample) -> TermFrequencies:
     )
 
 
-def _quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:
-    """Pilot shards with their passages, in proportion to their bytes."""
+def quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:
+    """Pilot shards with their passages, in proportion to their bytes.
+
+    Raises
+    ------
+    InvalidInput
+        No shards, a seed below 0, or no passages.
+    """
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")
     if options.seed < 0:

@@ -8,16 +8,18 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import NotIdentifiable
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.refit_memory import plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit, plan_rows
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
 from streaming_moments.quality.relevance import top_words
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
@@ -139,6 +141,13 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     options : FitOptions
         Of its `Options`.
     """
+    foundation = store.layout.foundation
+    if model.kind != foundation.kind:
+        own = [name for name, one in MODELS.items() if one.kind == foundation.kind]
+        raise InvalidInput(
+            f"model {model.name} is of statistics of kind {model.kind}, the store holds "
+            f"{foundation.kind}; give --model {' or '.join(own)}"
+        )
     fitted = model.fit(refit_rows(store, model, options, run), options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
@@ -147,6 +156,8 @@ def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
     """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
+    if model.kind != CountsFoundation.kind:
+        return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
     shape = options.topics, cluster.workers, cluster.threads, cluster.memory
     held = blocks_held(lengths.whole)
@@ -163,6 +174,23 @@ def refit_rows(
         keeps_halves=plan.kept_pairs >= 2,
         halves=model.compares_halves,
     )
+
+
+def _plain_rows(
+    store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
+) -> OnCluster:
+    """Rows of a kind other than counts, whose steps hold nothing beside a block and small sums."""
+    if isinstance(store, WindowedStore) and store.window.half_life is not None:
+        raise InvalidInput(
+            f"statistics of kind {store.layout.foundation.kind} are whole numbers; leave out "
+            "--half-life, and choose days by --since and --until"
+        )
+    cluster, copies = run.cluster, model.row_copies(options)
+    shape = options.topics, cluster.workers, cluster.threads, cluster.memory
+    plan = plan_rows(store.layout, *shape, copies)
+    per_worker, keep = plan.in_flight, plan.keep_blocks
+    # halves are made of a block by each step that reads them
+    return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:

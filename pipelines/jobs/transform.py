@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Method = Literal["fixed-point", "gibbs"]
+METHODS: tuple[Method, ...] = ("fixed-point", "gibbs")
 
 FOREIGN_BELOW = 0.2  # share of known words
 MOST_TOP_DOCUMENTS = 100

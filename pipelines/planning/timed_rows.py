@@ -42,6 +42,7 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
+    foundation: Any = None  # asked for by kinds that are not planned
     whole_core: bool = True
     halves: bool = False  # their rounds are planned by those of the whole
     keeps_halves: bool = False

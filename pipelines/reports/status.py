@@ -111,7 +111,7 @@ def status_of(store: MomentStore) -> Status:
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
-        stale_models=tuple(one for one in _staleness(store) if one.is_stale),
+        stale_models=stale_models(store),
     )
 
 
@@ -144,8 +144,7 @@ def print_status(console: Console, status: Status) -> None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)
     warnings = [status.warning] * bool(status.warning)
-    for line in (*warnings, *map(stale_line, status.stale_models)):
-        console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
+    print_warnings(console, [*warnings, *map(stale_line, status.stale_models)])
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
@@ -156,6 +155,19 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
     for row in rows:
         table.add_row(*row)
     console.print(table)
+
+
+def print_warnings(console: Console, lines: Iterable[str]) -> None:
+    """What speaks against what is shown, a line each."""
+    for line in lines:
+        console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
+
+
+def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
+    """Those of the latest and the tagged models that are not of all that is counted."""
+    names = [*[*store.models][-1:], *store.commit.tags.values()]
+    found = (staleness(store, name) for name in dict.fromkeys(names))
+    return tuple(one for one in found if one.is_stale)
 
 
 def stale_line(stale: Staleness) -> str:
@@ -199,12 +211,6 @@ def _counting(store: MomentStore) -> str:
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
     new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
-
-
-def _staleness(store: MomentStore) -> Iterable[Staleness]:
-    """Of the latest and the tagged models."""
-    names = [*[*store.models][-1:], *store.commit.tags.values()]
-    return (staleness(store, name) for name in dict.fromkeys(names))
 
 
 def _captured(store: MomentStore) -> float | None:

@@ -179,6 +179,22 @@ class Format(Protocol):
             place += len(block)
         return end
 
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        """Rows of some columns from a position on, as `chunks`; of CSV all are strings.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read as this format, a column is missing, or the format has none.
+        """
+        raise ShardError(
+            source.url,
+            f"is of format {self.name}, of which no columns {', '.join(columns)} are read; give "
+            "Parquet, CSV or TSV",
+        )
+
     def days(self, source: Source, column: str) -> Iterator[date]:
         """Days in a column of dates; the earliest and the latest are among them.
 
@@ -255,6 +271,29 @@ def decoded(content: bytes, place: str, url: str) -> str:
             f"{place} is not UTF-8: byte {error.start} of it is 0x{byte:02x}; "
             "convert the shard to UTF-8",
         ) from error
+
+
+def table_chunks(
+    tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
+) -> Iterator[tuple[pa.Table, Position]]:
+    """Tables joined while they stay within the limits of a chunk."""
+    from pyarrow import concat_tables
+
+    held: list[pa.Table] = []
+    rows = size = 0
+    end = START
+    for table, after in tables:
+        full = (
+            rows + table.num_rows > limits.batch_documents
+            or size + table.nbytes > limits.batch_bytes
+        )
+        if held and full:
+            yield concat_tables(held), end
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows, size, end = rows + table.num_rows, size + table.nbytes, after
+    if held:
+        yield concat_tables(held), end
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import IO
@@ -28,6 +28,7 @@ from streaming_moments.storage.formats.base import (
     ReadLimits,
     Source,
     place_of_column,
+    table_chunks,
 )
 from streaming_moments.storage.formats.date_columns import bounds_of
 from streaming_moments.storage.formats.id_columns import names_of
@@ -63,6 +64,17 @@ class Parquet(Format):
             return id_chunks.in_chunks(_ids(source, limits, start), limits)
         return text_chunks.in_chunks(_texts(source, limits, start), limits)
 
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        asked = [ParquetColumn(name, "--columns", None) for name in dict.fromkeys(columns)]
+        read = read_columns(source, asked, limits.decoded_bytes, start)
+        tables = (
+            (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
+            for passed, batch in read
+        )
+        return table_chunks(tables, limits)
+
     def days(self, source: Source, column: str) -> Iterator[date]:
         with source.fs.open(source.path, "rb") as stored:
             _refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, source.url)
@@ -96,13 +108,13 @@ class ParquetColumn:
         Name of the column.
     option : str
         Option of the command line that names it, for errors.
-    of_lists : bool
-        True for lists of integers, False for texts.
+    of_lists : bool or None
+        True for lists of integers, False for texts; None for any values, or lists of them.
     """
 
     name: str
     option: str
-    of_lists: bool
+    of_lists: bool | None
 
     @property
     def expected(self) -> str:
@@ -117,9 +129,10 @@ class ParquetColumn:
         >>> ParquetColumn("ids", "--ids-column", True).takes(pa.list_(pa.float64()))
         False
         """
+        if self.of_lists is None:
+            return True
         if self.of_lists:
-            lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-            return any(of(kind) for of in lists) and bool(pa.types.is_integer(kind.value_type))
+            return is_list(kind) and bool(pa.types.is_integer(kind.value_type))
         held = kind.value_type if pa.types.is_dictionary(kind) else kind
         strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         return any(of(held) for of in strings)
@@ -138,6 +151,12 @@ class _IdColumn(ParquetColumn):
 
     def takes(self, kind: pa.DataType) -> bool:
         return super().takes(kind) or bool(pa.types.is_integer(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is one of lists."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(of(kind) for of in lists)
 
 
 def read_columns(
@@ -164,8 +183,7 @@ def read_columns(
                 f"is not Parquet, or was cut short ({one_line(error)}); "
                 "write it again, or give another --format",
             ) from error
-        for column in columns:
-            _require_column(file.schema_arrow, column, url)
+        columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
@@ -324,7 +342,8 @@ def _refuse_large(
         )
 
 
-def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:
+def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
+    """The column, with whether it holds lists."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(
@@ -332,3 +351,4 @@ def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:
             f"column {column.name!r} is of type {kind}, expected {column.expected}; "
             f"choose another by {column.option}",
         )
+    return replace(column, of_lists=is_list(kind)) if column.of_lists is None else column

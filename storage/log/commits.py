@@ -24,6 +24,7 @@ from streaming_moments.storage.log.schema import (
 )
 
 _EXPIRED = "expired"
+READING = "reading"  # of the form of a lineage: how shards of a kind other than counts are read
 
 
 @dataclass(frozen=True)

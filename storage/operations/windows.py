@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.basis import Basis
@@ -160,7 +161,7 @@ class WindowedStore:
 
     @property
     def halves(self) -> bool:
-        """Whether pair counts of half of the documents are kept apart."""
+        """Whether sums of half of the documents are kept apart."""
         return self.store.halves
 
     @property
@@ -182,8 +183,14 @@ class WindowedStore:
         """Documents by length; weighted where there is a half-life."""
         return self.row_lengths().whole
 
+    def totals(self) -> Any:
+        """`Totals` of what is counted in the window."""
+        parts = [part for _, own in self.groups for part in own]
+        return sum_totals(self.store.folder, parts, self.store.layout)
+
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row; weighted where there is a half-life."""
+        """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""
+        _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
@@ -200,7 +207,7 @@ class WindowedStore:
         """
         folder, layout = self.store.folder, self.store.layout
         # segments of one weight are added up as integers: what is taken away is so exactly
-        kept = None if halves else replace(self.store.counts, halves=False)
+        kept = None if halves else replace(self.store.foundation, halves=False)
         sums = (
             (weight, sum_block(folder, own, layout, index, kept)) for weight, own in self.groups
         )

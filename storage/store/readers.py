@@ -7,8 +7,12 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.reading import CountReader, index_of
+from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.views import ViewReader, ViewsForm
 from streaming_moments.storage.formats import START, Position, ReadLimits
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.snapshot import Snapshot
@@ -49,9 +53,29 @@ def _count_reader(
     return CountReader(store.form, index, limits, storage_options)
 
 
+def _view_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    views = ViewsForm.from_json(store.reading)
+    return ViewReader.of(store.form, views, store.foundation, limits, storage_options)
+
+
+def _sequence_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    sequences, alphabet = SequencesForm.from_json(store.reading), store.foundation.alphabet
+    return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options)
+
+
 READERS: Mapping[
     str, Callable[[Snapshot, ReadLimits, Mapping[str, object] | None], ShardReader]
-] = MappingProxyType({CountsFoundation.kind: _count_reader})
+] = MappingProxyType(
+    {
+        CountsFoundation.kind: _count_reader,
+        ViewsFoundation.kind: _view_reader,
+        SequencesFoundation.kind: _sequence_reader,
+    }
+)
 
 
 def reader_of(

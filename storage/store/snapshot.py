@@ -10,7 +10,6 @@ from typing import Any, Self
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -20,7 +19,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
-from streaming_moments.storage.log.commits import Commit, ModelReference
+from streaming_moments.storage.log.commits import READING, Commit, ModelReference
 from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
@@ -50,7 +49,7 @@ class Snapshot:
     folder: Folder
     format: StoreFormat
     commit: Commit
-    foundation: Foundation
+    foundation: Any
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}
@@ -68,7 +67,8 @@ class Snapshot:
     @property
     def kind(self) -> str:
         """Of the statistics."""
-        return self.foundation.kind
+        kind: str = self.foundation.kind
+        return kind
 
     @property
     def counts(self) -> CountsFoundation:
@@ -98,8 +98,8 @@ class Snapshot:
 
     @property
     def halves(self) -> bool:
-        """Whether pair counts of half of the documents are kept apart."""
-        return self.counts.halves
+        """Whether sums of half of the documents are kept apart."""
+        return bool(self.foundation.halves)
 
     @property
     def row_blocks(self) -> int:
@@ -113,8 +113,15 @@ class Snapshot:
 
     @property
     def form(self) -> ShardFormat:
-        """How the shards are read."""
-        return ShardFormat.from_json(dict(self.commit.lineage.form))
+        """The format of the shards, and its columns of documents."""
+        content = dict(self.commit.lineage.form)
+        content.pop(READING, None)
+        return ShardFormat.from_json(content)
+
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """What else a kind other than counts says of how its shards are read, as JSON."""
+        return dict(self.commit.lineage.form[READING])
 
     @property
     def dates(self) -> DateSource:
@@ -157,7 +164,14 @@ class Snapshot:
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Which documents count a row: words that were added later are in fewer."""
+        """Which documents count a row: words that were added later are in fewer.
+
+        Raises
+        ------
+        InvalidInput
+            Of another kind than counts.
+        """
+        _ = self.counts
         lengths: RowLengths[LengthHistogram] = self.totals()
         return lengths
 
@@ -170,7 +184,7 @@ class Snapshot:
 
         With `halves` False those of half of the documents, where they are kept, are not read.
         """
-        kept = None if halves else replace(self.counts, halves=False)
+        kept = None if halves else replace(self.foundation, halves=False)
         return sum_block(self.folder, self.commit.segments, self.layout, index, kept)
 
     def load(self) -> Any:

@@ -149,13 +149,23 @@ class MomentStore(Snapshot):
         message: str = "",
         storage_options: Mapping[str, Any] | None = None,
         single_writer: bool = False,
+        dates: DateSource = DateSource(),
+        pilot: Mapping[str, Any] | None = None,
     ) -> MomentStore:
         """Create an empty store of any kind of statistics; arguments and errors as `create`.
 
         `form` is JSON of how the shards are read.
         """
-        blocks = row_blocks_for(foundation)
-        lineage = Lineage("", foundation.fingerprint, blocks, False, form, kind=foundation.kind)
+        lineage = Lineage(
+            "",
+            foundation.fingerprint,
+            row_blocks_for(foundation),
+            False,
+            form,
+            None if dates == DateSource() else dates.to_json(),
+            pilot,
+            kind=foundation.kind,
+        )
         return cls._founded(url, foundation, lineage, None, message, storage_options, single_writer)
 
     @classmethod

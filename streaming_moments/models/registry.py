@@ -10,11 +10,15 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.independent_intensities import IndependentIntensities
 from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
 
 _ALL: tuple[Any, ...] = (
     TopicModel,
     PoissonMixture,
     IndependentIntensities,
+    MultiViewMixture,
+    HiddenMarkovModel,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

@@ -27,8 +27,12 @@ class Rows(Protocol):
     """
 
     @property
+    def foundation(self) -> Any:
+        """What the statistics are gathered on, where they are of another kind than counts."""
+
+    @property
     def basis(self) -> Basis:
-        """Q."""
+        """Q, of counts; so the lengths."""
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
@@ -88,7 +92,7 @@ class InMemory:
 
     Parameters
     ----------
-    blocks : sequence of MomentStatistics or WeightedStatistics
+    blocks : sequence of MomentStatistics, WeightedStatistics or ViewStatistics
         All row blocks in their order; one for all rows.
     whole_core : bool
         False makes it whiten by rows of the core, as workers that cannot hold all of it.
@@ -103,7 +107,7 @@ class InMemory:
         A block is missing.
     """
 
-    blocks: Sequence[Statistics]
+    blocks: Sequence[Any]
     whole_core: bool = True
     ready: Sequence[Any] = ()
     keeps_halves: bool = True
@@ -115,14 +119,21 @@ class InMemory:
             raise InvalidInput(f"the statistics hold {named or 'no rows'}; merge all blocks first")
 
     @property
+    def foundation(self) -> Any:
+        """What the statistics are gathered on."""
+        return self.blocks[0].foundation
+
+    @property
     def basis(self) -> Basis:
         """Q."""
-        return self.blocks[0].basis
+        basis: Basis = self.blocks[0].basis
+        return basis
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row."""
-        return self.blocks[0].row_lengths
+        lengths: RowLengths[Lengths] = self.blocks[0].row_lengths
+        return lengths
 
     @property
     def halves(self) -> bool:

@@ -7,5 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.views.foundation import ViewsFoundation
 
-KINDS: Mapping[str, Any] = MappingProxyType({CountsFoundation.kind: CountsFoundation})
+_ALL: tuple[Any, ...] = (
+    CountsFoundation,
+    ViewsFoundation,
+    SequencesFoundation,
+)
+KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})

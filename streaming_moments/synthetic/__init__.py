@@ -11,13 +11,22 @@ if TYPE_CHECKING:
         single_topic_corpus,
         topic_error,
     )
+    from streaming_moments.synthetic.hidden import markov_sequences, view_records
 
-__all__ = ["SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"]
+__all__ = [
+    "SyntheticCorpus",
+    "lda_corpus",
+    "markov_sequences",
+    "single_topic_corpus",
+    "topic_error",
+    "view_records",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = late(
         __name__,
         {
             "corpora": ("SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"),
+            "hidden": ("markov_sequences", "view_records"),
         },
     )

@@ -1,0 +1,150 @@
+"""Assign: the states of all records in three views, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.transform import Method
+from streaming_moments.storage.proportions import parquet_output, proportions_file
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class AssignResult:
+    """What was written of records.
+
+    Parameters
+    ----------
+    files : tuple of str
+        One for each shard.
+    documents : int
+        Records in all.
+    empty : int
+        Those without a known word: they have no topic.
+    outside : int
+        Words that no view knows.
+    """
+
+    files: tuple[str, ...]
+    documents: int
+    empty: int
+    outside: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        empty = f", {self.empty:,} of them without a known word" if self.empty else ""
+        return f"{self.documents:,} records{empty}; {len(self.files)} files"
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return {**asdict(self), "files": list(self.files)}
+
+
+@dataclass(frozen=True, eq=False)
+class AssignContext:
+    """All a task needs beside its shard."""
+
+    reading: ReadingContext
+    model: MultiViewMixture
+    output: str
+    method: Method
+    seed: int | None
+
+    __sizeof__ = held_bytes
+
+
+def assign(
+    store: MomentStore,
+    model: MultiViewMixture,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    method: Method = "fixed-point",
+    seed: int | None = None,
+) -> AssignResult:
+    """Write one Parquet file a shard, a row for each record: see `states_schema`.
+
+    Parameters
+    ----------
+    store, model, shards, output, run
+        As of `transform`.
+    method, seed : str, int or None
+        As in `MultiViewMixture.transform`; each shard draws from its own stream of the seed.
+
+    Raises
+    ------
+    InvalidInput
+        "gibbs" without a seed, or two shards whose outputs would have one name.
+    ShardError, StoreError, BoundExceeded
+        As of `transform`.
+    """
+    if method == "gibbs" and seed is None:
+        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
+    told = model, output, method, seed
+    step = "assigning records"
+    found = write_each(store, shards, run, step, assign_shard, AssignContext, *told)
+    files, *numbers = zip(*found, strict=True)
+    return AssignResult(files, *map(sum, numbers))
+
+
+def assign_shard(shard: Shard, place: int, context: AssignContext) -> tuple[str, int, int, int]:
+    """Write the states of one shard: URL, records, those without a word, words outside."""
+    model, reading = context.model, context.reading
+    name, schema = proportions_file(shard.url), states_schema(model.n_topics)
+    documents = empty = outside = 0
+    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+        for number, read in enumerate(reading.read(shard)):
+            batch: Any = read.batch
+            seed = None
+            if context.seed is not None:
+                stream = np.random.SeedSequence([context.seed, place, number])
+                seed = int(stream.generate_state(1)[0])
+            proportions = model.transform(batch, context.method, seed)
+            lengths = np.asarray(batch.lengths, dtype=np.int64)
+            unknown = lengths == 0
+            columns = [
+                pa.repeat(pa.scalar(shard.url), lengths.size),
+                pa.array(np.arange(documents, documents + lengths.size, dtype=np.int64)),
+                pa.array(lengths),
+                pa.array(proportions.argmax(axis=1).astype(np.int32), mask=unknown),
+                pa.FixedSizeListArray.from_arrays(
+                    pa.array(proportions.ravel()), proportions.shape[1]
+                ),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            documents += lengths.size
+            empty += int(unknown.sum())
+            outside += read.outside
+    return url, documents, empty, outside
+
+
+def states_schema(k: int) -> pa.Schema:
+    """Columns of a file: as of `proportions_schema`, a row a record, whose topic is a state.
+
+    Examples
+    --------
+    >>> states_schema(2).names
+    ['source', 'row', 'length', 'topic', 'proportions']
+    """
+    return pa.schema(
+        [
+            ("source", pa.string()),
+            ("row", pa.int64()),
+            ("length", pa.int64()),
+            ("topic", pa.int32()),
+            ("proportions", pa.list_(pa.float64(), k)),
+        ]
+    )

@@ -1,0 +1,271 @@
+"""Create a store of views or of sequences: vocabularies and sketches from a pilot of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.faces import LateModule
+from streaming_moments.models.base import option
+from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.pipelines.quantities import Count
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
+from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.storage.counting.sequences import (
+    SYMBOLS,
+    SequencesForm,
+    Symbols,
+    sample_symbols,
+)
+from streaming_moments.storage.counting.views import (
+    ViewReader,
+    ViewsForm,
+    column_frequencies,
+    sample_rows,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.commits import READING
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.creation import require_absent
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import scipy.sparse as sp
+else:
+    pa, sp = LateModule("pyarrow"), LateModule("scipy.sparse")
+
+# Symbols of a pilot for each of the passages that one of documents would have.
+_SYMBOLS_EACH = 50
+# What only a store of documents has.
+_OF_COUNTS = frozenset(
+    {
+        *("ids_column", "counts_column", "passage_words", "codocuments"),
+        *("core", "max_topics", "length_weights"),
+    }
+)
+_OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
+
+
+@dataclass(frozen=True)
+class KindOptions:
+    """What is counted of shards; each field says what it is in its help."""
+
+    kind: str = option("What is counted.", CountsFoundation.kind, choices=tuple(KINDS))
+    columns: str | None = option(
+        "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
+        "sequences one of lists, or sequence,time,symbol in this order [texts].",
+        None,
+        metavar="NAMES",
+    )
+    symbols: Symbols = option("A symbol of texts.", "characters", choices=SYMBOLS)
+    sketch_columns: Count | None = option(
+        "Of views and sequences: columns of a sketch, twice the states and two more [22; all of up "
+        "to 128 words].",
+        None,
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A foundation, how its shards are read, and where it comes from, in words."""
+
+    foundation: Any
+    reading: Mapping[str, Any]
+    origin: str
+
+
+def create_kind(
+    url: str,
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+) -> MomentStore:
+    """Make an empty store of views or of sequences, whose vocabularies fit the shards.
+
+    Parameters
+    ----------
+    url, shards, options, run
+        As of `create`.
+    shape : KindOptions
+        The kind, and where its views or symbols are.
+    counting : CountingOptions
+        Format, dates, halves, and what makes texts into words.
+
+    Raises
+    ------
+    StoreError
+        The store exists, or cannot be written.
+    ShardError
+        A sampled shard cannot be read, or a column of it.
+    InvalidInput
+        No term is left, or options of another kind.
+    BoundExceeded
+        The memory budget cannot hold a read task.
+    """
+    require_absent(Folder.at(url, run.storage_options))
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    make = _views if shape.kind == ViewsFoundation.kind else _sequences
+    made = make(shards, shape, counting, options, run, limits, plan.in_flight)
+    return MomentStore.create_on(
+        url,
+        made.foundation,
+        {**counting.form.to_json(), READING: made.reading},
+        f"create from {made.origin}",
+        run.storage_options,
+        dates=counting.dates,
+        pilot={**asdict(options), **asdict(shape)},
+    )
+
+
+def require_options_of(
+    shape: KindOptions, counting: CountingOptions, options: PilotOptions
+) -> None:
+    """Refuse options that the kind has no use for.
+
+    Raises
+    ------
+    InvalidInput
+        Names them.
+    """
+    given = _changed(counting) | _changed(options)
+    own = _changed(shape) - {"kind"}
+    if shape.kind == CountsFoundation.kind:
+        idle = own
+    elif shape.kind == SequencesFoundation.kind:
+        idle = given & (_OF_COUNTS | _OF_TEXTS)
+    else:
+        idle = given & _OF_COUNTS | own & {"symbols"}
+    if idle:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
+        raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
+
+
+def _changed(options: Any) -> set[str]:
+    return {one.name for one in fields(options) if getattr(options, one.name) != one.default}
+
+
+def _views(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+    limits: ReadLimits,
+    in_flight: int,
+) -> _Made:
+    views = ViewsForm.parse(shape.names, counting.policy)
+    more = limits, run.storage_options
+    calls = [
+        (shard, counting.form, views.columns, quota, options.seed + place, *more)
+        for place, (shard, quota) in enumerate(quotas(shards, options))
+    ]
+    samples = run.calls("sampling shards", sample_rows, calls, in_flight)
+    table = pa.concat_tables(samples, promote_options="permissive")
+    vocabularies: Any = tuple(
+        _words(table[name], name, views.policy if text else None, options)
+        for name, text in zip(views.columns, views.texts, strict=True)
+    )
+    batch, _ = ViewReader.over(counting.form, views, vocabularies).counted(
+        table, np.zeros(table.num_rows, np.bool_), "the pilot"
+    )
+    matrices = [view.to_csr() for view in batch.views]
+    bases: Any = tuple(
+        sketch_of(
+            sp.hstack([own.T @ other for other in matrices if other is not own], format="csr"),
+            words,
+            shape.sketch_columns,
+            options.seed + place,
+        )
+        for place, (own, words) in enumerate(zip(matrices, vocabularies, strict=True))
+    )
+    foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
+    sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
+    origin = f"a pilot of {table.num_rows:,} records in {len(samples)} shards: words of {sizes}"
+    return _Made(foundation, views.to_json(), f"{origin}; {_state(foundation)}")
+
+
+def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabulary:
+    """Words of a view, by falling frequency; of texts the most frequent ones are left out."""
+    found = column_frequencies(column, name, policy)
+    share = options.max_document_fraction if policy is not None else 1.0
+    try:
+        chosen = select_terms(found, options.vocabulary_size, options.min_documents, share)
+    except InvalidInput as error:
+        raise InvalidInput(f"column {name!r}: {error}") from error
+    terms = tuple(found.terms[place] for place in chosen)
+    mark = "" if policy is None else policy.fingerprint
+    return Vocabulary(terms, core_of(len(terms)), mark)
+
+
+def _sequences(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+    limits: ReadLimits,
+    in_flight: int,
+) -> _Made:
+    sequences = SequencesForm(shape.symbols, shape.names)
+    calls = [
+        (shard, counting.form, sequences, _SYMBOLS_EACH * quota, limits, run.storage_options)
+        for shard, quota in quotas(shards, options)
+    ]
+    samples = run.calls("sampling shards", sample_symbols, calls, in_flight)
+    terms = sorted({term for sample in samples for term in sample.symbols})
+    places = {term: place for place, term in enumerate(terms)}
+    counts = np.zeros(len(terms), dtype=np.int64)
+    parts = []
+    for sample in samples:
+        own = np.array([places[term] for term in sample.symbols], dtype=np.int64)
+        np.add.at(counts, own, sample.counts)
+        parts.append(
+            np.column_stack([own[sample.pairs[:, 0]], own[sample.pairs[:, 1]], sample.pairs[:, 2]])
+        )
+    # a symbol's occurrences stand for the documents of a word
+    found = TermFrequencies(terms, counts, counts, int(counts.sum()))
+    chosen = select_terms(found, options.vocabulary_size, options.min_documents, 1.0)
+    alphabet = Vocabulary(tuple(terms[place] for place in chosen), core_of(chosen.size))
+    row = np.full(len(terms), -1)
+    row[chosen] = np.arange(chosen.size)
+    pairs = np.concatenate(parts)
+    before, after = row[pairs[:, 0]], row[pairs[:, 1]]
+    known = (before >= 0) & (after >= 0)
+    shape_of = (chosen.size, chosen.size)
+    bigrams = sp.csr_array((pairs[known, 2], (before[known], after[known])), shape=shape_of)
+    together = sp.hstack([bigrams, bigrams.T], format="csr")
+    sketch = sketch_of(together, alphabet, shape.sketch_columns, options.seed)
+    foundation = SequencesFoundation(alphabet, sketch, counting.halves)
+    number = sum(sample.sequences for sample in samples)
+    origin = (
+        f"a pilot of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
+        f"shards: an alphabet of {alphabet.n_words:,}"
+    )
+    return _Made(foundation, sequences.to_json(), f"{origin}; {_state(foundation)}")
+
+
+def _state(foundation: Any) -> str:
+    from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
+
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    return f"{mebibytes(layout.state_bytes)} of sums"

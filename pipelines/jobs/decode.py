@@ -1,0 +1,153 @@
+"""Decode: the states of all symbols of sequences, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.shard_outputs import write_each
+from streaming_moments.storage.proportions import parquet_output, proportions_file
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+DECODINGS = ("viterbi", "posterior")
+_SCHEMA = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("first", pa.int64()),
+        ("length", pa.int64()),
+        ("log_likelihood", pa.float64()),
+        ("states", pa.list_(pa.int32())),
+        ("probabilities", pa.list_(pa.float64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class DecodeResult:
+    """What a decoding wrote.
+
+    Parameters
+    ----------
+    files : tuple of str
+        One for each shard.
+    sequences, symbols : int
+        In all; symbols of the alphabet.
+    log_likelihood : float
+        Of the symbols, by the parameters.
+    """
+
+    files: tuple[str, ...]
+    sequences: int
+    symbols: int
+    log_likelihood: float
+
+    @property
+    def perplexity(self) -> float | None:
+        """Of a symbol; None without any."""
+        return float(np.exp(-self.log_likelihood / self.symbols)) if self.symbols else None
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        said = "" if self.perplexity is None else f", perplexity {self.perplexity:.4g} a symbol"
+        return (
+            f"{self.sequences:,} sequences of {self.symbols:,} known symbols{said}; "
+            f"{len(self.files)} files"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return {**asdict(self), "files": list(self.files), "perplexity": self.perplexity}
+
+
+@dataclass(frozen=True, eq=False)
+class DecodeContext:
+    """All a task needs beside its shard."""
+
+    reading: ReadingContext
+    model: HiddenMarkovModel
+    output: str
+    method: str
+
+    __sizeof__ = held_bytes
+
+
+def decode(
+    store: MomentStore,
+    model: HiddenMarkovModel,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    method: str = "viterbi",
+) -> DecodeResult:
+    """Write one Parquet file a shard: a row for each sequence, or each part of a long one.
+
+    Parameters
+    ----------
+    store, model, shards, output, run
+        As of `transform`.
+    method : {"viterbi", "posterior"}
+        The likeliest states together, or each by itself; `probabilities` are those of the states
+        given the whole sequence either way.
+
+    Raises
+    ------
+    InvalidInput
+        Another method, or two shards whose outputs would have one name.
+    ShardError, BoundExceeded
+        As of `transform`.
+    """
+    if method not in DECODINGS:
+        raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
+    told = model, output, method
+    found = write_each(store, shards, run, "decoding shards", decode_shard, DecodeContext, *told)
+    files, sequences, symbols, scores = zip(*found, strict=True)
+    return DecodeResult(files, sum(sequences), sum(symbols), float(np.sum(scores)))
+
+
+def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str, int, int, float]:
+    """Write the states of one shard: URL, sequences, known symbols and their log likelihood."""
+    model, reading = context.model, context.reading
+    sequences, symbols, total, first = -1, 0, 0.0, 0
+    options = reading.storage_options
+    name = proportions_file(shard.url)
+    with parquet_output(context.output, name, _SCHEMA, options) as (url, writer):
+        for read in reading.read(shard):
+            batch: Any = read.batch
+            posterior = model.posterior(batch)
+            if context.method == "viterbi":
+                states = model.decode(batch)[1]
+            else:
+                states = posterior.argmax(axis=1).astype(np.int32)
+            own = batch.own
+            certain = posterior[np.arange(states.size), states][own]
+            scores = model.log_likelihoods(batch)
+            numbers = sequences + np.cumsum(batch.begins)
+            firsts = np.zeros(batch.documents, dtype=np.int64)
+            if batch.documents and not batch.begins[0]:
+                firsts[0] = first
+            ends = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
+            columns = [
+                pa.array(numbers),
+                pa.array(firsts),
+                pa.array(batch.lengths),
+                pa.array(scores),
+                pa.ListArray.from_arrays(ends, pa.array(states[own])),
+                pa.ListArray.from_arrays(ends, pa.array(certain)),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA))
+            if batch.documents:
+                sequences, first = int(numbers[-1]), int(firsts[-1] + batch.lengths[-1])
+            symbols += int((batch.symbols[own] >= 0).sum())
+            total += float(scores.sum())
+    return url, sequences + 1, symbols, total

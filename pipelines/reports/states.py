@@ -1,0 +1,152 @@
+"""States of models without topics, and stores of other kinds, as people and programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.models.base import Model
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.status import stale_models
+from streaming_moments.quality.relevance import top_words
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.update import UpdateResult
+
+
+@dataclass(frozen=True)
+class StateLine:
+    """One hidden state.
+
+    Parameters
+    ----------
+    state : int
+        Its number.
+    weight : float
+        Its share.
+    words : mapping
+        The most probable of each view, the first most.
+    probabilities : mapping
+        Of those.
+    """
+
+    state: int
+    weight: float
+    words: Mapping[str, tuple[str, ...]]
+    probabilities: Mapping[str, tuple[float, ...]]
+
+
+def state_lines(model: Any, store: MomentStore, number: int) -> list[StateLine]:
+    """States of a model of a store with their most probable words; none where it has no words."""
+    if not hasattr(model, "tables"):
+        return []
+    words: Mapping[str, Vocabulary] = store.foundation.words
+    tops = {name: top_words(table, number) for name, table in model.tables.items()}
+    lines = []
+    for state, weight in enumerate(model.weights.tolist()):
+        found, shares = {}, {}
+        for name, table in model.tables.items():
+            used = [row for row in tops[name][state] if table[row, state] > 0]
+            found[name] = tuple(words[name].terms[row] for row in used)
+            shares[name] = tuple(table[used, state].tolist())
+        lines.append(StateLine(state, weight, found, shares))
+    return lines
+
+
+def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
+    """The lines as JSON can hold them."""
+    return [json_value(asdict(line)) for line in lines]
+
+
+def print_states(
+    console: Console, lines: Sequence[StateLine], model: Model, title: str = ""
+) -> None:
+    """A table of states: what the model says of each, and their words, if any."""
+    columns = model.described().columns
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    for name in ("state", *columns):
+        table.add_column(name, justify="right")
+    for name in lines[0].words if lines else ():
+        table.add_column(name, overflow="fold")
+    for state, row in enumerate(numbers):
+        words = lines[state].words.values() if lines else ()
+        table.add_row(str(state), *row, *(" ".join(map(_visible, one)) for one in words))
+    console.print(table)
+
+
+def kind_facts(store: MomentStore) -> dict[str, Any]:
+    """What a store of a kind other than counts holds, by name."""
+    commit, totals, foundation = store.commit, store.totals(), store.foundation
+    outside = sum(record.outside for record in store.ledger())
+    seen = commit.tokens + outside
+    return {
+        "store": store.url,
+        "version": store.version,
+        "time": commit.time,
+        "message": commit.message,
+        "kind": store.kind,
+        "documents": totals.n_documents,
+        "without_a_triple": totals.without,
+        "triples": totals.triples,
+        "tokens": commit.tokens,
+        "outside": outside,
+        "outside_share": outside / seen if seen else None,
+        "shards": commit.shards,
+        "segments": len(commit.segments),
+        "words": {name: words.n_words for name, words in foundation.words.items()},
+        "row_blocks": store.row_blocks,
+        "state_bytes": store.layout.state_bytes,
+        "halves": foundation.halves,
+        "models": list(store.models),
+        "tags": dict(commit.tags),
+        "stale_models": [asdict(one) for one in stale_models(store)],
+    }
+
+
+def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Those facts as names and values for people."""
+    sequences = facts["kind"] == "sequences"
+    records, triples = ("sequences", "windows") if sequences else ("records", "triples")
+    lacking = "under three symbols" if sequences else "that lack a view"
+    words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
+    share = facts["outside_share"]
+    outside = "unknown" if share is None else f"{share:.1%}"
+    return [
+        ("store", facts["store"]),
+        ("version", f"{facts['version']}: {facts['message']}"),
+        (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
+        (triples, f"{facts['triples']:,}"),
+        ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
+        ("shards", f"{facts['shards']:,} in {facts['segments']} segments"),
+        ("words", words),
+        ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
+        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
+        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
+        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
+    ]
+
+
+def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
+    """What an update left out, and what the store holds that counts for nothing."""
+    lines = []
+    if result.outside:
+        cut = ": sequences are cut there" if final.kind == "sequences" else ""
+        lines.append(f"{result.outside:,} of another word or symbol than the store counts{cut}")
+    lacking = final.totals().without
+    if lacking:
+        what = "sequences under three symbols" if final.kind == "sequences" else "without a view"
+        lines.append(f"{lacking:,} records of the store count for nothing: {what}")
+    return lines
+
+
+def _visible(word: str) -> str:
+    """A word of blanks would not be seen."""
+    return word if word.strip() else repr(word)

@@ -1,0 +1,269 @@
+"""Views: three columns of a shard as counts of the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.faces import LateModule
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.statistics.views.records import ViewBatch
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.columns import values_of, words_of
+from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
+from streaming_moments.storage.counting.passages import Passages
+from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.documents import read_tables
+from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+
+_TEXT = ":text"
+
+
+@dataclass(frozen=True)
+class ViewsForm:
+    """Which columns of a shard are views.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Their names: three.
+    texts : tuple of bool
+        Whether each holds texts, whose words are counted; else each value is a word of its own.
+    policy : TokenPolicy
+        What makes a text into words.
+
+    Raises
+    ------
+    InvalidInput
+        Not three columns, or one twice.
+    """
+
+    columns: tuple[str, str, str]
+    texts: tuple[bool, bool, bool]
+    policy: TokenPolicy = field(default_factory=TokenPolicy)
+
+    def __post_init__(self) -> None:
+        if len(self.columns) != 3 or len(set(self.columns)) != 3:
+            raise InvalidInput(
+                f"views are three different columns, got {', '.join(self.columns) or 'none'}; give "
+                "them as --columns a,b,c, and NAME:text where the words of a text are counted"
+            )
+        if self.policy.passage_words is not None:
+            raise InvalidInput("a record is one, whatever its length: leave out --passage-words")
+
+    @classmethod
+    def parse(cls, columns: Sequence[str], policy: TokenPolicy = TokenPolicy()) -> ViewsForm:
+        """Of names of columns, with `:text` after those that hold texts.
+
+        Examples
+        --------
+        >>> ViewsForm.parse(["title:text", "author", "year"]).texts
+        (True, False, False)
+        """
+        names: Any = tuple(name.removesuffix(_TEXT) for name in columns)
+        texts: Any = tuple(name.endswith(_TEXT) for name in columns)
+        return cls(names, texts, policy)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> ViewsForm:
+        """The form that `to_json` described."""
+        columns: Any = tuple(content["columns"])
+        texts: Any = tuple(map(bool, content["texts"]))
+        return cls(columns, texts, TokenPolicy.from_json(content["policy"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Description that JSON can hold."""
+        policy = self.policy.to_json()
+        return {"columns": list(self.columns), "texts": list(self.texts), "policy": policy}
+
+
+@dataclass(frozen=True, eq=False)
+class ReadViews:
+    """Some consecutive records of a shard.
+
+    Parameters
+    ----------
+    batch : ViewBatch
+        Counts of the three views.
+    outside : int
+        Words of them that no vocabulary has.
+    after : Position
+        Where the shard goes on.
+    """
+
+    batch: ViewBatch
+    outside: int
+    after: Position
+
+
+@dataclass(frozen=True, eq=False)
+class ViewReader:
+    """Reads the shards of a store of views.
+
+    Parameters
+    ----------
+    form : ShardFormat
+        The format of the shards.
+    views : ViewsForm
+        Which columns are views.
+    vocabularies : tuple of Vocabulary
+        Of the views.
+    indices : tuple of WordIndex or Arrow array
+        By which words are found.
+    limits, storage_options
+        As of any reader.
+    """
+
+    form: ShardFormat
+    views: ViewsForm
+    vocabularies: tuple[Vocabulary, Vocabulary, Vocabulary]
+    indices: tuple[Any, ...]
+    limits: ReadLimits = DEFAULT_LIMITS
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        form: ShardFormat,
+        views: ViewsForm,
+        foundation: ViewsFoundation,
+        limits: ReadLimits = DEFAULT_LIMITS,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> ViewReader:
+        """The reader of shards that are counted on a foundation."""
+        return cls.over(form, views, foundation.vocabularies, limits, storage_options)
+
+    @classmethod
+    def over(
+        cls,
+        form: ShardFormat,
+        views: ViewsForm,
+        words: tuple[Vocabulary, Vocabulary, Vocabulary],
+        limits: ReadLimits = DEFAULT_LIMITS,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> ViewReader:
+        """The reader of records over the vocabularies of their views."""
+        indices = tuple(
+            WordIndex.of(own, views.policy) if text else words_of(own)
+            for own, text in zip(words, views.texts, strict=True)
+        )
+        return cls(form, views, words, indices, limits, storage_options)
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadViews]:
+        """Records of a shard from a position on, of the even and the odd half in turn.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read or changed, a column is missing or of another type.
+        """
+        options = self.storage_options
+        tables = read_tables(
+            shard, self.form, self.views.columns, self.limits, options, start, content
+        )
+        return steadily(self._counted(tables, shard), shard, options, content)
+
+    def _counted(
+        self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
+    ) -> Iterator[ReadViews]:
+        number = shard.size
+        for table, after in tables:
+            odd = (np.arange(table.num_rows) + number) % 2 == 1
+            number += table.num_rows
+            batch, outside = self.counted(table, odd, shard.url)
+            yield ReadViews(batch, outside, after)
+
+    def counted(self, table: pa.Table, odd: NDArray[np.bool_], url: str) -> tuple[ViewBatch, int]:
+        """Counts of the rows of a table, and words outside the vocabularies."""
+        counted = [self._view(table, place, odd, url) for place in range(3)]
+        return ViewBatch(*(view for view, _ in counted)), sum(outside for _, outside in counted)
+
+    def _view(
+        self, table: pa.Table, place: int, odd: NDArray[np.bool_], url: str
+    ) -> tuple[CountBatch, int]:
+        name, words = self.views.columns[place], self.vocabularies[place]
+        if self.views.texts[place]:
+            view, outside = self.indices[place].count(text_column(table[name]))
+            return replace(view, halves=odd), outside
+        values = values_of(table[name], name, url)
+        places = values.places(self.indices[place])
+        records = np.repeat(np.arange(table.num_rows), np.diff(values.offsets))
+        known = places >= 0
+        shape = table.num_rows, words.n_words
+        view = CountBatch.from_entries(
+            records[known], places[known], None, shape, words.fingerprint
+        )
+        outside = places.size - int(known.sum()) - values.texts.null_count
+        return replace(view, halves=odd), outside
+
+
+def text_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of texts, as `count_column` takes it."""
+    return column.cast(pa.large_string())
+
+
+def sample_rows(
+    shard: Shard,
+    form: ShardFormat,
+    columns: Sequence[str],
+    quota: int,
+    seed: int,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> pa.Table:
+    """Draw rows of a shard, each equally likely, in one pass; in their order.
+
+    Errors as `read_tables`.
+    """
+    rng = np.random.default_rng(seed)
+    held: pa.Table | None = None
+    keys = np.empty(0)
+    tables = read_tables(shard, form, columns, limits, storage_options)
+    for table, _ in steadily(tables, shard, storage_options):
+        keys = np.concatenate([keys, rng.random(table.num_rows)])
+        held = table if held is None else pa.concat_tables([held, table])
+        if held.num_rows > quota:
+            # rows keep the order of the shard
+            drawn = np.sort(np.argpartition(keys, quota)[:quota])
+            held, keys = held.take(drawn).combine_chunks(), keys[drawn]
+    return held
+
+
+def column_frequencies(
+    column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
+) -> TermFrequencies:
+    """How often, and in how many records, each word of a view of a pilot occurs."""
+    rows = len(column)
+    if policy is not None:
+        passages = Passages.of(SpelledTexts.of(text_column(column)), None)
+        found = [policy.filtered(passages[place].split()) for place in range(rows)]
+        records = np.repeat(np.arange(rows), [len(words) for words in found])
+        texts = pa.array([word for words in found for word in words], pa.large_string())
+    else:
+        values = values_of(column, name, name)
+        records, texts = np.repeat(np.arange(rows), np.diff(values.offsets)), values.texts
+    encoded = texts.dictionary_encode()
+    places = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
+    known = places >= 0
+    terms = encoded.dictionary.to_pylist()
+    counts = np.bincount(places[known], minlength=len(terms)).astype(np.int64)
+    pairs = np.unique(places[known] * max(rows, 1) + records[known])
+    documents = np.bincount(pairs // max(rows, 1), minlength=len(terms)).astype(np.int64)
+    return TermFrequencies(terms, counts, documents, rows)

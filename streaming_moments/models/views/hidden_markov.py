@@ -1,0 +1,441 @@
+"""HiddenMarkovModel: states behind sequences of symbols, from their windows of three."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.views import decoding, windows_em
+from streaming_moments.models.views.columns import (
+    half_bars,
+    half_rows,
+    said_of_turned,
+    view_columns,
+)
+from streaming_moments.models.views.multi_view import require_joint
+from streaming_moments.models.views.transitions import (
+    Operators,
+    first_states,
+    operators,
+    symbol_shares,
+    transitions,
+    window_table,
+)
+from streaming_moments.models.views.windows_em import Chain, Windows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+
+# First symbols for each state below which they do not tell where sequences begin.
+_BEGINNINGS = 10
+# Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
+# than unigrams at 30).
+_RARE = 1000
+_SMOOTHING = 1e-4
+_UNIGRAMS = 1e-3  # of a prediction by operators
+
+
+def _require_rounds(rounds: int) -> None:
+    if rounds < 0:
+        raise InvalidInput(f"refine is {rounds}; it must be 0 or more rounds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkovOptions(FitOptions):
+    """What a fit of sequences is told."""
+
+    refine: int = option(
+        "Rounds by the windows; of a sketched alphabet none.", 100, _require_rounds
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMarkovModel:
+    """States, their symbols, and how they follow one another.
+
+    States are ordered by falling share. Nothing is assumed to be stationary: all windows of all
+    places are used.
+
+    Parameters
+    ----------
+    emission : (n, k) float64
+        Columns on the simplex: symbols of each state.
+    moves : (k, k) float64
+        Columns on the simplex: a column for each state gone from.
+    start : (k,) float64
+        Shares of the states with which sequences begin.
+    weights : (k,) float64
+        Shares of the states over all places.
+    spectrum : (k,) float64
+        Singular values of the pair of outer symbols.
+    symbol_shares : (n,) float64
+        Share of each symbol.
+    observable : Operators, optional
+        Observable operators, where they are not too many numbers.
+    documents, windows : int
+        Sequences and windows it was fitted on.
+    short : int
+        Sequences of fewer than three symbols, which tell how sequences begin and nothing else.
+    turned : int
+        States that came out negative, which the statistics hardly hold.
+    beginnings : int
+        First symbols that tell where sequences begin; where these are too few `start` is `weights`.
+    untold : int
+        States of which nothing tells what follows: all states alike.
+    refined : int
+        Rounds of refinement by the table of windows.
+    window_score : float
+        Nats a window, by the refinement; NaN without.
+    bars, word_bars : (k,) and (n, k) float64, optional
+        L1 error to be expected of each column of `emission` before refinement, and standard errors
+        of its entries, where the statistics keep halves of the sequences.
+    since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> model = HiddenMarkovModel(
+    ...     np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.9, 0.2], [0.1, 0.8]]),
+    ...     np.array([0.5, 0.5]), np.array([0.6, 0.4]))
+    >>> model.decode(SymbolBatch.of([[0, 0, 1, 1]]))[1]
+    array([0, 0, 1, 1], dtype=int32)
+    """
+
+    name: ClassVar[str] = "hmm"
+    kind: ClassVar[str] = SequencesFoundation.kind
+    Options: ClassVar[type[FitOptions]] = MarkovOptions
+    compares_halves: ClassVar[bool] = True
+    vocabulary: ClassVar[str] = ""
+
+    emission: NDArray[np.float64]
+    moves: NDArray[np.float64]
+    start: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    symbol_shares: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    observable: Operators | None = None
+    documents: int = 0
+    windows: int = 0
+    short: int = 0
+    turned: int = 0
+    beginnings: int = 0
+    untold: int = 0
+    refined: int = 0
+    window_score: float = float("nan")
+    bars: NDArray[np.float64] | None = None
+    word_bars: NDArray[np.float64] | None = None
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The model of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `ViewStatistics` of sequences.
+        options : MarkovOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The statistics do not hold as many states: says how many.
+        """
+        foundation: SequencesFoundation = rows.foundation
+        sketch, k = foundation.sketch, options.topics
+        fitted = view_columns(rows, (sketch, sketch), k)
+        found = fitted.found
+        chain, score, untold, refined = _chain(rows, foundation, found.topics, options)
+        bars = None
+        if foundation.halves:
+            both = sketch, sketch
+            bars = half_bars(
+                found.topics, lambda odd: view_columns(half_rows(rows, odd), both, k).found.topics
+            )
+        # refined, the weights are those of the first place of a window
+        weights = chain.moves @ chain.weights if refined else found.weights
+        start, beginnings = first_states(rows, chain.emission)
+        if beginnings < _BEGINNINGS * k or not start.sum():
+            start = weights
+        shares = symbol_shares(rows)
+        model = cls(
+            chain.emission,
+            chain.moves,
+            start,
+            weights,
+            fitted.spectrum,
+            shares,
+            operators(rows, sketch, k),
+            fitted.documents,
+            _windows(rows),
+            fitted.without,
+            fitted.turned,
+            beginnings,
+            untold,
+            refined,
+            score,
+            *(bars or (None, None)),
+        )
+        return model._ordered()
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """As of views, and the operators of all symbols."""
+        return 10 + 2 * int(options.topics)
+
+    @property
+    def n_topics(self) -> int:
+        """Number of states k."""
+        return self.weights.size
+
+    @property
+    def tables(self) -> dict[str, NDArray[np.float64]]:
+        """(n, k) symbols of the states."""
+        return {"symbols": self.emission}
+
+    @property
+    def rare(self) -> bool:
+        """Whether symbols are so rare that operators are mostly noise."""
+        return self.windows < _RARE * len(self.emission)
+
+    def transform(
+        self, batch: SymbolBatch, method: str = "fixed-point", seed: int | None = None
+    ) -> NDArray[np.float64]:
+        """(chunks, k) mean posterior of the states over the symbols of each chunk."""
+        posterior = self.posterior(batch)
+        sums = np.zeros((batch.documents, self.n_topics))
+        np.add.at(sums, np.repeat(np.arange(batch.documents), np.diff(batch.offsets)), posterior)
+        return sums / np.maximum(np.diff(batch.offsets), 1)[:, None]
+
+    def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
+        """(symbols, k) probability of each state at each place, given the whole sequence."""
+        posterior = np.empty((batch.symbols.size, self.n_topics))
+        self._read(batch, posterior)
+        return posterior
+
+    def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
+        """(chunks,) log probability of each sequence; a symbol outside the alphabet is not seen."""
+        return self._read(batch, np.empty((0, self.n_topics)))
+
+    def perplexity(self, batch: SymbolBatch) -> float:
+        """Of sequences, a symbol; lower is better.
+
+        Raises
+        ------
+        InvalidInput
+            No symbol of the alphabet.
+        """
+        return float(np.exp(-self.log_likelihoods(batch).sum() / _known(batch)))
+
+    def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
+        self._require(batch)
+        states = np.empty(batch.symbols.size, dtype=np.int32)
+        with np.errstate(divide="ignore"):
+            tables = np.log(self._starts(batch)), np.log(self.moves), np.log(self._smoothed)
+        return decoding.viterbi(batch.offsets, batch.symbols, *tables, states), states
+
+    def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
+        """(t + 1, n) distribution of each next symbol by the observable operators, and restarts.
+
+        Predictions are clipped at 0, made to sum to 1, and mixed with a thousandth of the shares of
+        the symbols. Where the state predicts nothing positive it begins anew, which is counted.
+
+        Raises
+        ------
+        InvalidInput
+            The model has no operators, as they would be too many numbers.
+        """
+        if self.observable is None:
+            raise InvalidInput(
+                f"the model keeps no observable operators: {len(self.emission):,} symbols and "
+                f"{self.n_topics} states make too many numbers; read by its parameters"
+            )
+        ops, restarts = self.observable, 0
+        state = ops.first
+        found = np.empty((len(symbols) + 1, len(self.emission)))
+        ahead = np.einsum("a,xab->xb", ops.last, ops.symbols)
+        for place in range(len(symbols) + 1):
+            shares = np.clip(ahead @ state, 0, None)
+            total = shares.sum()
+            shares = shares / total if total > 0 else self.symbol_shares
+            found[place] = (1 - _UNIGRAMS) * shares + _UNIGRAMS * self.symbol_shares
+            if place == len(symbols):
+                break
+            moved = ops.symbols[symbols[place]] @ state
+            norm = float(ops.last @ moved)
+            restarts += norm <= 0
+            state = moved / norm if norm > 0 else ops.first
+        return found, restarts
+
+    def log_probability(self, symbols: NDArray[np.int64]) -> float:
+        """Of one sequence by the observable operators, minus infinity where they give none."""
+        if self.observable is None:
+            self.filtered(symbols)
+        ops: Any = self.observable
+        state, total = ops.first, 0.0
+        for symbol in symbols:
+            state = ops.symbols[symbol] @ state
+            norm = float(ops.last @ state)
+            if norm <= 0:
+                return -np.inf
+            state, total = state / norm, total + np.log(norm)
+        return float(total)
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes."""
+        names = ("emission", "moves", "start", "weights", "spectrum", "symbol_shares")
+        arrays = {name: getattr(self, name) for name in names}
+        if self.bars is not None and self.word_bars is not None:
+            arrays |= {"bars": self.bars, "word_bars": self.word_bars}
+        if self.observable is not None:
+            ops = self.observable
+            arrays |= {"operators": ops.symbols, "first": ops.first, "last": ops.last}
+        scalars = ("documents", "windows", "short", "turned", "beginnings", "untold", "refined")
+        attributes = {name: getattr(self, name) for name in (*scalars, "since", "until")}
+        score = None if np.isnan(self.window_score) else self.window_score
+        return arrays, {**attributes, "half_life": self.half_life, "window_score": score}
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `parts`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing.
+        """
+        try:
+            own: Any = dict(arrays)
+            names = [name for name in ("operators", "first", "last") if name in own]
+            observable = Operators(*map(own.pop, names)) if names else None
+            score = attributes["window_score"]
+            scalars = {**attributes, "window_score": float("nan") if score is None else score}
+            return cls(**own, observable=observable, **scalars)
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"the parts describe no hidden Markov model: {error}") from error
+
+    def described(self) -> Description:
+        """Shares of the states, how they begin and stay, error bars; what to beware of."""
+        columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.moves)}
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        names = (
+            "windows",
+            "short",
+            "turned",
+            "beginnings",
+            "untold",
+            "refined",
+            "rare",
+            "window_score",
+        )
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
+        facts |= {"moves": self.moves.T.tolist(), "operators": self.observable is not None}
+        said = [f"{self.windows:,} windows of three symbols"]
+        if self.refined:
+            said.append(f"refined {self.refined} rounds by them")
+        if self.short:
+            said.append(f"{self.short:,} sequences have fewer than three symbols")
+        if self.start is self.weights or np.array_equal(self.start, self.weights):
+            said.append("too few sequences to tell how they begin: as the states are everywhere")
+        if self.untold:
+            said.append(f"of {self.untold} states nothing tells what follows: all alike")
+        if self.turned and not self.refined:
+            said.append(said_of_turned(self.turned))
+        if self.rare:
+            said.append("symbols are rare: read by the parameters, operators are mostly noise")
+        return Description(facts, columns, "; ".join(said))
+
+    @property
+    def _smoothed(self) -> NDArray[np.float64]:
+        n = len(self.emission)
+        return np.asarray((1 - _SMOOTHING) * self.emission + _SMOOTHING / n)
+
+    def _read(self, batch: SymbolBatch, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+        self._require(batch)
+        chain = self._starts(batch), self.moves, self._smoothed
+        return decoding.forward_backward(batch.offsets, batch.symbols, *chain, posterior)
+
+    def _starts(self, batch: SymbolBatch) -> NDArray[np.float64]:
+        """(chunks, k) states of the first symbol of each, where a sequence may begin or not."""
+        return np.where(batch.begins[:, None], self._smooth_start, self.weights)
+
+    @property
+    def _smooth_start(self) -> NDArray[np.float64]:
+        # a state in which no sequence seen has begun is not ruled out
+        return (1 - _SMOOTHING) * self.start + _SMOOTHING / self.n_topics
+
+    def _require(self, batch: SymbolBatch) -> None:
+        if batch.symbols.size and batch.symbols.max() >= len(self.emission):
+            raise ForeignStatistics(
+                f"symbol {batch.symbols.max()} is not of the model's alphabet of "
+                f"{len(self.emission)}; give -1 for what lies outside"
+            )
+
+    def _ordered(self) -> Self:
+        """With the states by falling share."""
+        order = np.argsort(-self.weights.round(9), kind="stable")
+        bars = None if self.bars is None else self.bars[order]
+        words = None if self.word_bars is None else self.word_bars[:, order]
+        return replace(
+            self,
+            emission=np.ascontiguousarray(self.emission[:, order]),
+            moves=np.ascontiguousarray(self.moves[np.ix_(order, order)]),
+            start=self.start[order],
+            weights=self.weights[order],
+            bars=bars,
+            word_bars=words,
+        )
+
+
+def _chain(
+    rows: Rows, foundation: SequencesFoundation, emission: NDArray[np.float64], options: Any
+) -> tuple[Chain, float, int, int]:
+    """Emission and moves, maybe refined: with the score, states without moves, and rounds."""
+    try:
+        moves, untold = transitions(rows, foundation.sketch, emission)
+    except np.linalg.LinAlgError as error:
+        raise NotIdentifiable(
+            f"the symbols of the {options.topics} states depend on one another, so nothing tells "
+            "how states follow; ask for fewer states, or count more sequences"
+        ) from error
+    weights = np.full(options.topics, 1 / options.topics)
+    chain = Chain(emission, moves, weights)
+    if not (foundation.whole and options.refine):
+        return chain, float("nan"), untold, 0
+    windows = Windows.of_table(window_table(rows))
+    chain, score = rows.value(
+        rows.once("refining", windows_em.likelier, windows, chain, options.refine, options.seed)
+    )
+    return chain, score, 0, options.refine
+
+
+def _windows(rows: Rows) -> int:
+    return int(rows.gathered("records", _triples)[0])
+
+
+def _triples(statistics: Any) -> int:
+    return int(statistics.totals.triples)
+
+
+def _known(batch: SymbolBatch) -> int:
+    known = int((batch.symbols >= 0).sum())
+    if not known:
+        raise InvalidInput("none of the symbols is of the alphabet; give sequences of others")
+    return known

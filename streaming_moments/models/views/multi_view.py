@@ -1,0 +1,319 @@
+"""MultiViewMixture: one hidden state, or mixed ones, behind records of three views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.views import frame, side_columns
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.views.columns import (
+    half_bars,
+    half_rows,
+    said_of_turned,
+    view_columns,
+)
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
+from streaming_moments.statistics.views.records import LEFT, RIGHT, ViewBatch
+from streaming_moments.statistics.views.statistics import ViewStatistics
+
+_SMOOTHING = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(FitOptions):
+    """What a fit of records in three views is told."""
+
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method)
+
+
+def require_joint(method: str) -> None:
+    """Refuse another decomposition than the one there is for three views.
+
+    Raises
+    ------
+    InvalidInput
+        Names it.
+    """
+    if method != "joint":
+        raise InvalidInput(f'three views are decomposed by "joint", not by "{method}"')
+
+
+@dataclass(frozen=True, eq=False)
+class MultiViewMixture:
+    """Hidden states with a distribution over the words of each view.
+
+    Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
+    independent. States are ordered by falling weight.
+
+    Parameters
+    ----------
+    rows, left, right : (n, k) float64
+        Columns on the simplex: words of the rows, left and right view in each state.
+    weights : (k,) float64
+        Shares of the triples, sum 1.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0: a record is of one state.
+    spectrum : (k,) float64
+        Singular values of the pair of left and right view.
+    documents, without : int
+        Records it was fitted on, and those of them that lack a view and count for nothing.
+    turned : int
+        States that came out negative, which the statistics hardly hold.
+    columns : tuple of str
+        What the views are called.
+    bars, word_bars : (k,) and (n, k) float64, optional
+        L1 error to be expected of each column of the rows view, and standard errors of its
+        entries, where the statistics keep halves of the records.
+    since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> half = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> model = MultiViewMixture(half, half, half, np.array([0.6, 0.4]))
+    >>> model.assign({"left": CountBatch.from_csr([[2, 0], [0, 1], [0, 0]])})
+    array([0, 1, 0])
+    """
+
+    name: ClassVar[str] = "views"
+    kind: ClassVar[str] = ViewsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = ViewOptions
+    compares_halves: ClassVar[bool] = True
+    vocabulary: ClassVar[str] = ""
+
+    rows: NDArray[np.float64]
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    alpha0: float = 0.0
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    documents: int = 0
+    without: int = 0
+    turned: int = 0
+    columns: tuple[str, str, str] = VIEWS
+    bars: NDArray[np.float64] | None = None
+    word_bars: NDArray[np.float64] | None = None
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The mixture of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `ViewStatistics`.
+        options : ViewOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The statistics do not hold as many states: says how many.
+        """
+        foundation: ViewsFoundation = rows.foundation
+        own, *sketches = foundation.bases
+        asked = (sketches[0], sketches[1]), options.topics, options.alpha0
+        fitted = view_columns(rows, *asked)
+        found = fitted.found
+        sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
+        others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
+        bars = None
+        if foundation.halves:
+            bars = half_bars(
+                found.topics,
+                lambda odd: view_columns(half_rows(rows, odd), *asked).found.topics,
+            )
+        return cls(
+            found.topics,
+            others[0],
+            others[1],
+            found.weights,
+            options.alpha0,
+            fitted.spectrum,
+            fitted.documents,
+            fitted.without,
+            fitted.turned,
+            foundation.columns,
+            *(bars or (None, None)),
+        )
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """E and F, their frame, W and the pairs, the columns thrice."""
+        return 10
+
+    @property
+    def n_topics(self) -> int:
+        """Number of states k."""
+        return self.weights.size
+
+    @property
+    def tables(self) -> dict[str, NDArray[np.float64]]:
+        """(n, k) columns of each view, by what it is called."""
+        return dict(zip(self.columns, (self.rows, self.left, self.right), strict=True))
+
+    def transform(
+        self,
+        batch: ViewBatch,
+        method: str = "fixed-point",
+        seed: int | None = None,
+        iterations: int = 100,
+    ) -> NDArray[np.float64]:
+        """(records, k) posterior of the state of each record, or its proportions with `alpha0`.
+
+        A record that lacks views is read by those it has.
+        """
+        views = dict(zip(VIEWS, batch.views, strict=True))
+        if self.alpha0:
+            found = self._stacked(views)
+            weights = self.weights, self.alpha0
+            return inferred_proportions(*found, *weights, method, seed, iterations)
+        return self.posterior(views)
+
+    def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
+        """(records, k) probability of each state given any of the views.
+
+        Parameters
+        ----------
+        views : dict
+            Counts of the same records by "rows", "left" or "right", one at least.
+
+        Raises
+        ------
+        InvalidInput
+            No view, another name, or not of as many records.
+        ForeignStatistics
+            A view of another number of words.
+        """
+        return posteriors(log_posteriors(*self._stacked(views), self.weights))
+
+    def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
+        """(records,) the likeliest state of each record given any of the views."""
+        return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes."""
+        arrays = {name: getattr(self, name) for name in (*VIEWS, "weights", "spectrum")}
+        if self.bars is not None and self.word_bars is not None:
+            arrays |= {"bars": self.bars, "word_bars": self.word_bars}
+        scalars = ("alpha0", "documents", "without", "turned", "since", "until", "half_life")
+        attributes = {name: getattr(self, name) for name in scalars}
+        return arrays, {**attributes, "columns": list(self.columns)}
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `parts`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing.
+        """
+        try:
+            known: Any = {**arrays, **attributes, "columns": tuple(attributes["columns"])}
+            return cls(**known)
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"the parts describe no mixture of views: {error}") from error
+
+    def described(self) -> Description:
+        """Weights and error bars of the states."""
+        columns = {"weight": self.weights}
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        facts = {name: getattr(self, name) for name in ("alpha0", "without", "turned")}
+        facts["views"] = list(self.columns)
+        sentence = f"views {', '.join(self.columns)}"
+        if self.without:
+            sentence += f"; {self.without:,} records lack one and count for nothing"
+        if self.turned:
+            sentence += f"; {said_of_turned(self.turned)}"
+        return Description(facts, columns, sentence)
+
+    def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
+        """The views of records as one, and the columns of their words as one table."""
+        if not views or not views.keys() <= set(VIEWS):
+            raise InvalidInput(
+                f"views {sorted(views)}; give one at least of {', '.join(VIEWS)}, which are "
+                f"{', '.join(self.columns)}"
+            )
+        tables = [getattr(self, name) for name in views]
+        for name, table in zip(views, tables, strict=True):
+            if views[name].n_words != len(table):
+                raise ForeignStatistics(
+                    f"view {name} counts {views[name].n_words} words, the model knows {len(table)}"
+                )
+        if len({view.documents for view in views.values()}) > 1:
+            raise InvalidInput("the views are not of as many records; give each record in all")
+        smoothed = [_smoothed(table) for table in tables]
+        if len(views) == 1:
+            return next(iter(views.values())), smoothed[0]
+        import scipy.sparse as sp
+
+        joined = sp.hstack([view.to_csr() for view in views.values()], format="csr")
+        return CountBatch.from_csr(joined), np.vstack(smoothed)
+
+
+def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With a share of every word, so that one word alone rules out no state."""
+    return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
+
+
+def _other_view(
+    rows: Rows, name: str, sketched: NDArray[np.float64], own: Any, alpha0: float
+) -> NDArray[np.float64]:
+    """(n, k) columns of another view, on the simplex."""
+    totals = rows.value(rows.summed("totals", _totals, name, nbytes=8 * (1 + own.columns)))
+    turned = frame(own.matrix)
+    shared = name, totals, turned, sketched, alpha0
+    parts: Sequence[NDArray[np.float64]] = [
+        rows.value(part) for part in rows.each("other views", _side_rows, *shared)
+    ]
+    columns = interleaved(parts)
+    sums = columns.sum(axis=0)
+    if not (sums > 0).all():
+        raise NotIdentifiable(
+            f"{int((~(sums > 0)).sum())} of {sums.size} states have no words in {name}; ask for "
+            "fewer states, or count more records"
+        )
+    return nearest_distributions(columns / sums)
+
+
+def _totals(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
+    return np.asarray(statistics.sums[name].sum(axis=0))
+
+
+def _side_rows(
+    statistics: ViewStatistics,
+    name: str,
+    totals: NDArray[np.int64],
+    turned: NDArray[np.float64],
+    sketched: NDArray[np.float64],
+    alpha0: float,
+) -> NDArray[np.float64]:
+    turn = np.eye(1 + len(turned))
+    turn[1:, 1:] = turned
+    return side_columns(statistics.sums[name] @ turn, totals @ turn, sketched, alpha0)

@@ -1,0 +1,191 @@
+"""MomentHMM: a hidden Markov model of symbols as an estimator, with the names of hmmlearn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.sketches import core_of, sketch_of
+
+_PILOT = 1 << 20  # symbols of the first sequences that the sketch is made of
+
+
+class MomentHMM(BaseEstimator):  # type: ignore[misc]
+    """A hidden Markov model of symbols `0..n_features-1`, from their windows of three.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of states k.
+    n_features : int, optional
+        Number of symbols n; by default those of the sequences it is fitted on.
+    refine : int
+        Rounds of expectation maximisation on the table of windows, of up to 128 symbols.
+    sketch_columns : int, optional
+        Columns of the sketch; as in `sketch_of`.
+    random_state : int
+        Seed of the random columns and starts.
+
+    Attributes
+    ----------
+    startprob_ : (k,) float64
+        States with which sequences begin.
+    transmat_ : (k, k) float64
+        A row for each state gone from.
+    emissionprob_ : (k, n) float64
+        Symbols of each state.
+    statistics_ : ViewStatistics
+        Of all sequences that were seen: those of two parts can be added.
+    model_ : HiddenMarkovModel
+        As it was fitted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> flips = np.cumsum(rng.random((50, 40)) < 0.1, axis=1) % 2
+    >>> sequences = [2 * row + (rng.random(40) < 0.3) for row in flips]
+    >>> model = MomentHMM(n_components=2, n_features=4).fit(sequences)
+    >>> model.transmat_.diagonal().round(1)
+    array([0.9, 0.9])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        n_features: int | None = None,
+        *,
+        refine: int = 100,
+        sketch_columns: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_features = n_features
+        self.refine = refine
+        self.sketch_columns = sketch_columns
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
+        """The model of some sequences.
+
+        Parameters
+        ----------
+        X : list of (t,) integers, or (symbols,) or (symbols, 1) array
+            Sequences; or all of them after one another, with `lengths`. A symbol of -1 is one that
+            was not seen.
+        y : object
+            Not used.
+        lengths : sequence of int, optional
+            Of the sequences of an array; by default it is one.
+
+        Raises
+        ------
+        InvalidInput
+            What is no symbol, or a parameter out of range.
+        NotIdentifiable
+            Sequences that do not tell so many states apart.
+        """
+        batch = _symbols(X, lengths)
+        n = self._alphabet(batch)
+        if batch.symbols.max(initial=-1) >= n:
+            raise InvalidInput(
+                f"symbol {batch.symbols.max()} and n_features {n}; symbols are 0 to n_features - 1"
+            )
+        words = Vocabulary(tuple(map(str, range(n))), core_of(n))
+        together = _bigrams(batch, n)
+        sketch = sketch_of(together, words, self.sketch_columns, self.random_state)
+        self.statistics_ = SequencesFoundation(words, sketch).of_sequences(batch)
+        options = MarkovOptions(
+            topics=self.n_components, refine=self.refine, seed=self.random_state
+        )
+        self.model_ = HiddenMarkovModel.fit(InMemory((self.statistics_,)), options)
+        self.startprob_ = self.model_.start.copy()
+        self.transmat_ = np.ascontiguousarray(self.model_.moves.T)
+        self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
+        return self
+
+    def decode(
+        self, X: Any, lengths: Sequence[int] | None = None
+    ) -> tuple[float, NDArray[np.int32]]:
+        """Log probability of the likeliest states, and (symbols,) these (Viterbi)."""
+        check_is_fitted(self)
+        logs, states = self.model_.decode(_symbols(X, lengths))
+        return float(logs.sum()), states
+
+    def predict(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.int32]:
+        """(symbols,) likeliest states."""
+        return self.decode(X, lengths)[1]
+
+    def predict_proba(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """(symbols, k) probability of each state at each place."""
+        check_is_fitted(self)
+        return self.model_.posterior(_symbols(X, lengths))
+
+    def score(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> float:
+        """Log probability of all sequences."""
+        check_is_fitted(self)
+        return float(self.model_.log_likelihoods(_symbols(X, lengths)).sum())
+
+    def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
+        """Of a symbol; lower is better."""
+        check_is_fitted(self)
+        return self.model_.perplexity(_symbols(X, lengths))
+
+    def _alphabet(self, batch: SymbolBatch) -> int:
+        for name in ("n_components", "refine", "random_state", "n_features"):
+            value = getattr(self, name)
+            if name == "n_features" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                raise InvalidInput(f"{name} is {value!r}; give a whole number")
+        n = int(batch.symbols.max(initial=0)) + 1 if self.n_features is None else self.n_features
+        if n < 1:
+            raise InvalidInput(f"n_features is {n}; it must be at least 1")
+        return n
+
+
+def _symbols(X: Any, lengths: Sequence[int] | None) -> SymbolBatch:
+    """Sequences as they are given."""
+    if lengths is None and isinstance(X, list | tuple):
+        given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
+        sizes = [one.size for one in given]
+        whole = np.concatenate([one.ravel() for one in given]) if given else np.empty(0, int)
+    else:
+        whole = np.asarray(X)
+        whole = whole.ravel() if whole.ndim == 1 or whole.shape[1:] == (1,) else whole
+        sizes = [whole.size] if lengths is None else list(lengths)
+    if whole.ndim != 1 or sum(sizes) != whole.size or min(sizes, default=0) < 0:
+        raise InvalidInput(
+            f"an array of shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
+            "sequences, or one column of symbols and the lengths of its sequences"
+        )
+    if whole.size and (whole.dtype.kind not in "iub" or whole.min() < -1):
+        raise InvalidInput(
+            f"symbols of {whole.dtype}, the least {whole.min()}; give whole numbers from 0 on, and "
+            "-1 for what was not seen"
+        )
+    if whole.size and whole.max() > np.iinfo(np.int32).max:
+        raise InvalidInput(f"symbol {whole.max()} is beyond int32; number the symbols anew")
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return SymbolBatch.whole(offsets, whole.astype(np.int32))
+
+
+def _bigrams(batch: SymbolBatch, n: int) -> Any:
+    """(n, 2 n) how often symbols of the first sequences follow one another, both ways round."""
+    import scipy.sparse as sp
+
+    windows = batch.windows[0][:_PILOT]
+    ones = np.ones(len(windows))
+    pairs = sp.csr_array(sp.coo_array((ones, (windows[:, 0], windows[:, 1])), shape=(n, n)))
+    return sp.hstack([pairs, pairs.T], format="csr")

@@ -1,0 +1,190 @@
+"""SequencesFoundation: the alphabet and the sketch on which sequences are counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.windows import (
+    FIRST,
+    MOST_SYMBOLS,
+    PreparedWindows,
+    SymbolBatch,
+    joined_windows,
+)
+from streaming_moments.statistics.views.foundation import (
+    ViewSums,
+    added_up,
+    describe_words,
+    lumps,
+    require_sketch,
+    with_halves,
+    words_described,
+)
+from streaming_moments.statistics.views.statistics import (
+    TRIPLES,
+    ViewStatistics,
+    ViewTotals,
+    broken_identities,
+    require_bounded,
+    require_same_foundation,
+)
+
+
+@dataclass(frozen=True)
+class SequencesFoundation:
+    """What statistics of sequences of symbols are gathered on, a `Foundation`.
+
+    Windows of three symbols are records of three views: the middle one has rows, those before and
+    after it have sketches by one basis.
+
+    Parameters
+    ----------
+    alphabet : Vocabulary
+        The n symbols by falling frequency.
+    sketch : Basis
+        Q, of the alphabet.
+    halves : bool
+        Whether the sums of half of the sequences are kept apart, for error bars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> letters = Vocabulary(("a", "b"), core=2)
+    >>> sketch = Basis(np.eye(2, dtype=np.int8), 2, letters.fingerprint)
+    >>> foundation = SequencesFoundation(letters, sketch, halves=False)
+    >>> statistics = foundation.of_sequences(SymbolBatch.of([[0, 1, 0, 0]]))
+    >>> statistics.sums["triple_sketch"][1, 1:, 1:].tolist(), statistics.totals.triples
+    ([[1, 0], [0, 0]], 2)
+    """
+
+    alphabet: Vocabulary
+    sketch: Basis
+    halves: bool = True
+    kind: ClassVar[str] = "sequences"
+
+    def __post_init__(self) -> None:
+        require_sketch(self.sketch, self.alphabet)
+        if self.alphabet.n_words > MOST_SYMBOLS:
+            raise InvalidInput(
+                f"an alphabet of {self.alphabet.n_words:,} symbols; {MOST_SYMBOLS:,} at most: "
+                "lower --vocabulary-size"
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the sketch, which names its alphabet, and of whether halves are kept."""
+        content = f"sequences {self.sketch.fingerprint} {self.halves}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def rows(self) -> int:
+        """Symbols n."""
+        return self.sketch.n_words
+
+    @property
+    def whole(self) -> bool:
+        """Whether the slices hold the table of triples: Q is the identity of all symbols."""
+        return self.sketch.columns == self.rows
+
+    @property
+    def words(self) -> dict[str, Vocabulary]:
+        """The alphabet."""
+        return {"symbols": self.alphabet}
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Q; the symbols, and whether halves are kept."""
+        attributes = {"alphabet": describe_words(self.alphabet), "halves_kept": self.halves}
+        return {"Q": self.sketch.matrix}, attributes
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
+        """The foundation of `parts`.
+
+        Raises
+        ------
+        LookupError, TypeError, InvalidInput
+            They describe none.
+        """
+        alphabet = words_described(attributes["alphabet"])
+        sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
+        return cls(alphabet, sketch, bool(attributes["halves_kept"]))
+
+    def names(self) -> dict[str, str]:
+        """The fingerprint."""
+        return {"basis": self.fingerprint, "vocabulary": ""}
+
+    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name."""
+        size, width = block.size(self.rows), 1 + self.sketch.columns
+        return with_halves({TRIPLES: (size, width, width), FIRST: (size,)}, self.halves)
+
+    def compresses(self, name: str) -> bool:
+        """Rows of rare symbols are mostly zeros."""
+        return True
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
+        """Totals that `ViewTotals.tables` described."""
+        return ViewTotals.of_tables(tables)
+
+    def statistics(self, block: RowBlock, totals: ViewTotals, arrays: Arrays) -> ViewStatistics:
+        """The statistics whose arrays were read back."""
+        return ViewStatistics(self, block, totals, arrays)
+
+    def require_own(self, statistics: ViewStatistics) -> None:
+        """Refuse statistics of another alphabet or sketch; errors as `require_same_foundation`."""
+        require_same_foundation(self, statistics)
+
+    def prepared(self, batch: SymbolBatch) -> PreparedWindows:
+        """The windows of a batch; errors as `PreparedWindows.of`."""
+        return PreparedWindows.of(batch, self.sketch, self.halves)
+
+    def why_not_counted(self, totals: ViewTotals) -> str | None:
+        """Sequences without a window of three known symbols are nothing to count."""
+        if totals.triples:
+            return None
+        return (
+            f"none of its {totals.n_documents} sequences holds three known symbols in a row "
+            f"({totals.without} of them are shorter); check the column and what a symbol is, or "
+            "create a store from such shards"
+        )
+
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        require_bounded(bound)
+
+    def joined(
+        self, batches: Iterable[PreparedWindows], most_bytes: int
+    ) -> Iterator[PreparedWindows]:
+        """The same windows in fewer batches."""
+        return lumps(batches, most_bytes, joined_windows)
+
+    def sums(self, block: RowBlock) -> ViewSums:
+        """Sums of a block of rows, of no sequences yet."""
+        return ViewSums.zero(self, block)
+
+    def of(
+        self, batches: Iterable[PreparedWindows], block: RowBlock = RowBlock()
+    ) -> ViewStatistics:
+        """The statistics of prepared batches; zero without any."""
+        return added_up(self, batches, block)
+
+    def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
+        """The statistics of chunks of sequences; errors as `prepared`."""
+        return self.of([self.prepared(batch)], block)
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break."""
+        return broken_identities(blocks, totals)

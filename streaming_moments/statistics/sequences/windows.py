@@ -1,0 +1,284 @@
+"""Symbols of sequences, and their windows of three made ready to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views import kernels
+from streaming_moments.statistics.views.statistics import (
+    EVEN,
+    LARGEST_FLOAT_SUM,
+    TRIPLES,
+    ViewTotals,
+)
+
+FIRST = "first_counts"
+UNKNOWN = -1
+# A window is one integer of 62 bits.
+MOST_SYMBOLS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolBatch:
+    """Chunks of sequences, each with the two symbols before it.
+
+    A chunk counts the windows of three whose last symbol it holds, and the first chunk of a
+    sequence its first symbol; so wherever sequences are cut, each window is counted once. A window
+    with a symbol outside the alphabet counts for nothing.
+
+    Parameters
+    ----------
+    offsets : (chunks + 1,) int64
+        Where the symbols of each chunk begin, its context first.
+    symbols : (symbols,) int32
+        Rows of the alphabet, -1 where it has none.
+    context : (chunks,) int8
+        How many of the symbols of a chunk, 0 to 2, were counted with an earlier one.
+    begins : (chunks,) bool
+        Whether a sequence begins with the chunk.
+    odd : (chunks,) bool
+        Whether the sequence is of the odd half.
+    short : int
+        Sequences that end in the batch with fewer than three symbols in all.
+
+    Raises
+    ------
+    InvalidInput
+        Arrays that do not fit.
+
+    Examples
+    --------
+    >>> batch = SymbolBatch.of([[0, 1, 0, 2], [1, 1]])
+    >>> batch.documents, batch.windows[0].tolist(), batch.short
+    (2, [[0, 1, 0], [1, 0, 2]], 1)
+    """
+
+    offsets: NDArray[np.int64]
+    symbols: NDArray[np.int32]
+    context: NDArray[np.int8]
+    begins: NDArray[np.bool_]
+    odd: NDArray[np.bool_]
+    short: int = 0
+
+    def __post_init__(self) -> None:
+        sizes = np.diff(self.offsets)
+        chunks = {sizes.size, self.context.size, self.begins.size, self.odd.size}
+        held = len(chunks) == 1 and self.offsets[0] == 0 and self.offsets[-1] == self.symbols.size
+        if not held or (sizes < self.context).any() or (self.context[self.begins] > 0).any():
+            raise InvalidInput(
+                "the arrays do not describe chunks of sequences: a chunk holds its context, and "
+                "one with which a sequence begins has none"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        sequences: Sequence[Sequence[int] | NDArray[np.int64]],
+        odd: NDArray[np.bool_] | None = None,
+    ) -> SymbolBatch:
+        """Whole sequences of symbols; by default of the two halves in turn."""
+        sizes = np.array([len(one) for one in sequences], dtype=np.int64)
+        joined = [np.asarray(one, dtype=np.int32) for one in sequences]
+        symbols = np.concatenate([np.empty(0, np.int32), *joined])
+        return cls.whole(np.concatenate([[0], np.cumsum(sizes)]), symbols, odd)
+
+    @classmethod
+    def whole(
+        cls,
+        offsets: NDArray[np.int64],
+        symbols: NDArray[np.int32],
+        odd: NDArray[np.bool_] | None = None,
+    ) -> SymbolBatch:
+        """Whole sequences, one after another."""
+        sizes = np.diff(offsets)
+        if odd is None:
+            odd = np.arange(sizes.size) % 2 == 1
+        context, begins = np.zeros(sizes.size, np.int8), np.ones(sizes.size, np.bool_)
+        return cls(offsets, symbols, context, begins, odd, int((sizes < 3).sum()))
+
+    @property
+    def documents(self) -> int:
+        """Number of chunks."""
+        return int(self.begins.size)
+
+    @property
+    def sequences(self) -> int:
+        """Sequences that begin in it."""
+        return int(self.begins.sum())
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(chunks,) int64 symbols of each, without its context."""
+        return np.asarray(np.diff(self.offsets) - self.context, dtype=np.int64)
+
+    @cached_property
+    def own(self) -> NDArray[np.bool_]:
+        """(symbols,) bool, those that are no context."""
+        places = np.arange(self.symbols.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return np.asarray(places >= np.repeat(self.context, np.diff(self.offsets)))
+
+    @property
+    def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """(windows, 3) symbols of the windows, and whether each is of the odd half."""
+        sizes = np.diff(self.offsets)
+        last = np.arange(self.symbols.size)
+        inside = last - np.repeat(self.offsets[:-1], sizes) >= 2
+        places = last[inside & self.own]
+        found = np.stack([self.symbols[places - back] for back in (2, 1, 0)], axis=1)
+        known = (found >= 0).all(axis=1)
+        odd = np.repeat(self.odd, sizes)[places]
+        return found[known], odd[known]
+
+    @property
+    def firsts(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """First symbols of the sequences that begin with a known one, and their halves."""
+        begun = self.begins & (np.diff(self.offsets) > 0)
+        found = self.symbols[self.offsets[:-1][begun]]
+        return found[found >= 0], self.odd[begun][found >= 0]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedWindows:
+    """Windows by middle symbol, half, left and right symbol, each kind once with its count.
+
+    Parameters
+    ----------
+    cells, counts : (kinds,) int64
+        As `kernels.add_windows` takes them.
+    firsts, odd_firsts : (n,) int64
+        First symbols of the sequences of both halves.
+    sketch : Basis
+        Of the alphabet.
+    totals : ViewTotals
+        Of the sequences; symbols outside the alphabet are no tokens.
+    """
+
+    cells: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    odd_firsts: NDArray[np.int64]
+    sketch: Basis
+    totals: ViewTotals
+
+    @classmethod
+    def of(cls, batch: SymbolBatch, sketch: Basis, halves: bool) -> PreparedWindows:
+        """Make a batch ready.
+
+        Raises
+        ------
+        InvalidInput
+            A symbol outside `-1..n-1`.
+        """
+        n = sketch.n_words
+        if batch.symbols.size and not -1 <= batch.symbols.min() <= batch.symbols.max() < n:
+            raise InvalidInput(
+                f"symbols are {batch.symbols.min()} to {batch.symbols.max()}, the alphabet has 0 "
+                f"to {n - 1}; give -1 for what lies outside"
+            )
+        windows, odd = batch.windows
+        left, middle, right = (windows[:, place].astype(np.int64) for place in range(3))
+        cells, counts = counted(((middle * 2 + odd) * n + left) * n + right)
+        first, odd_first = batch.firsts
+        known = int((batch.symbols[batch.own] >= 0).sum())
+        totals = ViewTotals(
+            batch.sequences,
+            known,
+            len(odd),
+            batch.short,
+            int((batch.begins & ~batch.odd).sum()) if halves else 0,
+            int((~odd).sum()) if halves else 0,
+        )
+        firsts = np.bincount(first, minlength=n).astype(np.int64)
+        odd_firsts = np.bincount(first[odd_first], minlength=n).astype(np.int64)
+        return cls(cells, counts, firsts, odd_firsts, sketch, totals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return int(self.cells.nbytes + self.counts.nbytes + 2 * self.firsts.nbytes)
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more."""
+        return float(max(self.totals.bound, self.totals.n_documents))
+
+    def add(self, arrays: Arrays, block: RowBlock) -> None:
+        """Add the windows and first symbols to the row arrays of a block."""
+        kind = np.float64 if self.bound < LARGEST_FLOAT_SUM else np.int64
+        sums = arrays[TRIPLES]
+        kernels.add_windows(
+            self.cells,
+            self.counts,
+            self._groups,
+            self.sketch.n_words,
+            self._sketch.astype(kind),
+            block.index,
+            block.step,
+            sums,
+            arrays.get(EVEN + TRIPLES, sums[:0]),
+        )
+        arrays[FIRST][:] += self.firsts[block.rows]
+        if EVEN + FIRST in arrays:
+            arrays[EVEN + FIRST][:] += (self.firsts - self.odd_firsts)[block.rows]
+
+    @cached_property
+    def _groups(self) -> NDArray[np.int64]:
+        heads = self.cells // self.sketch.n_words // self.sketch.n_words
+        return np.concatenate(
+            [np.flatnonzero(np.diff(heads, prepend=-1)), [heads.size]], dtype=np.int64
+        )
+
+    @cached_property
+    def _sketch(self) -> NDArray[np.int64]:
+        """(core + 1, 1 + s) rows `[1, Q]`; the last is of all symbols outside the core."""
+        rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int64)
+        rows[:, 0] = 1
+        rows[:-1, 1:] = self.sketch.matrix
+        return rows
+
+
+def counted(
+    cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells that rise, each once, with how often it was there.
+
+    Examples
+    --------
+    >>> counted(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 2]))
+    """
+    if counts is None:
+        ordered = np.sort(cells)
+        first = np.flatnonzero(np.diff(ordered, prepend=-1))
+        return ordered[first], np.diff(np.append(first, ordered.size))
+    order = np.argsort(cells, kind="stable")
+    ordered = cells[order]
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sums = np.add.reduceat(counts[order], first) if first.size else counts[:0]
+    return ordered[first], sums
+
+
+def joined_windows(prepared: Sequence[PreparedWindows]) -> PreparedWindows:
+    """The windows of some batches as one."""
+    head = prepared[0]
+    if len(prepared) == 1:
+        return head
+    cells, counts = counted(
+        np.concatenate([one.cells for one in prepared]),
+        np.concatenate([one.counts for one in prepared]),
+    )
+    totals = ViewTotals()
+    for one in prepared:
+        totals = totals + one.totals
+    firsts = np.sum([one.firsts for one in prepared], axis=0)
+    odd_firsts = np.sum([one.odd_firsts for one in prepared], axis=0)
+    return PreparedWindows(cells, counts, firsts, odd_firsts, head.sketch, totals)

@@ -1,0 +1,133 @@
+"""Numba kernels of three views: rows of one times the sketches of the two others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def add_records(
+    starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
+    records: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    left: NDArray[Any],
+    right: NDArray[Any],
+    index: int,
+    step: int,
+    sums: NDArray[np.int64],
+    even_sums: NDArray[np.int64],
+) -> None:
+    """Add `sum_d x_i left_d right_d'` of every row i of a block; its even half also to the second.
+
+    Entries lie by row: those of row i at `starts[i]:starts[i + 1]`, of the odd half from
+    `odd_starts[i]` on. `left` (records, 1 + s_l) and `right` are of one dtype, in which no sum of
+    the batch may be inexact. `even_sums` may have no rows.
+    """
+    height, width = left.shape[1], right.shape[1]
+    held = np.zeros((height, width), left.dtype)
+    halves = even_sums.shape[0] > 0
+    for place in range(sums.shape[0]):
+        row = place * step + index
+        begin, middle, end = starts[row], odd_starts[row], starts[row + 1]
+        for half in range(2):
+            first = begin if half == 0 else middle
+            last = middle if half == 0 else end
+            if first == last:
+                continue
+            held[:] = 0
+            for entry in range(first, last):
+                record, count = records[entry], counts[entry]
+                for a in range(height):
+                    factor = count * left[record, a]
+                    if factor != 0:
+                        for b in range(width):
+                            held[a, b] += factor * right[record, b]
+            for a in range(height):
+                for b in range(width):
+                    value = np.int64(held[a, b])
+                    sums[place, a, b] += value
+                    if halves and half == 0:
+                        even_sums[place, a, b] += value
+
+
+@njit(cache=True, nogil=True)
+def add_sketches(
+    starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
+    records: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    other: NDArray[np.int64],
+    index: int,
+    step: int,
+    sums: NDArray[np.int64],
+    even_sums: NDArray[np.int64],
+) -> None:
+    """Add `sum_d x_i other_d` of every row i of a block, as `add_records`."""
+    halves = even_sums.shape[0] > 0
+    for place in range(sums.shape[0]):
+        row = place * step + index
+        for entry in range(starts[row], starts[row + 1]):
+            record, count = records[entry], counts[entry]
+            for a in range(other.shape[1]):
+                value = count * other[record, a]
+                sums[place, a] += value
+                if halves and entry < odd_starts[row]:
+                    even_sums[place, a] += value
+
+
+@njit(cache=True, nogil=True)
+def add_windows(
+    cells: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    n_symbols: int,
+    sketch: NDArray[Any],
+    index: int,
+    step: int,
+    sums: NDArray[np.int64],
+    even_sums: NDArray[np.int64],
+) -> None:
+    """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
+
+    `cells` rise: `((middle * 2 + odd) * n + left) * n + right`, each with its count; groups of one
+    middle symbol and half begin at `groups`, whose last entry is their number. A row of `sketch`
+    (core + 1, 1 + s) is `[1, Q]` of a symbol, the last one of all outside the core.
+    """
+    width, core = sketch.shape[1], sketch.shape[0] - 1
+    held = np.zeros((width, width), sketch.dtype)
+    after = np.zeros(width, sketch.dtype)
+    halves = even_sums.shape[0] > 0
+    for group in range(groups.size - 1):
+        begin, end = groups[group], groups[group + 1]
+        head = cells[begin] // n_symbols // n_symbols
+        middle, odd = head // 2, head % 2
+        if middle % step != index:
+            continue
+        held[:] = 0
+        place = begin
+        while place < end:
+            pair = cells[place] // n_symbols
+            after[:] = 0
+            while place < end and cells[place] // n_symbols == pair:
+                right = min(cells[place] % n_symbols, core)
+                for b in range(width):
+                    after[b] += counts[place] * sketch[right, b]
+                place += 1
+            left = min(pair % n_symbols, core)
+            for a in range(width):
+                factor = sketch[left, a]
+                if factor != 0:
+                    for b in range(width):
+                        held[a, b] += factor * after[b]
+        row = middle // step
+        for a in range(width):
+            for b in range(width):
+                value = np.int64(held[a, b])
+                sums[row, a, b] += value
+                if halves and odd == 0:
+                    even_sums[row, a, b] += value

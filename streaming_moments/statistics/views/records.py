@@ -1,0 +1,226 @@
+"""Records of three views, and batches of them made ready to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch, concatenate
+from streaming_moments.statistics.counts.kernels import row_kernels
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views import kernels
+from streaming_moments.statistics.views.statistics import (
+    EVEN,
+    LARGEST_FLOAT_SUM,
+    LARGEST_SUM,
+    PEAK,
+    TRIPLES,
+    ViewTotals,
+)
+
+LEFT, RIGHT = "left_rows", "right_rows"
+
+
+@dataclass(frozen=True, eq=False)
+class ViewBatch:
+    """Counts of the same records in three views.
+
+    Parameters
+    ----------
+    rows, left, right : CountBatch
+        (records, n) counts of each view, each over a vocabulary of its own; a record that lacks a
+        view has no entry there. The half of a record is that of `rows`.
+
+    Raises
+    ------
+    InvalidInput
+        They are not of as many records.
+
+    Examples
+    --------
+    >>> views = [CountBatch.from_csr(one) for one in ([[1, 0]], [[0, 1]], [[2, 1]])]
+    >>> ViewBatch(*views).triples
+    array([3])
+    """
+
+    rows: CountBatch
+    left: CountBatch
+    right: CountBatch
+
+    def __post_init__(self) -> None:
+        sizes = [view.documents for view in self.views]
+        if len(set(sizes)) > 1:
+            raise InvalidInput(f"the views are of {sizes} records; give each record in all three")
+
+    @property
+    def views(self) -> tuple[CountBatch, CountBatch, CountBatch]:
+        """All three."""
+        return self.rows, self.left, self.right
+
+    @property
+    def documents(self) -> int:
+        """Number of records."""
+        return self.rows.documents
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(records,) int64 words of all views."""
+        return np.asarray(sum(view.lengths for view in self.views), dtype=np.int64)
+
+    @cached_property
+    def triples(self) -> NDArray[np.int64]:
+        """(records,) int64 ways to take a word of each view."""
+        return np.asarray(self.rows.lengths * self.left.lengths * self.right.lengths)
+
+    def select(self, start: int, stop: int) -> ViewBatch:
+        """Records `start..stop-1`, sharing memory with this batch."""
+        return ViewBatch(*(view.select(start, stop) for view in self.views))
+
+
+def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
+    """The records of all batches, in order, each of the half it was of."""
+    return ViewBatch(
+        *(concatenate(views) for views in zip(*(one.views for one in batches), strict=True))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRecords:
+    """Records that hold a word of each view, with their sketches.
+
+    Parameters
+    ----------
+    batch : ViewBatch
+        Without the others.
+    bases : tuple of Basis
+        Of the views.
+    totals : ViewTotals
+        Of all records, the others too.
+    """
+
+    batch: ViewBatch
+    bases: tuple[Basis, Basis, Basis]
+    totals: ViewTotals
+
+    @classmethod
+    def of(
+        cls, batch: ViewBatch, bases: tuple[Basis, Basis, Basis], halves: bool
+    ) -> PreparedRecords:
+        """Make a batch ready.
+
+        Raises
+        ------
+        ForeignStatistics
+            A view counts another vocabulary than its basis.
+        BoundExceeded
+            One record alone could pass 2^62: names it.
+        """
+        for view, basis in zip(batch.views, bases, strict=True):
+            if (view.n_words, view.vocabulary) != (basis.n_words, basis.vocabulary):
+                raise ForeignStatistics(
+                    f"a view counts {view.n_words} words of another vocabulary than its basis of "
+                    f"{basis.n_words}; count the records with the vocabularies of the foundation"
+                )
+        sizes = [view.lengths.astype(np.float64) for view in batch.views]
+        large = np.flatnonzero(PEAK * sizes[0] * sizes[1] * sizes[2] >= LARGEST_SUM)
+        if large.size:
+            raise BoundExceeded(
+                f"record {large[0]} of the batch has {[int(one[large[0]]) for one in sizes]} words "
+                "in its views, whose triples could pass 2^62; cut it into several records"
+            )
+        triples = batch.triples
+        held, even = triples > 0, ~batch.rows.odd
+        totals = ViewTotals(
+            batch.documents,
+            int(batch.lengths.sum()),
+            sum(triples.tolist()),
+            int((~held).sum()),
+            int(even.sum()) if halves else 0,
+            sum(triples[even].tolist()) if halves else 0,
+        )
+        kept = batch if held.all() else _only(batch, held)
+        return cls(kept, bases, totals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the counts, and of the sketches made of them."""
+        sketches = 8 * sum(2 + basis.columns for basis in self.bases) * self.batch.documents
+        return 2 * sum(view.nbytes for view in self.batch.views) + sketches
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more."""
+        return float(self.totals.bound)
+
+    def add(self, arrays: Arrays, block: RowBlock) -> None:
+        """Add the records to the row arrays of a block."""
+        exact = self.bound < LARGEST_FLOAT_SUM
+        place = block.index, block.step
+        triples, entries = self._sketches, self._entries
+        kind = np.float64 if exact else np.int64
+        wide = triples[1].astype(kind), triples[2].astype(kind)
+        given: list[Any] = [*entries[0], *wide, *place, *_both(arrays, TRIPLES)]
+        kernels.add_records(*given)
+        for name, view in ((LEFT, 1), (RIGHT, 2)):
+            given = [*entries[view], triples[0], *place, *_both(arrays, name)]
+            kernels.add_sketches(*given)
+
+    @cached_property
+    def _entries(self) -> list[tuple[Any, ...]]:
+        odd = self.batch.rows.odd
+        return [
+            row_kernels.transpose(view.indptr, view.words, view.counts, odd, view.n_words)
+            for view in self.batch.views
+        ]
+
+    @cached_property
+    def _sketches(self) -> list[NDArray[np.int64]]:
+        """(records, 1 + s) int64 `[c; Q' x]` of each view."""
+        return [
+            np.asarray(view.to_csr() @ with_constant(basis))
+            for view, basis in zip(self.batch.views, self.bases, strict=True)
+        ]
+
+
+def with_constant(basis: Basis) -> NDArray[np.int64]:
+    """(n, 1 + s) int64 rows `[1, Q]` of all words; those outside the core have zeros after it."""
+    rows = np.zeros((basis.n_words, 1 + basis.columns), dtype=np.int64)
+    rows[:, 0] = 1
+    rows[: basis.core, 1:] = basis.matrix
+    return rows
+
+
+def joined_records(prepared: Sequence[PreparedRecords]) -> PreparedRecords:
+    """The records of some batches as one."""
+    head = prepared[0]
+    if len(prepared) == 1:
+        return head
+    totals = ViewTotals()
+    for one in prepared:
+        totals = totals + one.totals
+    return replace(head, batch=join_views([one.batch for one in prepared]), totals=totals)
+
+
+def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
+    odd = batch.rows.odd[held]
+    views = []
+    for view in batch.views:
+        csr = view.to_csr()[held]
+        arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int32)
+        counts = csr.data.astype(np.int32)
+        views.append(CountBatch(*arrays, counts, view.n_words, view.vocabulary, odd))
+    return ViewBatch(*views)
+
+
+def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The array of that name and that of its even half, which may have no rows."""
+    whole = arrays[name]
+    return whole, arrays.get(EVEN + name, whole[:0])

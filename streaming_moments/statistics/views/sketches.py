@@ -1,0 +1,119 @@
+"""Sketches: the integer bases of views, from how often words of a pilot go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.faces import LateModule
+from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LateModule("scipy.sparse")
+
+# A vocabulary so small is kept whole: its slices are the table of triples.
+WHOLE = 128
+_COLUMNS = 22
+_MOST_CORE = 1 << 16
+_RANDOM = 2  # columns of +-1, in which states absent from the pilot stay visible
+_SCALE = 127
+# Counted beside each word, so that rare words do not rule; and so many root mean squares an entry
+# may have, or one rare word would take the whole range of int8. Both measured.
+_BESIDE = 30.0
+_CLIP = 4.0
+_NEGLIGIBLE = 1e-9
+_DENSE = 512
+_TOLERANCE, _MOST_BLOCKS = 1e-4, 30
+_DRAWS = 10
+
+
+def sketch_of(
+    together: sp.csr_array,
+    words: Vocabulary,
+    columns: int | None = None,
+    seed: int = 0,
+) -> Basis:
+    """The basis of one view: leading left singular vectors of its scaled pairs, and random columns.
+
+    Of `D C E` with `D = (row sums + 30)^-1/2`, E likewise of columns: scaled by D once more,
+    clipped at 4 root mean squares, rounded to int8, with 2 seeded columns of +-1.
+
+    Parameters
+    ----------
+    together : (n, m) sparse
+        How often words of the view and of the others go together in a pilot.
+    words : Vocabulary
+        Of the view; core words alone have a row.
+    columns : int, optional
+        Twice the states to be told apart and two more do well. By default a vocabulary of up to 128
+        words has all, the identity, of which refinement can be made as well, and others 22.
+    seed : int
+        Of the random columns.
+
+    Raises
+    ------
+    InvalidInput
+        No columns, or a pilot without pairs.
+
+    Examples
+    --------
+    >>> words = Vocabulary(("law", "sea", "ship"), core=3)
+    >>> sketch_of(sp.csr_array(np.ones((3, 3))), words).columns
+    3
+    """
+    if columns is not None and columns < 1:
+        raise InvalidInput(f"a sketch of {columns} columns; it needs 1 at least")
+    wanted = columns or _COLUMNS
+    if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
+        # as many columns as words: the identity loses nothing
+        return Basis(np.eye(words.core, dtype=np.int8), words.n_words, words.fingerprint)
+    pairs = sp.csr_array(together[: words.core], dtype=np.float64)
+    if not pairs.nnz:
+        raise InvalidInput(
+            "no words of two views go together in the pilot; give a larger one, or other columns"
+        )
+    rng = np.random.default_rng(seed)
+    leading = _leading(pairs, max(1, wanted - _RANDOM), rng)
+    for _ in range(_DRAWS):
+        size = words.core, wanted - leading.shape[1]
+        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=size)
+        matrix = np.hstack([leading, random])
+        if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
+            break
+    return Basis(matrix, words.n_words, words.fingerprint)
+
+
+def core_of(n_words: int) -> int:
+    """Words of a vocabulary that have a row in its sketch."""
+    return min(n_words, _MOST_CORE)
+
+
+def _leading(pairs: sp.csr_array, number: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """(core, number) scaled singular vectors as int8, fewer where the pilot has fewer."""
+    rows = (np.asarray(pairs.sum(axis=1)).ravel() + _BESIDE) ** -0.5
+    columns = (np.asarray(pairs.sum(axis=0)).ravel() + _BESIDE) ** -0.5
+    scaled = sp.diags_array(rows) @ pairs @ sp.diags_array(columns)
+    core = scaled.shape[0]
+    if core <= _DENSE:
+        values, vectors = np.linalg.eigh((scaled @ scaled.T).toarray())
+    else:
+        start = np.linalg.qr(rng.standard_normal((core, number)))[0].astype(np.float64)
+        values, vectors = leading_eigenpairs(
+            lambda block: np.asarray(scaled @ (scaled.T @ block)), start, _TOLERANCE, _MOST_BLOCKS
+        )
+    order = np.argsort(-values)[:number]
+    order = order[values[order] > _NEGLIGIBLE * values[order[0]]]
+    vectors = vectors[:, order]
+    peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
+    turned = vectors * np.sign(peaks) * rows[:, None]
+    most = _CLIP * np.sqrt((turned**2).mean(axis=0))
+    clipped = np.clip(turned, -most, most)
+    rounded = np.rint(_SCALE * clipped / np.abs(clipped).max(axis=0))
+    return np.asarray(rounded, dtype=np.int8)

@@ -1,0 +1,147 @@
+"""Records in three views and sequences drawn from known models with hidden states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.records import ViewBatch
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticViews:
+    """Records in three views, with what drew them.
+
+    Parameters
+    ----------
+    batch : ViewBatch
+        The counts, of no named vocabularies.
+    tables : tuple of (n, k) float64
+        Words of each view in each state.
+    weights : (k,) float64
+        Shares of the states.
+    states : (records,) int64
+        The state of each record, the largest of its proportions.
+    """
+
+    batch: ViewBatch
+    tables: tuple[NDArray[np.float64], ...]
+    weights: NDArray[np.float64]
+    states: NDArray[np.int64]
+
+
+def view_records(
+    number: int,
+    sizes: tuple[int, int, int] = (30, 40, 50),
+    k: int = 4,
+    mean: float | None = 5.0,
+    alpha0: float = 0.0,
+    seed: int = 0,
+) -> SyntheticViews:
+    """Records whose views are independent given their state, or their Dirichlet mixture of states.
+
+    Parameters
+    ----------
+    number : int
+        Records.
+    sizes : tuple of int
+        Words of each view.
+    k : int
+        States.
+    mean : float, optional
+        Poisson mean of the words of a view; None: one word each.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0: one state a record.
+    seed : int
+        Of the model and the records.
+
+    Examples
+    --------
+    >>> view_records(10, sizes=(3, 4, 5), k=2).batch.documents
+    10
+    """
+    rng = np.random.default_rng(seed)
+    tables = tuple(rng.dirichlet(np.full(n, 0.2), k).T for n in sizes)
+    weights = rng.dirichlet(np.full(k, 5.0))
+    if alpha0:
+        shares = rng.dirichlet(alpha0 * weights, number)
+    else:
+        shares = np.eye(k)[rng.choice(k, number, p=weights)]
+    views = []
+    for table in tables:
+        lengths = np.ones(number, int) if mean is None else rng.poisson(mean, number)
+        chances = np.cumsum(shares @ table.T, axis=1)
+        records = np.repeat(np.arange(number), lengths)
+        drawn = rng.random(records.size) * chances[records, -1]
+        words = (chances[records] <= drawn[:, None]).sum(axis=1)
+        shape = number, len(table)
+        views.append(CountBatch.from_entries(records, words, None, shape))
+    return SyntheticViews(ViewBatch(*views), tables, weights, shares.argmax(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticSequences:
+    """Sequences of a hidden Markov chain, with what drew them.
+
+    Parameters
+    ----------
+    batch : SymbolBatch
+        The symbols.
+    emission : (n, k) float64
+        Symbols of each state.
+    moves : (k, k) float64
+        A column for each state gone from.
+    start : (k,) float64
+        States with which sequences begin.
+    states : (symbols,) int64
+        The state of each symbol.
+    """
+
+    batch: SymbolBatch
+    emission: NDArray[np.float64]
+    moves: NDArray[np.float64]
+    start: NDArray[np.float64]
+    states: NDArray[np.int64]
+
+
+def markov_sequences(
+    number: int,
+    length: int = 100,
+    n_symbols: int = 50,
+    k: int = 5,
+    seed: int = 0,
+    draw: int = 0,
+) -> SyntheticSequences:
+    """Sequences of one length; `seed` is of the model, `draw` of the sequences.
+
+    Examples
+    --------
+    >>> markov_sequences(3, length=4, n_symbols=6, k=2).batch.symbols.size
+    12
+    """
+    rng = np.random.default_rng(seed)
+    emission = rng.dirichlet(np.full(n_symbols, 0.1), k).T
+    moves = 0.3 * rng.dirichlet(np.full(k, 0.5), k).T + 0.7 * np.eye(k)
+    start = rng.dirichlet(np.ones(k))
+    rng = np.random.default_rng([seed, draw])
+    chances = np.cumsum(emission, axis=0), np.cumsum(moves, axis=0)
+    states = np.empty((number, length), dtype=np.int64)
+    symbols = np.empty((number, length), dtype=np.int32)
+    states[:, 0] = rng.choice(k, number, p=start)
+    for place in range(length):
+        if place:
+            states[:, place] = _drawn(chances[1][:, states[:, place - 1]], rng)
+        symbols[:, place] = _drawn(chances[0][:, states[:, place]], rng)
+    offsets = np.arange(number + 1, dtype=np.int64) * length
+    batch = SymbolBatch.whole(offsets, symbols.ravel())
+    return SyntheticSequences(batch, emission, moves, start, states.ravel())
+
+
+def _drawn(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """A row for each column of cumulated chances."""
+    below = chances <= rng.random(chances.shape[1]) * chances[-1]
+    return np.asarray(below.sum(axis=0), dtype=np.int64)

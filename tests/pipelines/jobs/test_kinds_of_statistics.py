@@ -1,0 +1,267 @@
+"""Views and sequences by the command line: create, update, refit, show, read, forget, verify."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.hidden import markov_sequences, view_records
+
+LETTERS = "abcdefghijklmnopqrst"
+
+
+def names(prefix, table):
+    """Values of one word each, from counts of one word a record; a record without is a null."""
+    words = table.to_csr().indices
+    return [f"{prefix}{word:02d}" for word in words]
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory):
+    """Three shards of records with a text, a list of ids and a class."""
+    folder = tmp_path_factory.mktemp("views")
+    drawn = view_records(3_000, sizes=(20, 15, 10), k=3, seed=5)
+    rows, left, right = (view.to_csr() for view in drawn.batch.views)
+    texts, ids, classes = [], [], []
+    for record in range(3_000):
+        counts = rows[[record]].toarray()[0]
+        letters = [f"w{LETTERS[word]}" for word in np.repeat(np.arange(20), counts)]
+        texts.append(" ".join(letters))
+        ids.append(np.repeat(np.arange(15), left[[record]].toarray()[0]).tolist())
+        held = np.flatnonzero(right[[record]].toarray()[0])
+        classes.append(f"class {held[0]}" if held.size else None)
+    table = pa.table({"text": texts, "ids": ids, "class": classes})
+    for number in range(3):
+        pq.write_table(table[1000 * number : 1000 * (number + 1)], folder / f"{number}.parquet")
+    return folder
+
+
+def command(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert not ended.value.code
+
+
+@pytest.fixture(scope="module")
+def view_store(views, tmp_path_factory):
+    store = tmp_path_factory.mktemp("kinds") / "views"
+    columns = ("--kind", "views", "--columns", "text:text,ids,class")
+    command("create", store, views, *columns, "--min-documents", "2", "--date-pattern", "none")
+    command("update", store, views / "0.parquet", views / "1.parquet")
+    command("refit", store, "--model", "views", "--topics", "3", "--name", "first")
+    return store
+
+
+def test_views_are_created_counted_fitted_and_shown(run, view_store):
+    status = json.loads(run("status", view_store, "--json")[1])
+    assert (status["kind"], status["documents"], status["shards"]) == ("views", 2_000, 2)
+    assert status["words"]["class"] <= 10
+    assert status["outside"] == 0
+    assert 0 < status["without_a_triple"] < 100
+    shown = json.loads(run("topics", view_store, "--json", "--words", "3")[1])
+    assert shown["fitted_as"] == "views"
+    assert [state["state"] for state in shown["states"]] == [0, 1, 2]
+    assert shown["states"][0]["words"].keys() == {"text", "ids", "class"}
+    assert len(shown["error_bar"]) == 3
+    code, out, _ = run("topics", view_store)
+    assert code == 0
+    assert "class 1" in out
+    assert "records lack one" in out.replace("\n", " ")
+    assert "words" in run("status", view_store)[1]
+
+
+def test_a_model_on_the_cluster_is_that_of_the_statistics(view_store):
+    store = MomentStore.open(str(view_store))
+    assert store.verify() == []
+    kept = store.load_any_model("first")
+    options = MultiViewMixture.Options(topics=3)
+    again = MultiViewMixture.fit(InMemory((store.load(),)), options)
+    assert np.allclose(kept.right, again.right, atol=1e-9)
+    assert kept.columns == ("text", "ids", "class")
+
+
+def test_shards_of_views_are_forgotten_and_replaced_bit_for_bit(run, view_store, views, tmp_path):
+    before = MomentStore.open(str(view_store)).load()
+    assert run("update", view_store, views / "2.parquet")[0] == 0
+    grown = MomentStore.open(str(view_store))
+    assert grown.load() != before
+    assert run("forget", view_store, views / "2.parquet")[0] == 0
+    assert run("compact", view_store)[0] == 0
+    found = MomentStore.open(str(view_store))
+    assert found.load() == before
+    assert found.verify() == []
+
+
+def test_states_of_records_are_written(run, view_store, views, tmp_path):
+    shard = views / "2.parquet"
+    code, out, err = run("transform", view_store, shard, "--output", tmp_path / "out", "--json")
+    assert code == 0, err
+    [path] = json.loads(out)["files"]
+    table = pq.read_table(path)
+    assert table.num_rows == 1000
+    assert set(table["topic"].to_pylist()) == {0, 1, 2}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    drawn = markov_sequences(300, length=60, n_symbols=12, k=3, seed=2)
+    symbols = drawn.batch.symbols.reshape(300, 60)
+    return ["".join(LETTERS[symbol] for symbol in row) for row in symbols]
+
+
+@pytest.fixture(scope="module")
+def sequence_shards(texts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sequences")
+    (folder / "0.txt").write_text("\n".join(texts[:120]) + "\nab\n")
+    (folder / "1.txt").write_text("\n".join(texts[120:240]) + "\na#b\n")
+    (folder / "2.txt").write_text("\n".join(texts[240:]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sequence_store(sequence_shards, tmp_path_factory):
+    store = tmp_path_factory.mktemp("kinds") / "sequences"
+    both = [sequence_shards / "0.txt", sequence_shards / "1.txt"]
+    command("create", store, *both, "--kind", "sequences", "--min-documents", "3")
+    command("update", store, *both)
+    command("refit", store, "--model", "hmm", "--topics", "3", "--refine", "10", "--name", "first")
+    return store
+
+
+def test_sequences_are_created_counted_fitted_and_shown(run, sequence_store):
+    status = json.loads(run("status", sequence_store, "--json")[1])
+    assert (status["kind"], status["documents"]) == ("sequences", 242)
+    assert status["triples"] == 240 * 58
+    assert (status["outside"], status["without_a_triple"]) == (1, 1)
+    shown = json.loads(run("topics", sequence_store, "--json", "--words", "4")[1])
+    assert shown["windows"] == 240 * 58
+    assert np.allclose(np.sum(shown["moves"], axis=1), 1)
+    code, out, _ = run("topics", sequence_store)
+    assert code == 0
+    said = " ".join(out.split())
+    assert "refined 10 rounds" in said
+    assert "1 sequences have fewer than three symbols" in said
+
+
+def test_what_lies_outside_the_alphabet_is_said(run, sequence_store, tmp_path):
+    odd = tmp_path / "odd.txt"
+    odd.write_text("abcabc#abcab\nxx\n")
+    code, out, err = run("update", sequence_store, odd)
+    assert code == 0, err
+    assert "sequences are cut there" in out
+    assert "under three symbols" in out
+    assert run("forget", sequence_store, odd)[0] == 0
+    none = tmp_path / "none.txt"
+    none.write_text("####\n")
+    code, _, err = run("update", sequence_store, none)
+    assert code == 2
+    assert "three known symbols in a row" in err
+
+
+def test_sequences_are_decoded_with_their_perplexity(
+    run, sequence_store, sequence_shards, tmp_path
+):
+    shard = sequence_shards / "2.txt"
+    decoded = {}
+    for method in ("viterbi", "posterior"):
+        out = tmp_path / method
+        asked = ("transform", sequence_store, shard, "--output", out, "--method", method, "--json")
+        code, printed, err = run(*asked)
+        assert code == 0, err
+        decoded[method] = json.loads(printed)
+    found = decoded["viterbi"]
+    assert (found["sequences"], found["symbols"]) == (60, 60 * 60)
+    assert found["perplexity"] == decoded["posterior"]["perplexity"]
+    assert 1 < found["perplexity"] < 12
+    table = pq.read_table(found["files"][0])
+    assert table["length"].to_pylist() == [60] * 60
+    assert {len(states) for states in table["states"].to_pylist()} == {60}
+    assert (
+        run("transform", sequence_store, shard, "--output", tmp_path, "--method", "gibbs")[0] == 2
+    )
+
+
+def test_days_of_sequences_are_fitted_apart(run, sequence_shards, tmp_path):
+    store, folder = tmp_path / "store", tmp_path / "dated"
+    folder.mkdir()
+    for day, number in (("2026-11-01", 0), ("2026-11-02", 1)):
+        (folder / f"{day}.txt").write_text((sequence_shards / f"{number}.txt").read_text())
+    assert run("create", store, folder / "*.txt", "--kind", "sequences")[0] == 0
+    assert run("update", store, folder / "*.txt")[0] == 0
+    fit = ("refit", store, "--model", "hmm", "--topics", "2", "--refine", "2", "--json")
+    code, out, err = run(*fit, "--until", "2026-11-01")
+    assert code == 0, err
+    assert json.loads(out)["documents"] == 121
+    code, _, err = run(*fit, "--half-life", "30")
+    assert code == 2
+    assert "leave out --half-life" in err
+
+
+def test_symbols_in_words_and_in_lists(run, tmp_path, texts):
+    lines, lists = tmp_path / "words.txt", tmp_path / "lists.parquet"
+    lines.write_text("\n".join(" ".join(f"w{one}" for one in text) for text in texts[:60]))
+    pq.write_table(pa.table({"steps": [list(text) for text in texts[:60]]}), lists)
+    for path, more in ((lines, ("--symbols", "words")), (lists, ("--columns", "steps"))):
+        store = tmp_path / path.stem
+        options = ("--kind", "sequences", "--sketch-columns", "8", "--no-halves")
+        more = (*more, "--min-documents", "1")
+        assert run("create", store, path, *options, *more)[0] == 0
+        assert run("update", store, path)[0] == 0
+        fit = ("refit", store, "--model", "hmm", "--topics", "2", "--json")
+        code, out, err = run(*fit)
+        assert code == 0, err
+        fitted = json.loads(out)
+        # of a sketch there is no table of windows to refine by
+        assert (fitted["refined"], fitted["windows"]) == (0, 60 * 58)
+        assert "error_bar" not in fitted
+    kept = MomentStore.open(str(tmp_path / "lists")).load_any_model()
+    assert isinstance(kept, HiddenMarkovModel)
+
+
+def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_store, tmp_path):
+    for arguments, told in (
+        (("create", tmp_path / "s", views, "--kind", "views"), "three different columns"),
+        (
+            ("create", tmp_path / "s", views, "--kind", "views", "--columns", "a,b,c"),
+            "has no column 'a'",
+        ),
+        (("create", tmp_path / "s", views, "--columns", "a"), "no use for --columns"),
+        (
+            ("create", tmp_path / "s", views, "--kind", "sequences", "--max-topics", "3"),
+            "no use for --max-topics",
+        ),
+        (("refit", view_store, "--topics", "2"), "give --model views"),
+        (("refit", sequence_store, "--topics", "2"), "give --model hmm"),
+        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
+        (("status", view_store, "--drift", "first"), "--drift is of documents"),
+        (("topics", view_store, "--over-time", "month"), "--over-time is of topics"),
+        (("select", view_store, "--topics", "2-3"), "holds statistics of kind 'views'"),
+        (("rebase", view_store), "holds statistics of kind 'views'"),
+        (("grow", view_store, views), "holds statistics of kind 'views'"),
+        (("polish", view_store, views), "no topics"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, ""), (arguments, out, err)
+        assert told in err, (arguments, err)
+        assert "Traceback" not in err
+    assert not (tmp_path / "s").exists()
+
+
+def test_history_of_a_store_of_another_kind(run, view_store, tmp_path):
+    for arguments in (
+        ("log", view_store),
+        ("tag", view_store, "live", "first"),
+        ("diff", view_store, "0", "1"),
+        ("gc", view_store),
+        ("verify", view_store),
+        ("rollback", view_store, "1"),
+    ):
+        code, _, err = run(*arguments)
+        assert code == 0, (arguments, err)
+        assert "Traceback" not in err
