@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.contents import MarkedFiles, ShardContent
@@ -20,6 +20,9 @@ from streaming_moments.storage.formats import (
     Source,
 )
 from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EMPTY = "is empty; leave it out, or write its documents again"
 
@@ -61,6 +64,36 @@ def read_chunks(
             for chunk in kind.chunks(source, limits, start):
                 none = False
                 yield chunk
+    if none:
+        raise ShardError(shard.url, _EMPTY)
+
+
+def read_tables(
+    shard: Shard,
+    form: ShardFormat,
+    columns: Sequence[str],
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+    start: Position = START,
+    content: ShardContent | None = None,
+) -> Iterator[tuple[pa.Table, Position]]:
+    r"""Rows of some columns of a shard, as `read_chunks` gives its documents; errors as of that.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/tables/a.csv", b"a,b\n1,x\n2,y\n")
+    >>> shard = Shard("memory:///tables/a.csv", 12)
+    >>> [(table, _)] = read_tables(shard, ShardFormat(), ["b", "a"])
+    >>> table.to_pydict()
+    {'b': ['x', 'y'], 'a': ['1', '2']}
+    """
+    none = True
+    if shard.size:
+        with _read_as(shard, form, storage_options, content) as (kind, source):
+            for table in kind.tables(source, columns, limits, start):
+                none = False
+                yield table
     if none:
         raise ShardError(shard.url, _EMPTY)
 

@@ -31,10 +31,13 @@ class ProportionsFile:
         Where it appears once it is complete.
     writer : pyarrow.parquet.ParquetWriter
         Of `proportions_schema`.
+    kept : pyarrow.ChunkedArray, optional
+        A column of the shard that goes with its documents.
     """
 
     url: str
     writer: pq.ParquetWriter
+    kept: pa.ChunkedArray | None = None
 
     @classmethod
     @contextmanager
@@ -44,6 +47,7 @@ class ProportionsFile:
         shard_url: str,
         n_topics: int,
         storage_options: Mapping[str, object] | None = None,
+        kept: tuple[str, pa.ChunkedArray] | None = None,
     ) -> Iterator[ProportionsFile]:
         """Write to a temporary file and put it in place when the block ends without an error.
 
@@ -52,13 +56,12 @@ class ProportionsFile:
         StoreError
             The folder cannot be written: names it.
         """
-        url = f"{folder.rstrip('/')}/{proportions_file(shard_url)}"
         schema = proportions_schema(n_topics, shard_url)
-        with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
-            local = os.path.join(scratch, "proportions.parquet")
-            with pq.ParquetWriter(local, schema, compression="zstd") as writer:
-                yield cls(url, writer)
-            _put(local, folder, url, storage_options)
+        if kept is not None:
+            schema = schema.append(pa.field(kept[0], kept[1].type))
+        name = proportions_file(shard_url)
+        with parquet_output(folder, name, schema, storage_options) as (url, writer):
+            yield cls(url, writer, None if kept is None else kept[1])
 
     def write(
         self, first: int, lengths: NDArray[np.int64], proportions: NDArray[np.float64]
@@ -81,8 +84,31 @@ class ProportionsFile:
             pa.array(lengths),
             pa.array(proportions.argmax(axis=1).astype(np.int32)),
             pa.FixedSizeListArray.from_arrays(values, proportions.shape[1]),
+            *(() if self.kept is None else (self.kept.slice(first, lengths.size),)),
         ]
         self.writer.write_table(pa.Table.from_arrays(columns, schema=self.writer.schema))
+
+
+@contextmanager
+def parquet_output(
+    folder: str,
+    name: str,
+    schema: pa.Schema,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[tuple[str, pq.ParquetWriter]]:
+    """URL and writer of a Parquet file that is put in place when the block ends without an error.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be written: names it.
+    """
+    url = f"{folder.rstrip('/')}/{name}"
+    with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
+        local = os.path.join(scratch, "output.parquet")
+        with pq.ParquetWriter(local, schema, compression="zstd") as writer:
+            yield url, writer
+        _put(local, folder, url, storage_options)
 
 
 def proportions_schema(n_topics: int, shard_url: str) -> pa.Schema:
@@ -127,7 +153,7 @@ def _put(local: str, folder: str, url: str, storage_options: Mapping[str, object
             fs.put_file(local, path)
     except storage_errors() as error:
         raise StoreError(
-            f"{folder}: the proportions cannot be written ({one_line(error, storage_options)}); "
+            f"{folder}: the output cannot be written ({one_line(error, storage_options)}); "
             "check the path, the space, the permissions and the credentials"
         ) from error
 

@@ -68,7 +68,10 @@ _COMMANDS = {
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
     "topics": ("showing", "Show the topics of a model of STORE."),
-    "transform": ("counting", "Write the topic proportions of each document of SHARDS as Parquet."),
+    "transform": (
+        "counting",
+        "Write topic proportions of each document of SHARDS, or completed rows, as Parquet.",
+    ),
     "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
     "verify": (
         "history",

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.errors import ShardError
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
@@ -86,8 +87,8 @@ def create(
         policy = counting.policy
     elif counting.passage_words or counting.languages or counting.stop_words:
         raise click.UsageError(
-            "token ids have no order and no spelling: leave out --passage-words, --language and "
-            "--stop-word"
+            "token ids and categories have no order and no spelling: leave out --passage-words, "
+            "--language and --stop-word"
         )
     with running(session, storage_options, limits) as run:
         kept = (counting.codocuments, dates, counting.halves)
@@ -164,7 +165,10 @@ def refit(
             }
         )
         return
-    print_topics(console(), lines, columns=said.columns)
+    if said.picture:
+        say(*said.picture.splitlines())
+    else:
+        print_topics(console(), lines, columns=said.columns)
     say(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
@@ -185,6 +189,7 @@ def refit(
     show_default=True,
 )
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--keep", metavar="NAME", help="Column of SHARDS to go with it, such as node.")
 @limit_options
 @cluster_options
 @storage_option
@@ -196,19 +201,31 @@ def transform(
     name: str | None,
     method: Any,
     seed: int | None,
+    keep: str | None,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
     json_output: bool,
 ) -> None:
-    """Write the topic proportions of each document of SHARDS as Parquet."""
+    """Write topic proportions of each document of SHARDS, or completed rows, as Parquet."""
     opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_model(name)
+    model: Any = opened.load_any_model(name)
+    if not isinstance(model, LatentTree):
+        model = opened.load_model(name)
     opened = store_for(opened, model_called(opened.commit, name), model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     with running(session, storage_options, limits) as run:
-        result = transform_shards(opened, model, listed, output, run, method, seed)
+        result = transform_shards(opened, model, listed, output, run, method, seed, keep)
     if json_output:
-        print_json({"documents": result.documents, "files": list(result.files)})
-    else:
-        say(f"{result.documents:,} documents in {len(result.files)} files in {output}")
+        files = list(result.files)
+        print_json({"documents": result.documents, "files": files, **result.scores})
+        return
+    what = "rows" if result.scores else "documents"
+    say(f"{result.documents:,} {what} in {len(result.files)} files in {output}")
+    if result.scores:
+        ours, theirs = result.scores.values()
+        better = "" if ours >= theirs else ", which fits these rows better"
+        say(
+            f"log-probability of what is known of a row {ours:.4f} nats in the mean, by Chow-Liu's "
+            f"tree {theirs:.4f}{better}"
+        )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.drawing import as_svg
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     Session,
@@ -120,7 +122,11 @@ def status(
     type=click.Choice(PERIODS),
     help="Also the share of each topic in the documents of each of these, from the counts kept.",
 )
-@click.option("--plot", "plot_file", help="With --over-time: draw the shares into this file.")
+@click.option(
+    "--plot",
+    "plot_file",
+    help="With --over-time: draw the shares into this file; a latent tree: itself, as SVG.",
+)
 @storage_option
 @json_option
 def topics(
@@ -134,14 +140,18 @@ def topics(
     json_output: bool,
 ) -> None:
     """Show the topics of a model of STORE."""
-    if plot_file is not None:
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_any_model(name)
+    if plot_file is not None and isinstance(model, LatentTree):
+        from streaming_moments.pipelines.reports.plot import write_svg
+
+        write_svg(as_svg(model), plot_file)
+    elif plot_file is not None:
         if period is None:
             raise click.UsageError("--plot draws what --over-time asks for; give both.")
         from streaming_moments.pipelines.reports.plot import plot_shares, require_plot
 
         require_plot(plot_file)
-    opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_any_model(name)
     chosen, said = model_called(opened.commit, name), model.described()
     lines, scores, sentences = [], {}, [said.sentence]
     if isinstance(model, TopicModel):
@@ -173,7 +183,10 @@ def topics(
         )
         return
     title = f"model {chosen} of {documents_of(model)}"
-    print_topics(console(), lines, title, weight, later, said.columns)
+    if said.picture:
+        say(title, *said.picture.splitlines())
+    else:
+        print_topics(console(), lines, title, weight, later, said.columns)
     for part in sorted(set(later.values()), key=lambda part: part.version):
         since = [word for word, own in later.items() if own == part]
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")

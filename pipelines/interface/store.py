@@ -368,7 +368,7 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         form, told = counting.form, (counting.codocuments, counting.dates)
-        policy = None if form.holds(given.shards[0].url) == "ids" else counting.policy
+        policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
         made = create(url, given.shards, form, policy, options, given.on(run), *told)
     return Store(made, storage_options)
 

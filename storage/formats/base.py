@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.storage.formats.compressions import compression_of, stored_before_line
 
-Holds = Literal["texts", "ids"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Holds = Literal["texts", "ids", "categories"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROW_GROUP_BYTES = 64 << 20
@@ -90,6 +93,9 @@ class Columns(Protocol):
     @property
     def counts_column(self) -> str | None: ...
 
+    @property
+    def categories(self) -> tuple[str, ...]: ...
+
 
 @dataclass(frozen=True)
 class Source:
@@ -143,7 +149,7 @@ class Format(Protocol):
     of_folder: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """What documents are: strings, or lists of token ids."""
+        """What documents are: strings, lists of token ids, or rows of categorical columns."""
         return "texts"
 
     def chunks(
@@ -151,14 +157,30 @@ class Format(Protocol):
     ) -> Iterator[tuple[Any, Position]]:
         """Documents from a position on, in chunks within the limits, with the position after each.
 
-        Texts are arrays that `count_column` takes, ids an `IdChunk`. Which documents a chunk has
-        follows from the documents after `start` and the limits alone.
+        Texts are arrays that `count_column` takes, ids an `IdChunk`, rows a table. Which documents
+        a chunk has follows from the documents after `start` and the limits alone.
 
         Raises
         ------
         ShardError
             The shard cannot be read as this format: names the line, row or file, from 1.
         """
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        """Rows of some columns from a position on, as `chunks`; of CSV all are strings.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read as this format, a column is missing, or the format has none.
+        """
+        raise ShardError(
+            source.url,
+            f"is of format {self.name}, of which no columns {', '.join(columns)} are read; give "
+            "Parquet, CSV or TSV",
+        )
 
     def days(self, source: Source, column: str) -> Iterator[date]:
         """Days in a column of dates; the earliest and the latest are among them.
@@ -215,6 +237,29 @@ def decoded(content: bytes, place: str, url: str) -> str:
             f"{place} is not UTF-8: byte {error.start} of it is 0x{byte:02x}; "
             "convert the shard to UTF-8",
         ) from error
+
+
+def table_chunks(
+    tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
+) -> Iterator[tuple[pa.Table, Position]]:
+    """Tables joined while they stay within the limits of a chunk."""
+    from pyarrow import concat_tables
+
+    held: list[pa.Table] = []
+    rows = size = 0
+    end = START
+    for table, after in tables:
+        full = (
+            rows + table.num_rows > limits.batch_documents
+            or size + table.nbytes > limits.batch_bytes
+        )
+        if held and full:
+            yield concat_tables(held), end
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows, size, end = rows + table.num_rows, size + table.nbytes, after
+    if held:
+        yield concat_tables(held), end
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:

@@ -6,7 +6,7 @@ tell where one lies. So blocks of whole records are found here; Arrow's parser r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
@@ -23,17 +23,20 @@ from streaming_moments.storage.formats.base import (
     BYTE_ORDER_MARK,
     DEFAULT_LIMITS,
     START,
+    Columns,
     Format,
+    Holds,
     Position,
     ReadLimits,
     Source,
     decoded,
     place_of_column,
     refuse_long,
+    table_chunks,
 )
 from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.formats.date_columns import bounds_of
-from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks
+from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks, sound_sizes
 
 _BLOCK_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 16
@@ -56,17 +59,39 @@ class Csv(Format):
     name: str
     suffixes: tuple[str, ...]
     delimiter: str
-    options: tuple[str, ...] = ("text_column",)
+    options: tuple[str, ...] = ("text_column", "categories")
+
+    def holds(self, columns: Columns) -> Holds:
+        return "categories" if columns.categories else "texts"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
+    ) -> Iterator[tuple[pa.LargeStringArray | pa.Table, Position]]:
+        if self.holds(source.columns) == "categories":
+            return self.tables(source, source.columns.categories, limits, start)
         return in_chunks(self._texts(source, limits, start), limits)
 
     def days(self, source: Source, column: str) -> Iterator[date]:
         for _, values in self._column(source, column, "--date-column", DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
             yield from bounds_of(given.cast(pa.large_string()), column, source.url)
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        return table_chunks(self._tables(source, columns, limits, start), limits)
+
+    def _tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        for records, found in self._columns(source, columns, "--columns", limits, start):
+            texts = [one.view(pa.large_string()) for one in found.values()]
+            for own in texts:
+                sound_sizes(
+                    TextPiece(own, records.place, records.after, source.url),
+                    len(records.content) + 1,
+                )
+            yield pa.table(texts, list(found)), records.after(len(records.found) - 1)
 
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
@@ -78,20 +103,33 @@ class Csv(Format):
         self, source: Source, column: str, option: str, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
         """Values of a column from a position on, with the records they are of."""
+        for records, found in self._columns(source, [column], option, limits, start):
+            yield records, found[column]
+
+    def _columns(
+        self,
+        source: Source,
+        columns: Sequence[str],
+        option: str,
+        limits: ReadLimits,
+        start: Position,
+    ) -> Iterator[tuple[_Records, dict[str, pa.LargeBinaryArray]]]:
+        """Values of some columns by name, with the records they are of."""
         byte, longest = ord(self.delimiter), limits.document_bytes
         blocks = _blocks(source, byte, longest)
         first = next(blocks, None)
         if first is None:
             return
         names = self._names(first, source.url)
-        number = place_of_column(names, column, option, source.url)
+        asked = dict.fromkeys(columns)
+        numbers = {one: place_of_column(names, one, option, source.url) for one in asked}
         if start == START:
             blocks = chain([replace(first, found=first.found[1:])], blocks)
         else:
             blocks = _blocks(source, byte, longest, start)
         for records in blocks:
             if len(records.found):
-                yield records, self._values(records, len(names), number, source.url)
+                yield records, self._values(records, len(names), numbers, source.url)
 
     def _names(self, first: _Records, url: str) -> list[str]:
         content, place, fields = first.record(0), first.place(0), first.found[0, kernels.FIELDS]
@@ -108,8 +146,8 @@ class Csv(Format):
         return names
 
     def _values(
-        self, records: _Records, columns: int, number: int, url: str
-    ) -> pa.LargeBinaryArray:
+        self, records: _Records, columns: int, numbers: Mapping[str, int], url: str
+    ) -> dict[str, pa.LargeBinaryArray]:
         fields = records.found[:, kernels.FIELDS]
         wrong = np.flatnonzero(fields != columns)
         if wrong.size:
@@ -119,7 +157,7 @@ class Csv(Format):
                 f"{columns}; put quotes around a field that holds a delimiter or a quote",
             )
         content, names = records.content, [str(one) for one in range(columns)]
-        column = names[number]
+        wanted = [names[number] for number in numbers.values()]
         table = csv.read_csv(
             pa.BufferReader(
                 memoryview(content)[
@@ -128,7 +166,9 @@ class Csv(Format):
             ),
             csv.ReadOptions(use_threads=False, block_size=len(content) + 1, column_names=names),
             self._parsing,
-            csv.ConvertOptions(include_columns=[column], column_types={column: pa.large_binary()}),
+            csv.ConvertOptions(
+                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.large_binary())
+            ),
         )
         if table.num_rows != len(fields):
             raise ShardError(
@@ -136,7 +176,9 @@ class Csv(Format):
                 f"{records.place(0)} begins {len(fields)} records that are read as "
                 f"{table.num_rows}; write the shard again, with quotes around its texts",
             )
-        return table.column(0).combine_chunks()
+        return {
+            column: table.column(place).combine_chunks() for place, column in enumerate(numbers)
+        }
 
     @property
     def _parsing(self) -> csv.ParseOptions:

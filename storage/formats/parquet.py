@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from typing import IO
@@ -28,6 +28,7 @@ from streaming_moments.storage.formats.base import (
     ReadLimits,
     Source,
     place_of_column,
+    table_chunks,
 )
 from streaming_moments.storage.formats.date_columns import bounds_of
 from streaming_moments.storage.formats.pages import pages_of
@@ -45,22 +46,39 @@ _DATE_ROWS = 65_536
 
 
 class Parquet(Format):
-    """Columns of texts, or of lists of token ids with or without one of counts."""
+    """Columns of texts, of lists of token ids with or without one of counts, or of categories."""
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
-    options = ("text_column", "ids_column", "counts_column")
+    options = ("text_column", "ids_column", "counts_column", "categories")
 
     def holds(self, columns: Columns) -> Holds:
+        if columns.categories:
+            return "categories"
         return "texts" if columns.ids_column is None else "ids"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk, Position]]:
+    ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk | pa.Table, Position]]:
         """Documents from a position on; a null is an empty one."""
-        if self.holds(source.columns) == "ids":
+        holds = self.holds(source.columns)
+        if holds == "ids":
             return id_chunks.in_chunks(_ids(source, limits, start), limits)
+        if holds == "categories":
+            names = source.columns.categories
+            return _of_categories(self.tables(source, names, limits, start), source.url)
         return text_chunks.in_chunks(_texts(source, limits, start), limits)
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        asked = [ParquetColumn(name, "--columns", None) for name in dict.fromkeys(columns)]
+        read = read_columns(source, asked, limits.decoded_bytes, start)
+        tables = (
+            (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
+            for passed, batch in read
+        )
+        return table_chunks(tables, limits)
 
     def days(self, source: Source, column: str) -> Iterator[date]:
         with source.fs.open(source.path, "rb") as stored:
@@ -87,13 +105,13 @@ class ParquetColumn:
         Name of the column.
     option : str
         Option of the command line that names it, for errors.
-    of_lists : bool
-        True for lists of integers, False for texts.
+    of_lists : bool or None
+        True for lists of integers, False for texts; None for any values, or lists of them.
     """
 
     name: str
     option: str
-    of_lists: bool
+    of_lists: bool | None
 
     @property
     def expected(self) -> str:
@@ -108,12 +126,19 @@ class ParquetColumn:
         >>> ParquetColumn("ids", "--ids-column", True).takes(pa.list_(pa.float64()))
         False
         """
+        if self.of_lists is None:
+            return True
         if self.of_lists:
-            lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-            return any(of(kind) for of in lists) and bool(pa.types.is_integer(kind.value_type))
+            return is_list(kind) and bool(pa.types.is_integer(kind.value_type))
         held = kind.value_type if pa.types.is_dictionary(kind) else kind
         strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         return any(of(held) for of in strings)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a type is one of lists."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(of(kind) for of in lists)
 
 
 def read_columns(
@@ -140,8 +165,7 @@ def read_columns(
                 f"is not Parquet, or was cut short ({one_line(error)}); "
                 "write it again, or give another --format",
             ) from error
-        for column in columns:
-            _require_column(file.schema_arrow, column, url)
+        columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
@@ -172,6 +196,24 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
     if stored_bytes < end:
         nbytes, fewer = _FOOTER_FACTOR * stored_bytes, "fewer columns, or larger row groups"
         _refuse_large(nbytes, "the footer takes", max(limit, _LEAST_FOOTER), url, fewer)
+
+
+def _of_categories(
+    tables: Iterator[tuple[pa.Table, Position]], url: str
+) -> Iterator[tuple[pa.Table, Position]]:
+    """The tables, whose columns are all of categories."""
+    whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    for table, after in tables:
+        for field in table.schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if not any(of(kind) for of in (*whole, *texts)):
+                raise ShardError(
+                    url,
+                    f"column {field.name!r} is of type {field.type}, which is no category: give "
+                    "columns of texts or whole numbers by --categories, others in classes",
+                )
+        yield table, after
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
@@ -300,7 +342,8 @@ def _refuse_large(
         )
 
 
-def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:
+def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
+    """The column, with whether it holds lists."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(
@@ -308,3 +351,4 @@ def _require_column(schema: pa.Schema, column: ParquetColumn, url: str) -> None:
             f"column {column.name!r} is of type {kind}, expected {column.expected}; "
             f"choose another by {column.option}",
         )
+    return replace(column, of_lists=is_list(kind)) if column.of_lists is None else column

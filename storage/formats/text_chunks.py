@@ -56,7 +56,7 @@ def in_chunks(
     >>> [(chunk.to_pylist(), after.passed) for chunk, after in chunks]
     [(['sea', 'law'], 2), (['ship'], 3)]
     """
-    sized = ((piece, _sound_sizes(piece, limits.document_bytes)) for piece in pieces)
+    sized = ((piece, sound_sizes(piece, limits.document_bytes)) for piece in pieces)
     for held in cut(sized, limits.batch_bytes, limits.batch_documents):
         last, _, end = held[-1]
         texts = pa.concat_arrays([piece.texts[first:stop] for piece, first, stop in held])
@@ -90,8 +90,8 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return content, places
 
 
-def _sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Bytes of each text, all of which are UTF-8 within the bound."""
+def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
+    """Bytes of each text, all of which are UTF-8 within the bound; errors as `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.independent_intensities import IndependentIntensities
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 
@@ -15,6 +16,7 @@ _ALL: tuple[Any, ...] = (
     TopicModel,
     PoissonMixture,
     IndependentIntensities,
+    LatentTree,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

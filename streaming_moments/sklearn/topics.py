@@ -1,7 +1,4 @@
-"""MomentTopics: the method of moments as an estimator of scikit-learn, in memory.
-
-The only module that imports scikit-learn (`pip install streaming-moments[sklearn]`).
-"""
+"""MomentTopics: topics of a matrix of word counts."""
 
 from __future__ import annotations
 

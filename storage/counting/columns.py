@@ -1,0 +1,85 @@
+"""Columns: values of a table, each row one of them or several, as words of a vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+from streaming_moments.faces import LateModule
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.formats.parquet import is_list
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of a column, as strings.
+
+    Parameters
+    ----------
+    offsets : (rows + 1,) int64
+        Where those of each row begin.
+    texts : large string array, or a dictionary of such without nulls
+        The values; a null is one that is missing.
+    """
+
+    offsets: NDArray[np.int64]
+    texts: pa.Array
+
+    def places(self, words: pa.LargeStringArray) -> NDArray[np.int32]:
+        """(values,) int32 place of each among words, -1 where it is none of them."""
+        held = self.texts
+        if pa.types.is_dictionary(held.type):
+            kinds = np.asarray(pc.fill_null(pc.index_in(held.dictionary, value_set=words), -1))
+            return np.asarray(kinds[np.asarray(held.indices)], dtype=np.int32)
+        found = pc.fill_null(pc.index_in(held, value_set=words), -1)
+        return np.asarray(found, dtype=np.int32)
+
+
+def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
+    """Values of a column: strings, whole numbers, truths, dates, or lists of such.
+
+    A null, or a text of no characters, is a value that is missing.
+
+    Raises
+    ------
+    ShardError
+        A column of another type, such as of fractional numbers.
+
+    Examples
+    --------
+    >>> values = values_of(pa.chunked_array([[[3, 4], None, [3]]]), "ids", "/corpus/a.parquet")
+    >>> values.offsets, values.texts.to_pylist()
+    (array([0, 2, 2, 3]), ['3', '4', '3'])
+    """
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks)
+    if is_list(whole.type):
+        sizes = np.asarray(pc.fill_null(pc.list_value_length(whole), 0), dtype=np.int64)
+        offsets, flat = np.concatenate([[0], np.cumsum(sizes)]), whole.flatten()
+    else:
+        offsets, flat = np.arange(len(whole) + 1), whole
+    kind = flat.type.value_type if pa.types.is_dictionary(flat.type) else flat.type
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind):
+        raise ShardError(
+            url,
+            f"column {name!r} is of type {column.type}; give one of strings, whole numbers or "
+            "dates, or lists of such: cut other numbers into classes first",
+        )
+    texts = flat.cast(kind).cast(pa.large_string())
+    return Values(offsets.astype(np.int64), pc.if_else(pc.equal(texts, ""), None, texts))
+
+
+def words_of(vocabulary: Vocabulary) -> pa.LargeStringArray:
+    """The terms, for `Values.places`."""
+    return pa.array(vocabulary.terms, pa.large_string())
