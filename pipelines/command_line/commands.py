@@ -36,6 +36,10 @@ _COMMANDS = {
         "showing",
         "Show the commits of STORE, the latest first, and where its history begins.",
     ),
+    "neighbours": (
+        "graphs",
+        "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",
+    ),
     "nightly": (
         "night",
         "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.independent_intensities import IndependentIntensities
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.poisson_mixture import PoissonMixture
@@ -17,6 +18,7 @@ _ALL: tuple[Any, ...] = (
     PoissonMixture,
     IndependentIntensities,
     LatentTree,
+    Communities,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

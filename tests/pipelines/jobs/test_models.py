@@ -131,7 +131,7 @@ def test_topics_are_kept_as_ever_and_other_models_say_what_they_are(run, store):
     for metadata in Path(store).glob("models/*/*/zarr.json"):
         attributes = json.loads(metadata.read_text())["attributes"]
         said[metadata.parent.name] = attributes.get("model")
-    assert sorted(said.values(), key=str) == [None, "independent", "poisson"]
+    assert sorted(said.values(), key=str) == [None, "communities", "independent", "poisson"]
 
 
 def test_a_store_with_a_model_that_this_version_has_not_says_so(run, store, monkeypatch):
