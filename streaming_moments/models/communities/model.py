@@ -26,8 +26,8 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.statistics import merge_blocks
-from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
+from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 # Nodes; with more the bias is below the noise.
 FILLED_BELOW = 1000
@@ -80,9 +80,9 @@ class Communities(TopicModel):
         return cls._brought(rows, trusted_there(made, HalfRows.of(rows)) if rows.halves else made)
 
     @classmethod
-    def _filled(cls, blocks: Sequence[Any], options: Any) -> Self:
+    def _filled(cls, blocks: Sequence[Statistics], options: Any) -> Self:
         """The fit of few nodes, in one place, with what is filled in made of it in turn."""
-        whole = blocks[0] if len(blocks) == 1 else merge_blocks(blocks)
+        whole = _whole(blocks)
         lengths, form = whole.length_histogram, form_of(options.alpha0)
         last = both_rows if options.rows == "mean" else topic_rows
         sums = whole.pair_counts.astype(np.float64)
@@ -149,3 +149,16 @@ class Communities(TopicModel):
 
 def _itself(statistics: Statistics) -> Statistics:
     return statistics
+
+
+def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
+    """All rows, as floats, without what a fit of topics does not read."""
+    names = ["word_counts", "document_frequencies", "pair_counts", "triple_sketch"]
+    if blocks[0].weighted_counts is not None:
+        names.append("weighted_counts")
+    arrays = {
+        name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)
+        for name in names
+    }
+    totals: Any = blocks[0].length_histogram
+    return WeightedStatistics(blocks[0].basis, RowBlock(), totals, **arrays)

@@ -15,6 +15,7 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.sklearn import MomentCommunities
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
 from streaming_moments.synthetic.corpora import topic_error
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 from streaming_moments.testing.exact_statistics import in_all_places, statistics_of
@@ -98,6 +99,9 @@ def test_few_nodes_are_filled_in_whatever_the_row_blocks():
     whole = MomentStatistics.of(graph.batch, basis)
     one, two = (Communities.fit(InMemory(parts), options) for parts in (blocks, (whole,)))
     assert np.array_equal(one.topics, two.topics)
+    aged = [WeightedStatistics.of([(1.0, part)]) for part in blocks]
+    recent = Communities.fit(InMemory(aged), options)
+    assert np.allclose(recent.topics, one.topics)
     plain = TopicModel.fit(InMemory((whole,)), options)
     assert not np.allclose(one.topics, plain.topics, rtol=1e-3)
     assert membership_error(one.transform(graph.batch), graph.memberships) < 0.3
