@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streaming_moments.statistics.counts.table_columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.storage.proportions import parquet_output, proportions_file
 
 SCORES = ("log_probability", "chow_liu_log_probability")

@@ -37,7 +37,7 @@ _COMMANDS = {
         "Show the commits of STORE, the latest first, and where its history begins.",
     ),
     "neighbours": (
-        "graphs",
+        "counting",
         "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",
     ),
     "nightly": (

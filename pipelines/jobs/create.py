@@ -15,7 +15,7 @@ from streaming_moments.pipelines.quantities import Count, Number, PositiveShare,
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
-from streaming_moments.statistics.counts.table_columns import (
+from streaming_moments.statistics.counts.tables.columns import (
     BETWEEN,
     CATEGORIES,
     FEWEST_COLUMNS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.table_columns import BETWEEN, CATEGORIES
+from streaming_moments.statistics.counts.tables.columns import BETWEEN, CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.columns import values_of
 from streaming_moments.storage.formats import Holds

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.table_columns import CATEGORIES
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.contents import ShardContent, changed
 from streaming_moments.storage.counting.categories import CategoryIndex

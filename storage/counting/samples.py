@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
-from streaming_moments.statistics.counts.table_columns import CATEGORIES
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.categories import coded
 from streaming_moments.storage.counting.counting import SpelledTexts

@@ -15,7 +15,7 @@ from streaming_moments.errors import ForeignStatistics, StoreError, short
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.counts.table_columns import CATEGORIES
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.counting.tokens import TokenPolicy

@@ -14,7 +14,7 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
-from streaming_moments.statistics.counts.table_columns import TableColumns, require_countable
+from streaming_moments.statistics.counts.tables.columns import TableColumns, require_countable
 
 
 class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.latent_trees.directed import DirectedTree, directed
 from streaming_moments.models.latent_trees.structure import Structure
-from streaming_moments.statistics.counts.table_columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
 
     Examples
     --------
-    >>> from streaming_moments.statistics.counts.table_columns import TableColumns
+    >>> from streaming_moments.statistics.counts.tables.columns import TableColumns
     >>> table = TableColumns.of_terms(["a=0", "a=1", "b=0", "b=1"])
     >>> counts = np.array([[0, 0, 3, 1], [0, 0, 1, 3], [3, 1, 0, 0], [1, 3, 0, 0]])
     >>> chow_liu(PairTables(table, counts, np.full(4, 4)), 0.0).tables[1]

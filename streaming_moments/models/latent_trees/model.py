@@ -25,7 +25,7 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.table_columns import FEWEST_COLUMNS, TableColumns
+from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.statistics.counts.table_columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 # Of the singular values: below it a column tells nothing of the other.
 _LEAST_CORRELATION = 1e-6

@@ -20,7 +20,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 from streaming_moments.statistics.counts.statistics import MomentStatistics, statistic_shapes
-from streaming_moments.statistics.counts.table_columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.statistics.row_block import RowBlock
 
 _HISTOGRAM = "length_histogram"

@@ -11,7 +11,7 @@ import pytest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
-from streaming_moments.statistics.counts.table_columns import state_bytes
+from streaming_moments.statistics.counts.tables.columns import state_bytes
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.tables import latent_tree_table

@@ -17,7 +17,7 @@ from streaming_moments.models.latent_trees.structure import (
 from streaming_moments.models.latent_trees.three_views import three_views
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn import MomentLatentTree
-from streaming_moments.statistics.counts.table_columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.synthetic.tables import latent_tree_table
 
 
