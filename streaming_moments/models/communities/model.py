@@ -161,4 +161,4 @@ def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
         for name in names
     }
     totals: Any = blocks[0].length_histogram
-    return WeightedStatistics(blocks[0].basis, RowBlock(), totals, **arrays)
+    return WeightedStatistics(blocks[0].basis, RowBlock(), totals, later=(), **arrays)
