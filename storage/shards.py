@@ -22,6 +22,11 @@ from streaming_moments.storage.files.parts import DOCUMENT, PartOfFile, first_by
 from streaming_moments.storage.files.urls import is_utf8
 
 _BLOCK_BYTES = 1 << 20
+_CATEGORIES = "categories"
+_COLUMN_OPTIONS = (
+    ("ids_column", "a column of token ids", "the ids column"),
+    (_CATEGORIES, "a table of categories", "the categories"),
+)
 
 # Names of shards whose documents lie in no file: always JSON Lines, given to each task that reads.
 PARTITIONS = "partition://"
@@ -41,11 +46,14 @@ class ShardFormat:
         Column of lists of token ids; the shards then hold ids and no texts.
     counts_column : str, optional
         Column of lists of counts, one for each id; None counts each id once.
+    categories : tuple of str
+        Categorical columns; the shards then hold rows of a table and no texts.
 
     Raises
     ------
     InvalidInput
-        A kind that does not exist, ids in a kind without columns of ids, or counts without ids.
+        A kind that does not exist, ids or categories in a kind without such columns, counts without
+        ids, or a name of a column that repeats or has an "=".
 
     Examples
     --------
@@ -57,18 +65,20 @@ class ShardFormat:
     text_column: str = "text"
     ids_column: str | None = None
     counts_column: str | None = None
+    categories: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind is not None:
             require_kind(self.kind)
-            takers = [
-                form.name for form in formats.FORMATS.values() if "ids_column" in form.options
-            ]
-            if self.ids_column is not None and self.kind not in takers:
-                raise InvalidInput(
-                    f"a column of token ids needs {' or '.join(takers)}, the format is "
-                    f"{self.kind}; leave out the ids column or the format"
-                )
+            for name, what, which in _COLUMN_OPTIONS:
+                takers = [form.name for form in formats.FORMATS.values() if name in form.options]
+                if getattr(self, name) and self.kind not in takers:
+                    raise InvalidInput(
+                        f"{what} needs {' or '.join(takers)}, the format is {self.kind}; leave out "
+                        f"{which} or the format"
+                    )
+        if self.categories:
+            self._require_categories()
         if self.counts_column is not None and self.ids_column is None:
             raise InvalidInput(f"counts column {self.counts_column!r} needs an ids column as well")
 
@@ -83,17 +93,17 @@ class ShardFormat:
 
         Examples
         --------
-        >>> ShardFormat.from_json(ShardFormat("text").to_json())
-        ShardFormat(kind='text', text_column='text', ids_column=None, counts_column=None)
+        >>> ShardFormat.from_json(ShardFormat("text").to_json()) == ShardFormat("text")
+        True
         """
         expected = asdict(cls()).keys()
-        if content.keys() != expected:
+        if content.keys() | {_CATEGORIES} != expected:
             raise InvalidInput(
                 f"a shard format has the fields {sorted(expected)}, got {sorted(content)}"
             )
-        return cls(**content)
+        return cls(**{**content, _CATEGORIES: tuple(content.get(_CATEGORIES, ()))})
 
-    def to_json(self) -> dict[str, str | None]:
+    def to_json(self) -> dict[str, Any]:
         """Description that JSON can hold.
 
         Examples
@@ -101,7 +111,11 @@ class ShardFormat:
         >>> ShardFormat("text").to_json()["kind"]
         'text'
         """
-        return asdict(self)
+        content = asdict(self)
+        # stores of documents say it as those of before there were tables
+        if not self.categories:
+            del content[_CATEGORIES]
+        return content
 
     def kind_of(self, url: str) -> str:
         """Kind of the shard at a URL as `list_shards` gives it.
@@ -137,7 +151,23 @@ class ShardFormat:
         >>> ShardFormat().holds("/corpus/ap.dat"), ShardFormat().holds("/corpus/ap.txt")
         ('ids', 'texts')
         """
-        return formats.FORMATS[self.kind_of(url)].holds(self)
+        form = formats.FORMATS[self.kind_of(url)]
+        if self.categories and _CATEGORIES not in form.options:
+            raise ShardError(
+                url,
+                f"is of format {form.name}, which has no columns of categories; give Parquet, CSV "
+                "or TSV, or leave out --categories",
+            )
+        return form.holds(self)
+
+    def _require_categories(self) -> None:
+        if self.ids_column is not None:
+            raise InvalidInput("a row has token ids or categories; leave out one of both columns")
+        names = self.categories
+        if len(set(names)) < len(names) or any(not name or "=" in name for name in names):
+            raise InvalidInput(
+                f"the categorical columns are {list(names)}; give each once, and no name with '='"
+            )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import Representative, Representatives
 from streaming_moments.storage.files.filesystems import one_line, open_file_system
-from streaming_moments.storage.proportions import Provenance, put_whole, unreadable
+from streaming_moments.storage.files.outputs import put_whole
+from streaming_moments.storage.proportions import Provenance, unreadable
 
 TOP_DOCUMENTS = "_top_documents.json"  # readers of the folder as one table pass it over
 

@@ -37,6 +37,10 @@ _COMMANDS = {
         "showing",
         "Show the commits of STORE, the latest first, and where its history begins.",
     ),
+    "neighbours": (
+        "counting",
+        "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",
+    ),
     "nightly": (
         "night",
         "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
@@ -72,7 +76,7 @@ _COMMANDS = {
     "topics": ("showing", "Show the topics of a model of STORE."),
     "transform": (
         "transforming",
-        "Write the topic proportions of each document of SHARDS as Parquet.",
+        "Write topic proportions of each document of SHARDS, or completed rows, as Parquet.",
     ),
     "update": (
         "updating",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -12,6 +12,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
     Session,
     cluster_options,
     console,
@@ -33,8 +34,9 @@ from streaming_moments.pipelines.jobs.create_kinds import (
     create_kind,
     require_options_of,
 )
+from streaming_moments.pipelines.jobs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
-from streaming_moments.pipelines.option_types import StoreName, declared_options
+from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     print_states,
@@ -50,10 +52,12 @@ from streaming_moments.pipelines.reports.tables import (
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.counting.edges import NEIGHBOURS, EdgeColumns
+from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.model_changes import require_free
 from streaming_moments.storage.store.store import MomentStore
 
@@ -99,8 +103,8 @@ def create(
         policy = counting.policy
     elif counting.passage_words or counting.languages or counting.stop_words:
         raise click.UsageError(
-            "token ids have no order and no spelling: leave out --passage-words, --language and "
-            "--stop-word"
+            "token ids and categories have no order and no spelling: leave out --passage-words, "
+            "--language and --stop-word"
         )
     with running(session, storage_options, limits) as run:
         kept = (counting.codocuments, dates, counting.halves)
@@ -199,9 +203,53 @@ def refit(
         return
     if topical:
         print_topics(console(), lines, columns=said.columns)
+    elif said.picture:
+        say(*said.picture.splitlines())
     else:
         print_states(console(), states, model)
     say(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
+    )
+
+
+@click.command()
+@shards_argument
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
+@click.option("--source", default="source", show_default=True, help="Column of one end.")
+@click.option("--target", default="target", show_default=True, help="Column of the other end.")
+@click.option("--directed", is_flag=True, help="Only the source has the target for a neighbour.")
+@click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
+@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
+@limit_options
+@cluster_options
+@storage_option
+@json_option
+def neighbours(
+    shards: tuple[str, ...],
+    output: str,
+    source: str,
+    target: str,
+    directed: bool,
+    parts: int | None,
+    kind: str | None,
+    limits: ReadLimits,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Group the edges in SHARDS by node, into lists of neighbours: documents for a store."""
+    listed = list_shards(shards, storage_options, kind, tell=tell)
+    columns = EdgeColumns(source, target, directed)
+    with running(session, storage_options, limits) as run:
+        found = group_edges(listed, output, run, columns, ShardFormat(kind), parts)
+    if json_output:
+        print_json(asdict(found))
+        return
+    say(
+        f"{found.nodes:,} nodes and {found.edges:,} edges in {len(found.files)} files in {output}; "
+        f"left out {found.duplicates:,} edges that were there already, and {found.loops:,} of a "
+        "node to itself",
+        f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
+        f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1",
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.drawing import as_svg
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
@@ -153,7 +155,11 @@ def status(
     type=click.Choice(PERIODS),
     help="Also the share of each topic in the documents of each of these, from the counts kept.",
 )
-@click.option("--plot", "plot_file", help="With --over-time: draw the shares into this file.")
+@click.option(
+    "--plot",
+    "plot_file",
+    help="With --over-time: draw the shares into this file; a latent tree: itself, as SVG.",
+)
 @storage_option
 @json_option
 def topics(
@@ -167,14 +173,18 @@ def topics(
     json_output: bool,
 ) -> None:
     """Show the topics of a model of STORE."""
-    if plot_file is not None:
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_any_model(name)
+    if plot_file is not None and isinstance(model, LatentTree):
+        from streaming_moments.pipelines.reports.plot import write_svg
+
+        write_svg(as_svg(model), plot_file)
+    elif plot_file is not None:
         if period is None:
             raise click.UsageError("--plot draws what --over-time asks for; give both.")
         from streaming_moments.pipelines.reports.plot import plot_shares, require_plot
 
         require_plot(plot_file)
-    opened = MomentStore.open(store, storage_options=storage_options)
-    model = opened.load_any_model(name)
     chosen, said = model_called(opened.commit, name), model.described()
     stale = staleness(opened, chosen)
     warnings = [f"warning: {stale_line(stale)}"] if stale.is_stale else []
@@ -187,7 +197,11 @@ def topics(
             shown_states = {"topics": [], "states": states_as_json(states)}
             print_json({"store": opened.url, "model": chosen, **told, **shown_states})
             return
-        print_states(console(), states, model, f"model {chosen} of {documents_of(model)}")
+        title = f"model {chosen} of {documents_of(model)}"
+        if said.picture:
+            say(title, *said.picture.splitlines())
+        else:
+            print_states(console(), states, model, title)
         say("", said.sentence, *warnings)
         return
     labels = opened.models[chosen].labels

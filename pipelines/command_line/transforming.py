@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture
@@ -23,6 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.assign import AssignResult, assign
+from streaming_moments.pipelines.jobs.complete import CompleteResult, complete
 from streaming_moments.pipelines.jobs.decode import DECODINGS, DecodeResult, decode
 from streaming_moments.pipelines.jobs.transform import (
     FOREIGN_BELOW,
@@ -98,18 +100,20 @@ def transform(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Write the topic proportions of each document of SHARDS as Parquet.
+    """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
 
     A row a document: id, source and row, words known and unknown, topic and proportions. A
     document without a known word, and one in another language, has no topic. The same command
     goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols.
+    all symbols, of a table its rows with what is missing completed.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
-    if not isinstance(model, HiddenMarkovModel | MultiViewMixture):
+    if not isinstance(model, HiddenMarkovModel | MultiViewMixture | LatentTree):
         model = opened.load_model(chosen)
+    if isinstance(model, LatentTree) and (method is not None or seed is not None):
+        raise click.UsageError("a latent tree is not sampled: leave out --method and --seed.")
     methods = DECODINGS if isinstance(model, HiddenMarkovModel) else METHODS
     method = method or methods[0]
     if method not in methods:
@@ -133,9 +137,11 @@ def transform(
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     if not isinstance(model, TopicModel):
         with running(session, storage_options, limits) as run:
-            written: AssignResult | DecodeResult
+            written: AssignResult | CompleteResult | DecodeResult
             if isinstance(model, HiddenMarkovModel):
                 written = decode(opened, model, listed, output, run, method)
+            elif isinstance(model, LatentTree):
+                written = complete(opened, model, listed, output, run)
             else:
                 written = assign(opened, model, listed, output, run, method, seed)
         if json_output:

@@ -465,7 +465,7 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         form = counting.form
-        policy = None if form.holds(given.shards[0].url) == "ids" else counting.policy
+        policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
         told = given.shards, form, policy, options, given.on(run)
         made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)
     return Store(made, storage_options)

@@ -16,7 +16,8 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.shard_outputs import write_each
 from streaming_moments.pipelines.jobs.transform import Method
-from streaming_moments.storage.proportions import parquet_output, proportions_file
+from streaming_moments.storage.files.outputs import parquet_output
+from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 

@@ -15,6 +15,13 @@ from streaming_moments.pipelines.quantities import Count, Number, PositiveShare,
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
+from streaming_moments.statistics.counts.tables.columns import (
+    BETWEEN,
+    CATEGORIES,
+    FEWEST_COLUMNS,
+    TableColumns,
+    require_countable,
+)
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.storage.counting.samples import (
     TermSample,
@@ -42,6 +49,11 @@ class CountingOptions:
     text_column: str = option("Column or JSON field.", "text")
     ids_column: str | None = option("Column of token id lists, instead of text.", None)
     counts_column: str | None = option("Column of the counts of the token ids.", None)
+    categories: tuple[str, ...] = option(
+        "Categorical column of a table, instead of text; repeatable, or several with commas.",
+        (),
+        metavar="NAME",
+    )
     languages: tuple[str, ...] = option(
         "Stop words of; repeatable.", (), TokenPolicy.for_languages, flag="--language"
     )
@@ -61,7 +73,10 @@ class CountingOptions:
     @property
     def form(self) -> ShardFormat:
         """How documents lie in shards."""
-        return ShardFormat(self.format, self.text_column, self.ids_column, self.counts_column)
+        columns = tuple(name.strip() for given in self.categories for name in given.split(","))
+        return ShardFormat(
+            self.format, self.text_column, self.ids_column, self.counts_column, columns
+        )
 
     @property
     def policy(self) -> TokenPolicy:
@@ -106,6 +121,8 @@ class Pilot:
         Passages sampled, and the shards they are from.
     room : int
         Documents like these that the store can hold.
+    rare : int
+        Categories of a table that are too rare to be counted.
     """
 
     vocabulary: Vocabulary
@@ -113,10 +130,17 @@ class Pilot:
     documents: int
     shards: int = 0
     room: int = 0
+    rare: int = 0
 
     @property
     def origin(self) -> str:
         """Where it comes from, and how documents count, in words."""
+        if self.basis.table is not None:
+            rare = f"; {self.rare} that are rarer count as missing" if self.rare else ""
+            return (
+                f"a pilot of {self.documents} rows in {self.shards} shards: "
+                f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
+            )
         return (
             f"a pilot of {self.documents} passages in {self.shards} shards; "
             f"{self.basis.weights.sentence}; room for about {self.room:.2g} documents like these"
@@ -249,6 +273,8 @@ def choose(
     ('law', 'sea')
     """
     sample = merge_samples(samples)
+    if sample.columns:
+        return _choose_categories(sample, options)
     chosen = select_terms(
         frequencies_of(sample),
         options.vocabulary_size,
@@ -268,6 +294,38 @@ def choose(
     )
     room = documents_that_fit(counted, basis.matrix, basis.weights)
     return Pilot(vocabulary, basis, sample.batch.documents, room=room)
+
+
+def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
+    """All categories of a table that are frequent enough, column by column, and the identity."""
+    found: dict[str, list[tuple[str, int]]] = {name: [] for name in sample.columns}
+    frequencies = frequencies_of(sample).document_frequencies.tolist()
+    for term, rows in zip(sample.terms, frequencies, strict=True):
+        found[term.partition(BETWEEN)[0]].append((term, rows))
+    if len(found) < FEWEST_COLUMNS:
+        raise InvalidInput(
+            f"the table has {len(found)} categorical columns ({', '.join(found)}); what is hidden "
+            f"behind columns shows from {FEWEST_COLUMNS} on: name more by --categories"
+        )
+    # before rare ones go: a column of names has nothing but rare ones
+    require_countable(found, [len(own) for own in found.values()])
+    kept = {
+        name: [term for term, rows in own if rows >= options.min_documents]
+        for name, own in found.items()
+    }
+    for name, terms in kept.items():
+        if len(terms) < 2:
+            raise InvalidInput(
+                f"column {name!r} has {len(terms)} categories in {options.min_documents} rows or "
+                f"more of the {sample.batch.documents} sampled; leave it out, or lower "
+                "--min-documents"
+            )
+    table = TableColumns.of_terms(term for own in kept.values() for term in own)
+    vocabulary = Vocabulary(table.terms, table.n_words, CATEGORIES)
+    basis = Basis.of_table(table, vocabulary.fingerprint)
+    room = documents_that_fit(recount(sample, vocabulary), basis.matrix, basis.weights)
+    rare = len(sample.terms) - table.n_words
+    return Pilot(vocabulary, basis, sample.batch.documents, room=room, rare=rare)
 
 
 def frequencies_of(sample: TermSample) -> TermFrequencies:

@@ -86,6 +86,19 @@ def plot_shares(periods: Sequence[PeriodShares], file: str) -> None:
     _write(figure, file)
 
 
+def write_svg(picture: str, file: str) -> None:
+    """Write a picture that is drawn already.
+
+    Raises
+    ------
+    InvalidInput
+        The name does not end in .svg, or the file cannot be written.
+    """
+    if Path(file).suffix.lower() != ".svg":
+        raise InvalidInput(f"{file} is no SVG; end its name with .svg")
+    _put(picture.encode(), file)
+
+
 def _columns(periods: Sequence[PeriodShares]) -> tuple[list[tuple[float, ...]], ...]:
     return [one.shares for one in periods], [one.bars for one in periods]
 
@@ -93,8 +106,12 @@ def _columns(periods: Sequence[PeriodShares]) -> tuple[list[tuple[float, ...]], 
 def _write(figure: Any, file: str) -> None:
     content = BytesIO()
     figure.savefig(content, format=Path(file).suffix.removeprefix(".").lower(), dpi=150)
+    _put(content.getvalue(), file)
+
+
+def _put(content: bytes, file: str) -> None:
     try:
-        write_whole(str(Path(file).resolve()), content.getvalue())
+        write_whole(str(Path(file).resolve()), content)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written ({error}); give another file") from error
 

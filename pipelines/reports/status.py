@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
@@ -206,6 +207,8 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 def _counting(store: MomentStore) -> str:
     """How documents count and what is kept of halves; of older stores also what new ones have."""
+    if store.basis.table is not None:
+        return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
     kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
@@ -214,7 +217,8 @@ def _counting(store: MomentStore) -> str:
 
 
 def _captured(store: MomentStore) -> float | None:
-    captured = store.load_model().captured if store.models else math.nan
+    model = store.load_any_model() if store.models else None
+    captured = model.captured if isinstance(model, TopicModel) else math.nan
     return captured if math.isfinite(captured) else None
 
 

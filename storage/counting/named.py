@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streaming_moments.storage.contents import changed
-from streaming_moments.storage.counting.counting import CountedPassages, WordIndex
-from streaming_moments.storage.counting.ids import IdIndex
-from streaming_moments.storage.counting.reading import require_fitting, steadily
+from streaming_moments.storage.counting.counting import CountedPassages
+from streaming_moments.storage.counting.reading import Index, require_fitting, steadily
 from streaming_moments.storage.documents import ids_of, read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Position, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -33,7 +32,7 @@ class NamedDocuments:
         Number of the first of them in the shard, from 0.
     ids : (documents,) string array
         What they are called; no nulls.
-    texts : array or IdChunk
+    texts : array, IdChunk or table
         The documents.
     """
 
@@ -71,7 +70,7 @@ class NamedDocuments:
 def read_named(
     shard: Shard,
     form: ShardFormat,
-    index: WordIndex | IdIndex,
+    index: Index,
     id_column: str | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
@@ -112,7 +111,7 @@ def read_named(
 def _named(
     chunks: Iterable[tuple[Any, Position]],
     names: Iterator[pa.Array],
-    index: WordIndex | IdIndex,
+    index: Index,
     url: str,
 ) -> Iterator[NamedDocuments]:
     first, held = 0, next(names, None)

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.contents import ShardContent, changed
+from streaming_moments.storage.counting.categories import CategoryIndex
 from streaming_moments.storage.counting.counting import WordIndex, count_column
 from streaming_moments.storage.counting.ids import IdIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -33,6 +35,8 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
         "a store from shards of ids",
         "ids": "holds texts but the vocabulary is of token ids; give shards of ids (LDA-C, or "
         "Parquet with --ids-column), or create a store from texts",
+        "categories": "holds documents but the vocabulary is of values of columns; give tables of "
+        "these columns, or create a store from documents",
     }
 )
 
@@ -117,19 +121,25 @@ def read_shard(
     return read_indexed(shard, form, index, limits, storage_options, start)
 
 
-def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> WordIndex | IdIndex:
+Index = WordIndex | IdIndex | CategoryIndex
+
+
+def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     """Index by which words are found, for `read_indexed`: made once for many shards.
 
     Raises
     ------
     InvalidInput
-        A policy for token ids, or none for texts.
+        A policy for token ids or for values of columns, or none for texts.
     ForeignStatistics
         A policy that did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)
         return IdIndex.of(vocabulary)
+    if vocabulary.policy == CATEGORIES:
+        refuse_policy(policy)
+        return CategoryIndex.of(vocabulary)
     made = required_policy(policy)
     if vocabulary.policy != made.fingerprint:
         raise ForeignStatistics(
@@ -147,7 +157,7 @@ class CountReader:
     ----------
     form : ShardFormat
         How documents lie in them.
-    index : WordIndex or IdIndex
+    index : WordIndex, IdIndex or CategoryIndex
         Of the words counted.
     limits : ReadLimits
         Bounds on a document and a batch.
@@ -156,7 +166,7 @@ class CountReader:
     """
 
     form: ShardFormat
-    index: WordIndex | IdIndex
+    index: Index
     limits: ReadLimits
     storage_options: Mapping[str, object] | None = field(repr=False)
 
@@ -171,7 +181,7 @@ class CountReader:
 def read_indexed(
     shard: Shard,
     form: ShardFormat,
-    index: WordIndex | IdIndex,
+    index: Index,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
@@ -189,7 +199,7 @@ def read_indexed(
 
 
 def _counted(
-    chunks: Iterable[tuple[Any, Position]], index: WordIndex | IdIndex, number: int
+    chunks: Iterable[tuple[Any, Position]], index: Index, number: int
 ) -> Iterator[ReadBatch]:
     for chunk, after in chunks:
         batch, outside = index.count(chunk)
@@ -198,8 +208,10 @@ def _counted(
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
-    """Refuse texts for a vocabulary of ids, and the reverse."""
-    index = WordIndex if vocabulary.token_ids is None else IdIndex
+    """Refuse shards that hold something else than the words of a vocabulary are."""
+    index: type[Index] = WordIndex if vocabulary.token_ids is None else IdIndex
+    if vocabulary.policy == CATEGORIES:
+        index = CategoryIndex
     if form.holds(shard.url) != index.holds:
         raise ShardError(shard.url, _UNFITTING[index.holds])
 
@@ -219,7 +231,9 @@ def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolic
 
 def refuse_policy(policy: TokenPolicy | None) -> None:
     if policy is not None:
-        raise InvalidInput("token ids are counted as they are; leave out the token policy")
+        raise InvalidInput(
+            "token ids and values of columns are counted as they are; leave out the token policy"
+        )
 
 
 def required_policy(policy: TokenPolicy | None) -> TokenPolicy:

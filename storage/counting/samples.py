@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.categories import coded
 from streaming_moments.storage.counting.counting import SpelledTexts
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import refuse_policy, required_policy, steadily
 from streaming_moments.storage.counting.reservoir import draw
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
-from streaming_moments.storage.formats import DEFAULT_LIMITS, IdChunk, ReadLimits, join_ids
+from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 
@@ -38,7 +42,9 @@ class TermSample:
     token_ids : tuple of int, optional
         The m token ids; None for a sample of texts.
     policy : str, optional
-        Fingerprint of the token policy; empty for token ids.
+        Fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table.
+    columns : tuple of str, optional
+        Columns of the table.
     """
 
     terms: tuple[str, ...]
@@ -46,6 +52,7 @@ class TermSample:
     documents_seen: int
     token_ids: tuple[int, ...] | None = None
     policy: str = ""
+    columns: tuple[str, ...] = ()
 
 
 def sample_shard(
@@ -91,8 +98,7 @@ def sample_shard(
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
     read = islice(read_chunks(shard, form, limits, storage_options), chunks)
     steady = steadily((chunk for chunk, _ in read), shard, storage_options)
-    sampled = _sample_texts if form.holds(shard.url) == "texts" else _sample_ids
-    return sampled(steady, policy, quota, seed)
+    return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -132,7 +138,8 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         own = sample.batch
         batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
     seen = sum(sample.documents_seen for sample in samples)
-    return TermSample(terms, concatenate(batches), seen, ids, samples[0].policy)
+    first = samples[0]
+    return TermSample(terms, concatenate(batches), seen, ids, first.policy, first.columns)
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
@@ -202,3 +209,33 @@ def _sample_ids(
     ids = tuple(used.tolist())
     batch = CountBatch.from_rows(joined.offsets, columns, joined.counts, len(ids))
     return TermSample(tuple(map(str, ids)), batch, seen, token_ids=ids)
+
+
+def _sample_categories(
+    chunks: Iterable[pa.Table], policy: TokenPolicy | None, quota: int, seed: int
+) -> TermSample:
+    refuse_policy(policy)
+    seen_terms: dict[str, int] = {}
+    names: tuple[str, ...] = ()
+
+    def codes() -> Iterable[NDArray[np.int64]]:
+        nonlocal names
+        for rows in chunks:
+            names = tuple(rows.schema.names)
+            yield coded(rows, lambda term: seen_terms.setdefault(term, len(seen_terms)))
+
+    drawn, seen = draw(codes(), quota, seed, np.copy)
+    rows = np.stack(drawn)
+    used = sorted((term, code) for term, code in seen_terms.items() if (rows == code).any())
+    places = np.full(len(seen_terms) + 1, -1, dtype=np.int64)
+    places[[code for _, code in used]] = np.arange(len(used))
+    starts = np.arange(len(rows) + 1) * rows.shape[1]
+    batch = CountBatch.from_rows(starts, places[rows].ravel(), None, len(used))
+    terms = tuple(term for term, _ in used)
+    return TermSample(terms, batch, seen, policy=CATEGORIES, columns=names)
+
+
+_Sampler = Callable[[Iterable[Any], TokenPolicy | None, int, int], TermSample]
+_SAMPLERS: Mapping[Holds, _Sampler] = MappingProxyType(
+    {"texts": _sample_texts, "ids": _sample_ids, "categories": _sample_categories}
+)

@@ -15,7 +15,7 @@ from streaming_moments.storage.formats.compressions import compression_of, store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Holds = Literal["texts", "ids"]
+Holds = Literal["texts", "ids", "categories"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROW_GROUP_BYTES = 64 << 20
@@ -94,6 +94,9 @@ class Columns(Protocol):
     @property
     def counts_column(self) -> str | None: ...
 
+    @property
+    def categories(self) -> tuple[str, ...]: ...
+
 
 @dataclass(frozen=True)
 class Source:
@@ -153,7 +156,7 @@ class Format(Protocol):
     grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """What documents are: strings, or lists of token ids."""
+        """What documents are: strings, lists of token ids, or rows of categorical columns."""
         return "texts"
 
     def chunks(
@@ -161,8 +164,8 @@ class Format(Protocol):
     ) -> Iterator[tuple[Any, Position]]:
         """Documents from a position on, in chunks within the limits, with the position after each.
 
-        Texts are arrays that `count_column` takes, ids an `IdChunk`. Which documents a chunk has
-        follows from the documents after `start` and the limits alone.
+        Texts are arrays that `count_column` takes, ids an `IdChunk`, rows a table. Which documents
+        a chunk has follows from the documents after `start` and the limits alone.
 
         Raises
         ------

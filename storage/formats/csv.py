@@ -24,7 +24,9 @@ from streaming_moments.storage.formats.base import (
     BYTE_ORDER_MARK,
     DEFAULT_LIMITS,
     START,
+    Columns,
     Format,
+    Holds,
     Position,
     ReadLimits,
     Source,
@@ -59,12 +61,17 @@ class Csv(Format):
     name: str
     suffixes: tuple[str, ...]
     delimiter: str
-    options: tuple[str, ...] = ("text_column",)
+    options: tuple[str, ...] = ("text_column", "categories")
     grows: bool = True
+
+    def holds(self, columns: Columns) -> Holds:
+        return "categories" if columns.categories else "texts"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
+    ) -> Iterator[tuple[pa.LargeStringArray | pa.Table, Position]]:
+        if self.holds(source.columns) == "categories":
+            return self.tables(source, source.columns.categories, limits, start)
         return in_chunks(self._texts(source, limits, start), limits)
 
     def days(self, source: Source, column: str) -> Iterator[date]:

@@ -47,21 +47,27 @@ _DATE_ROWS = 65_536
 
 
 class Parquet(Format):
-    """Columns of texts, or of lists of token ids with or without one of counts."""
+    """Columns of texts, of lists of token ids with or without one of counts, or of categories."""
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
-    options = ("text_column", "ids_column", "counts_column")
+    options = ("text_column", "ids_column", "counts_column", "categories")
 
     def holds(self, columns: Columns) -> Holds:
+        if columns.categories:
+            return "categories"
         return "texts" if columns.ids_column is None else "ids"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk, Position]]:
+    ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk | pa.Table, Position]]:
         """Documents from a position on; a null is an empty one."""
-        if self.holds(source.columns) == "ids":
+        holds = self.holds(source.columns)
+        if holds == "ids":
             return id_chunks.in_chunks(_ids(source, limits, start), limits)
+        if holds == "categories":
+            names = source.columns.categories
+            return _of_categories(self.tables(source, names, limits, start), source.url)
         return text_chunks.in_chunks(_texts(source, limits, start), limits)
 
     def tables(
@@ -214,6 +220,24 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
     if stored_bytes < end:
         nbytes, fewer = _FOOTER_FACTOR * stored_bytes, "fewer columns, or larger row groups"
         _refuse_large(nbytes, "the footer takes", max(limit, _LEAST_FOOTER), url, fewer)
+
+
+def _of_categories(
+    tables: Iterator[tuple[pa.Table, Position]], url: str
+) -> Iterator[tuple[pa.Table, Position]]:
+    """The tables, whose columns are all of categories."""
+    whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    for table, after in tables:
+        for field in table.schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if not any(of(kind) for of in (*whole, *texts)):
+                raise ShardError(
+                    url,
+                    f"column {field.name!r} is of type {field.type}, which is no category: give "
+                    "columns of texts or whole numbers by --categories, others in classes",
+                )
+        yield table, after
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:

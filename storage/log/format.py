@@ -17,12 +17,12 @@ from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
-READS = 3
-WRITES = 3
+READS = 4
+WRITES = 4
 # Formats, each with the first version of the package that reads and writes it: the second has
-# documents that are weighted by their lengths, the third halves of the documents, and each is made
-# only where these are.
-INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0"}
+# documents that are weighted by their lengths, the third halves of the documents, the fourth tables
+# of categorical columns, and each is made only where these are.
+INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0"}
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -67,6 +67,7 @@ class StoreFormat(Extensible):
         if isinstance(foundation, CountsFoundation):
             weighted = not foundation.basis.weights.is_pooled
             needed = 3 if foundation.halves else 2 if weighted else 1
+            needed = needed if foundation.basis.table is None else 4
         if min(self.format, self.min_reader, self.min_writer) >= needed:
             return self
         return replace(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.matching import match_topics, on_all_words
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_name
@@ -216,7 +217,10 @@ def _names_to_compare(one: MomentStore, two: MomentStore, model: str | None) -> 
         return [model]
     names = [*one.commit.models, *one.commit.tags]
     both = [name for name in names if name in two.commit.models or name in two.commit.tags]
-    return [name for name in both if _identity(one.commit, name) != _identity(two.commit, name)]
+    other = [name for name in both if _identity(one.commit, name) != _identity(two.commit, name)]
+    every = [(name, store.load_any_model(name)) for name in other for store in (one, two)]
+    without = {name for name, found in every if not isinstance(found, TopicModel)}
+    return [name for name in other if name not in without]
 
 
 def _identity(commit: Commit, name: str) -> str:

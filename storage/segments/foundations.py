@@ -15,6 +15,7 @@ from streaming_moments.errors import ForeignStatistics, StoreError, short
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -52,7 +53,8 @@ def require_matching(vocabulary: Vocabulary, policy: TokenPolicy | None, basis: 
     ForeignStatistics
         Names both fingerprints.
     """
-    expected = policy.fingerprint if policy is not None else ""
+    untold = "" if basis.table is None else CATEGORIES
+    expected = policy.fingerprint if policy is not None else untold
     if vocabulary.policy != expected:
         raise ForeignStatistics(
             f"the vocabulary was made with token policy {short(vocabulary.policy)}, given is "

@@ -92,11 +92,14 @@ class Description:
         (k,) numbers by name, one for each topic or state.
     sentence : str
         What people should know of it.
+    picture : str
+        Lines that draw it, for a terminal.
     """
 
     facts: dict[str, Any]
     columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     sentence: str = ""
+    picture: str = ""
 
 
 class Model(Protocol):

@@ -7,7 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.independent_intensities import IndependentIntensities
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
@@ -19,6 +21,8 @@ _ALL: tuple[Any, ...] = (
     IndependentIntensities,
     MultiViewMixture,
     HiddenMarkovModel,
+    LatentTree,
+    Communities,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

@@ -184,6 +184,13 @@ class TopicModel:
         pairs = pair_rows(rows) if options.refine else rows
         halves = HalfRows.of(rows) if rows.halves else None
         made = made_there(made, pairs, options.refine, halves, options.seed)
+        return cls._brought_with_alpha(rows, made, halves, options)
+
+    @classmethod
+    def _brought_with_alpha(
+        cls, rows: Rows, made: Any, halves: HalfRows | None, options: Any
+    ) -> Self:
+        """The model of a handle, with the alpha that documents are read with."""
         model = cls._brought(rows, made)
         if halves is None or options.alpha != "auto":
             return model

@@ -3,8 +3,27 @@
 The only package that imports scikit-learn (`pip install streaming-moments[sklearn]`).
 """
 
-from streaming_moments.sklearn.sequences import MomentHMM
-from streaming_moments.sklearn.topics import MomentTopics
-from streaming_moments.sklearn.views import MomentViews
+from typing import TYPE_CHECKING
 
-__all__ = ["MomentHMM", "MomentTopics", "MomentViews"]
+from streaming_moments.faces import late
+
+if TYPE_CHECKING:
+    from streaming_moments.sklearn.communities import MomentCommunities
+    from streaming_moments.sklearn.sequences import MomentHMM
+    from streaming_moments.sklearn.tables import MomentLatentTree
+    from streaming_moments.sklearn.topics import MomentTopics
+    from streaming_moments.sklearn.views import MomentViews
+
+__all__ = ["MomentCommunities", "MomentHMM", "MomentLatentTree", "MomentTopics", "MomentViews"]
+
+if not TYPE_CHECKING:
+    __getattr__ = late(
+        __name__,
+        {
+            "communities": ("MomentCommunities",),
+            "sequences": ("MomentHMM",),
+            "tables": ("MomentLatentTree",),
+            "topics": ("MomentTopics",),
+            "views": ("MomentViews",),
+        },
+    )

@@ -24,6 +24,7 @@ from streaming_moments.statistics.counts.statistics import (
     statistic_shapes,
     zero_arrays,
 )
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.statistics.row_block import RowBlock
 
 _HISTOGRAM = "length_histogram"
@@ -66,10 +67,14 @@ class CountsFoundation:
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Q, the length weights where documents are not pooled, and the attributes."""
-        arrays: dict[str, NDArray[Any]] = {"Q": self.basis.matrix}
-        if not self.basis.weights.is_pooled:
-            arrays["length_weights"] = self.basis.weights.table
-        return arrays, {"n_words": self.basis.n_words, "vocabulary": self.basis.vocabulary}
+        basis = self.basis
+        arrays: dict[str, NDArray[Any]] = {"Q": basis.matrix}
+        if not basis.weights.is_pooled:
+            arrays["length_weights"] = basis.weights.table
+        attributes = {"n_words": basis.n_words, "vocabulary": basis.vocabulary}
+        if basis.table is not None:
+            return arrays, attributes | {"table": basis.table.to_json()}
+        return arrays, attributes
 
     @classmethod
     def from_parts(
@@ -84,7 +89,9 @@ class CountsFoundation:
         """
         words, vocabulary = int(attributes["n_words"]), str(attributes["vocabulary"])
         weights = LengthWeights(arrays["length_weights"]) if "length_weights" in arrays else POOLED
-        basis = Basis(arrays["Q"], words, vocabulary, weights)
+        table = attributes.get("table")
+        columns = None if table is None else TableColumns.from_json(table)
+        basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         return cls(basis, bool(attributes["codocuments"]), bool(attributes["halves"]))
 
     def names(self) -> dict[str, str]:

@@ -600,7 +600,7 @@ def test_formats_of_later_versions_are_refused_by_name(store):
     path = Path(store.url) / "format.json"
     content = unseal(path.read_bytes(), "")
     path.write_bytes(seal({**content, "min_reader": 7}))
-    with pytest.raises(FormatError, match=r"store format 7, this one knows 3; upgrade"):
+    with pytest.raises(FormatError, match=r"store format 7, this one knows 4; upgrade"):
         MomentStore.open(store.url)
     path.write_bytes(seal({**content, "min_writer": 5, "of a later version": [1]}))
     reader = MomentStore.open(store.url)

@@ -1,0 +1,146 @@
+"""Neighbours: the edges of a graph grouped by node on the cluster, however many there are."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.memory import plan_reading
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.storage.counting.edges import (
+    EdgeColumns,
+    gather_part,
+    is_list_file,
+    set_down,
+)
+from streaming_moments.storage.files.filesystems import open_file_system
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+# Stored bytes of edges whose lists one task gathers: compressed some 5 bytes an edge, and 32 each
+# as they are set down, of which sorting holds three copies.
+_PART_BYTES = 8 << 20
+_MOST_PARTS = 4096
+
+
+@dataclass(frozen=True)
+class NeighbourLists:
+    """What grouping wrote.
+
+    Parameters
+    ----------
+    files : tuple of str
+        URLs of the Parquet files, of columns `node` and `neighbours`.
+    nodes : int
+        Lists in all.
+    edges : int
+        Different edges.
+    duplicates, loops : int
+        Edges that were there already, and those from a node to itself; both were left out.
+    """
+
+    files: tuple[str, ...]
+    nodes: int
+    edges: int
+    duplicates: int
+    loops: int
+
+
+def neighbours(
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    columns: EdgeColumns = EdgeColumns(),
+    form: ShardFormat = ShardFormat(),
+    parts: int | None = None,
+) -> NeighbourLists:
+    """Write the list of neighbours of every node, each neighbour once, as Parquet.
+
+    Edges are set down by node in files beside the output, which are deleted in the end, and each
+    part of the nodes is gathered by one task: memory does not grow with the graph. A store is
+    created of the lists as of token ids, with `--ids-column neighbours`.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        Of edges: Parquet, CSV or TSV, compressed or not; all of the graph.
+    output : str
+        fsspec URL of a folder that all workers reach; a file appears whole or not at all.
+    run : Run
+        Where to run, and what its steps are told.
+    columns : EdgeColumns
+        The ends of an edge.
+    form : ShardFormat
+        Of the shards.
+    parts : int, optional
+        Files to share the nodes out among; by default by the bytes of the shards. With as many a
+        node stays in the file of its name, however many edges come, and `update --replace` counts
+        the files that changed. Files of another number are deleted.
+
+    Raises
+    ------
+    InvalidInput
+        No shards, parts out of range, or no edge that is not of a node to itself.
+    ShardError
+        An edge with one end, or a shard that cannot be read.
+    StoreError
+        The output cannot be written.
+    BoundExceeded
+        The memory budget cannot hold a read task.
+    """
+    if not shards:
+        raise InvalidInput("no shards of edges; give at least one")
+    if parts is not None and not 1 <= parts <= _MOST_PARTS:
+        raise InvalidInput(f"{parts} parts asked for; it must be 1 to {_MOST_PARTS}")
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    stored = sum(shard.size for shard in shards)
+    parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
+    aside = f"{output.rstrip('/')}/.edges-{uuid.uuid4().hex}"
+    options = run.storage_options
+    try:
+        calls = [
+            (shard, place, form, columns, parts, aside, limits, options)
+            for place, shard in enumerate(shards)
+        ]
+        read = run.calls("reading edges", set_down, calls, plan.in_flight)
+        files = [file for one in read for file in one.files]
+        gathered = run.calls(
+            "gathering neighbours",
+            gather_part,
+            [(part, parts, files, output, options) for part in range(parts)],
+            plan.in_flight,
+        )
+    finally:
+        fs, path = open_file_system(aside, options)
+        if fs.exists(path):
+            fs.rm(path, recursive=True)
+    ends = 1 if columns.directed else 2
+    nodes = sum(part.nodes for part in gathered)
+    if not nodes:
+        raise InvalidInput(
+            f"none of {sum(one.edges for one in read)} edges joins two nodes; give other shards, "
+            "or name the columns of their ends"
+        )
+    written = tuple(part.url for part in gathered if part.url)
+    _delete_others(output, written, options)
+    return NeighbourLists(
+        written,
+        nodes,
+        sum(part.entries for part in gathered) // ends,
+        sum(part.repeated for part in gathered) // ends,
+        sum(one.loops for one in read),
+    )
+
+
+def _delete_others(
+    output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
+) -> None:
+    """Delete lists of an earlier grouping, which have other names or no node any more."""
+    fs, path = open_file_system(output, storage_options)
+    kept = {url.rsplit("/", 1)[-1] for url in written}
+    for found in fs.ls(path, detail=False):
+        name = found.rsplit("/", 1)[-1]
+        if is_list_file(name) and name not in kept:
+            fs.rm_file(found)

@@ -1,0 +1,111 @@
+"""Counting: rows of categorical columns over a vocabulary of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.tables.columns import BETWEEN, CATEGORIES
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.counting.columns import values_of
+from streaming_moments.storage.counting.counting import CountedPassages
+from streaming_moments.storage.formats import Holds
+
+_UNKNOWN = -2
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryIndex:
+    """Values of columns, to be found.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Of terms such as `column=value`.
+    """
+
+    holds: ClassVar[Holds] = "categories"
+
+    vocabulary: Vocabulary
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
+        """Index of a vocabulary.
+
+        Raises
+        ------
+        ForeignStatistics
+            It is not of the values of columns.
+        """
+        if vocabulary.policy != CATEGORIES:
+            raise ForeignStatistics("the vocabulary is of words; give one of values of columns")
+        return cls(vocabulary)
+
+    def count(self, rows: pa.Table) -> tuple[CountBatch, int]:
+        """As `count_rows`."""
+        return count_rows(rows, self)
+
+    def counted(self, rows: pa.Table) -> CountedPassages:
+        """As `count_rows`, with what lies outside by row, each of which is one passage."""
+        vocabulary = self.vocabulary
+        words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
+        starts = np.arange(len(words) + 1) * words.shape[1]
+        known = np.where(words < 0, -1, words).ravel()
+        size = vocabulary.n_words, vocabulary.fingerprint
+        batch = CountBatch.from_rows(starts, known, None, *size)
+        outside = (words == _UNKNOWN).sum(axis=1, dtype=np.int64)
+        return CountedPassages(batch, outside, np.ones(len(words), np.int64))
+
+
+def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
+    """Count rows over a vocabulary.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        Columns as `Format.chunks` gives them; a null, or an empty text, is missing.
+    index : CategoryIndex
+        The values.
+
+    Returns
+    -------
+    batch : CountBatch
+        (rows, n) counts, at most one in each column.
+    outside : int
+        Values that are not in the vocabulary: missing, as it were.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary(("a=0", "a=1", "b=x", "b=y"), core=4, policy=CATEGORIES)
+    >>> rows = pa.table({"a": [1, 2, None], "b": ["x", "x", "y"]})
+    >>> batch, outside = count_rows(rows, CategoryIndex.of(vocabulary))
+    >>> batch.to_csr().toarray().tolist(), outside
+    ([[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]], 1)
+    """
+    counted = index.counted(rows)
+    return counted.batch, int(counted.outside.sum())
+
+
+def coded(rows: pa.Table, code_of: Callable[[str], int]) -> NDArray[np.int64]:
+    """(rows, columns) int64 code of each term `column=value`, -1 where it is missing.
+
+    Examples
+    --------
+    >>> coded(pa.table({"a": ["x", None]}), len).tolist()
+    [[3], [-1]]
+    """
+    found = np.empty((rows.num_rows, rows.num_columns), dtype=np.int64)
+    for place, name in enumerate(rows.schema.names):
+        values = values_of(rows.column(place), name, "")
+        encoded = values.texts.dictionary_encode()
+        codes = [code_of(f"{name}{BETWEEN}{value}") for value in encoded.dictionary.to_pylist()]
+        places = encoded.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
+        found[:, place] = np.array([*codes, -1], dtype=np.int64)[places]
+    return found

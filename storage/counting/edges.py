@@ -1,0 +1,304 @@
+"""Edges of graphs: read from shards, set down by node, and gathered into lists of neighbours."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.documents import read_tables
+from streaming_moments.storage.files.filesystems import (
+    one_line,
+    open_file_system,
+    storage_errors,
+)
+from streaming_moments.storage.files.outputs import parquet_output
+from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+NODE, NEIGHBOURS = "node", "neighbours"
+_HELD = 1 << 22  # ends of edges that a task holds before it sets them down: 64 MB
+_ENTRY_BYTES = 16
+_GROUP_IDS = 1 << 20  # of a row group that is written: 8 MB
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """Columns of the two ends of an edge.
+
+    Parameters
+    ----------
+    source, target : str
+        Names.
+    directed : bool
+        Whether only the source has the target for a neighbour.
+    """
+
+    source: str = "source"
+    target: str = "target"
+    directed: bool = False
+
+
+@dataclass(frozen=True)
+class SetDown:
+    """Ends of edges in a file, by the part of the graph that a node is of.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    bounds : tuple of int
+        First entry of each part, and the number of all.
+    """
+
+    path: str
+    bounds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadEdges:
+    """What a shard of edges held.
+
+    Parameters
+    ----------
+    files : tuple of SetDown
+        Where its edges are.
+    edges, loops : int
+        Edges read, and those of them from a node to itself, which are left out.
+    """
+
+    files: tuple[SetDown, ...]
+    edges: int
+    loops: int
+
+
+@dataclass(frozen=True)
+class PartLists:
+    """Lists of neighbours of one part of the nodes.
+
+    Parameters
+    ----------
+    url : str
+        Of the Parquet file; empty where the part has no node.
+    nodes, entries, repeated : int
+        Lists, neighbours in them, and entries that were there already and were left out.
+    """
+
+    url: str
+    nodes: int
+    entries: int
+    repeated: int
+
+
+def read_edges(
+    shard: Shard,
+    form: ShardFormat,
+    columns: EdgeColumns,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> Iterator[NDArray[np.int64]]:
+    r"""(edges, 2) int64 ends of the edges of a shard, some at a time.
+
+    Raises
+    ------
+    ShardError
+        An edge with one end, an end that is no whole number of at least 0, or a shard that cannot
+        be read: names the place.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/edges/a.tsv", b"source\ttarget\n3\t4\n4\t7\n")
+    >>> shard = Shard("memory:///edges/a.tsv", 22)
+    >>> [part.tolist() for part in read_edges(shard, ShardFormat(), EdgeColumns())]
+    [[[3, 4], [4, 7]]]
+    """
+    names, passed = (columns.source, columns.target), 0
+    tables = read_tables(shard, form, names, limits, storage_options)
+    for table, _ in steadily(tables, shard, storage_options):
+        ends = [_numbers(table.column(name), name, passed, shard.url) for name in names]
+        yield np.stack(ends, axis=1)
+        passed += table.num_rows
+
+
+def set_down(
+    shard: Shard,
+    place: int,
+    form: ShardFormat,
+    columns: EdgeColumns,
+    parts: int,
+    folder: str,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> ReadEdges:
+    """Read the edges of a shard and set them down in files of a folder, sorted by part of the node.
+
+    Memory is that of some million edges, however many there are; errors as `read_edges`.
+    """
+    held: list[NDArray[np.int64]] = []
+    files: list[SetDown] = []
+    edges = loops = size = 0
+
+    def put() -> None:
+        entries = np.concatenate(held)
+        held.clear()
+        own = part_of(entries[:, 0], parts)
+        order = np.argsort(own, kind="stable")
+        bounds = np.searchsorted(own[order], np.arange(parts + 1))
+        path = f"{folder}/{place}-{len(files)}"
+        _write(path, entries[order], storage_options)
+        files.append(SetDown(path, tuple(bounds.tolist())))
+
+    for read in read_edges(shard, form, columns, limits, storage_options):
+        kept = read[read[:, 0] != read[:, 1]]
+        edges, loops = edges + len(read), loops + len(read) - len(kept)
+        held += [kept] if columns.directed else [kept, kept[:, ::-1]]
+        size += len(kept) if columns.directed else 2 * len(kept)
+        if size >= _HELD:
+            put()
+            size = 0
+    if size:
+        put()
+    return ReadEdges(tuple(files), edges, loops)
+
+
+def gather_part(
+    part: int,
+    parts: int,
+    files: Sequence[SetDown],
+    output: str,
+    storage_options: Mapping[str, object] | None = None,
+) -> PartLists:
+    """Write the lists of the nodes of a part, each neighbour once, by rising node.
+
+    Raises
+    ------
+    StoreError
+        A file cannot be read or written.
+    """
+    read = [_read(one, part, storage_options) for one in files]
+    entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *read])
+    del read
+    entries = entries[np.lexsort((entries[:, 1], entries[:, 0]))]
+    new = np.ones(len(entries), dtype=np.bool_)
+    new[1:] = (entries[1:] != entries[:-1]).any(axis=1)
+    unique = entries[new]
+    if not len(unique):
+        return PartLists("", 0, 0, 0)
+    nodes, starts = np.unique(unique[:, 0], return_index=True)
+    offsets = np.concatenate([starts, [len(unique)]]).astype(np.int64)
+    schema = pa.schema([(NODE, pa.int64()), (NEIGHBOURS, pa.large_list(pa.int64()))])
+    name = f"{NEIGHBOURS}-{part:05d}-of-{parts:05d}.parquet"
+    with parquet_output(output, name, schema, storage_options) as (url, writer):
+        first = 0
+        while first < len(nodes):
+            fitting = np.searchsorted(offsets, offsets[first] + _GROUP_IDS, side="right") - 1
+            end = max(int(fitting), first + 1)
+            own = unique[offsets[first] : offsets[end], 1]
+            lists = pa.LargeListArray.from_arrays(
+                offsets[first : end + 1] - offsets[first], np.ascontiguousarray(own)
+            )
+            writer.write_table(pa.Table.from_arrays([nodes[first:end], lists], schema=schema))
+            first = end
+    return PartLists(url, len(nodes), len(unique), len(entries) - len(unique))
+
+
+def is_list_file(name: str) -> bool:
+    """Whether a file may be one of `gather_part`, by its name.
+
+    Examples
+    --------
+    >>> is_list_file("neighbours-00000-of-00002.parquet"), is_list_file("edges.parquet")
+    (True, False)
+    """
+    return re.fullmatch(rf"{NEIGHBOURS}-\d{{5}}-of-\d{{5}}\.parquet", name) is not None
+
+
+def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
+    """(nodes,) int64 part of each node, 0 to parts - 1, by its number alone.
+
+    Examples
+    --------
+    >>> part_of(np.array([1, 2, 3]), 1).tolist()
+    [0, 0, 0]
+    """
+    mixed = nodes.astype(np.uint64) * _ODD
+    mixed = (mixed ^ (mixed >> np.uint64(32))) % np.uint64(parts)
+    return np.asarray(mixed, dtype=np.int64)
+
+
+def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArray[np.int64]:
+    """A column as whole numbers; so many rows of the shard came before."""
+
+    def refused(bad: NDArray[np.bool_], why: str) -> ShardError:
+        row = int(bad.argmax())
+        value = column[row].as_py()
+        return ShardError(url, why.format(row=passed + row + 1, name=name, value=value))
+
+    texts = pa.types.is_large_string(column.type) or pa.types.is_string(column.type)
+    given = pc.if_else(pc.equal(column, ""), None, column) if texts else column
+    if given.null_count:
+        raise refused(
+            given.is_null().to_numpy(),
+            "row {row} has an edge with one end: its {name!r} is empty; mend or drop it",
+        )
+    try:
+        numbers = np.asarray(given.cast(pa.int64()).to_numpy(), dtype=np.int64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        bad = np.array([not _whole(value) for value in given])
+        raise refused(
+            bad, "row {row} has the {name} {value!r}, no whole number; number the nodes from 0"
+        ) from None
+    if numbers.size and numbers.min() < 0:
+        raise refused(numbers < 0, "row {row} has the {name} {value}; number the nodes from 0")
+    return numbers
+
+
+def _whole(value: pa.Scalar) -> bool:
+    try:
+        pc.cast(value, pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
+def _write(
+    path: str, entries: NDArray[np.int64], storage_options: Mapping[str, object] | None
+) -> None:
+    try:
+        fs, inner = open_file_system(path, storage_options)
+        fs.makedirs(fs._parent(inner), exist_ok=True)
+        fs.pipe_file(inner, np.ascontiguousarray(entries).tobytes())
+    except storage_errors() as error:
+        raise StoreError(
+            f"{path}: edges cannot be set down ({one_line(error, storage_options)}); check the "
+            "path, the space, the permissions and the credentials"
+        ) from error
+
+
+def _read(
+    one: SetDown, part: int, storage_options: Mapping[str, object] | None
+) -> NDArray[np.int64]:
+    first, end = one.bounds[part] * _ENTRY_BYTES, one.bounds[part + 1] * _ENTRY_BYTES
+    if first == end:
+        return np.empty((0, 2), dtype=np.int64)
+    try:
+        fs, inner = open_file_system(one.path, storage_options)
+        with fs.open(inner, "rb") as stored:
+            stored.seek(first)
+            content = io.BytesIO(stored.read(end - first)).getvalue()
+    except storage_errors() as error:
+        raise StoreError(
+            f"{one.path}: edges set down cannot be read ({one_line(error, storage_options)}); run "
+            "it again"
+        ) from error
+    return np.frombuffer(content, dtype=np.int64).reshape(-1, 2)

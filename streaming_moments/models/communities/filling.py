@@ -1,0 +1,174 @@
+"""Filling: what the moments of lists of neighbours lack where two indices are equal.
+
+A node is a neighbour once or not at all, so a list has no pair of equal neighbours: `P_ii` is 0
+where the model has more. Of many nodes that is one entry in many; of few it is a bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import Form
+from streaming_moments.numerics.packing import pack
+from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
+
+_ROUNDS = 60
+_MORE_DIRECTIONS = 5
+_ROWS = 64
+
+
+@dataclass(frozen=True)
+class FilledLengths:
+    """Totals of lists in which neighbours may be equal, as far as moments are divided by them."""
+
+    C1: float
+    C2: float
+    C3: float
+    weight: float
+    n_documents: int
+    is_pooled: bool
+
+
+@dataclass(frozen=True, eq=False)
+class EqualIndices:
+    """Sums over lists at equal indices.
+
+    Parameters
+    ----------
+    pairs : (n,) float64
+        Of `P_ii`.
+    triples : (n, n) float64
+        Of the triples (i, i, l).
+    """
+
+    pairs: NDArray[np.float64]
+    triples: NDArray[np.float64]
+
+    @property
+    def all_triples(self) -> float:
+        """Sum over all triples with two equal indices or three."""
+        return float(3 * self.triples.sum() - 2 * np.trace(self.triples))
+
+
+def pairs_by_rank(
+    pairs: NDArray[np.float64], first: NDArray[np.float64], states: int, form: Form
+) -> NDArray[np.float64]:
+    """(n,) sums of equal pairs that the rank of all others tells (HeteroPCA: Zhang, Cai, Wu 2022).
+
+    In turn the k leading eigenpairs of `A = M2 - a M1 M1'`, and the diagonal that they have.
+
+    Parameters
+    ----------
+    pairs : (n, n) float64
+        Pair counts, 0 on the diagonal.
+    first : (n,) float64
+        M1.
+    states : int
+        k.
+    form : Form
+        Of the model.
+
+    Examples
+    --------
+    >>> columns = np.random.default_rng(0).random((40, 2))
+    >>> M2 = columns @ columns.T
+    >>> known = M2 - np.diag(np.diag(M2))
+    >>> found = pairs_by_rank(known, np.zeros(40), 2, Form())
+    >>> bool(np.abs(found - np.diag(M2)).max() < 1e-3)
+    True
+    """
+    n = len(first)
+    size = min(n, states + _MORE_DIRECTIONS)
+    V = np.linalg.qr(np.random.default_rng(0).standard_normal((n, size)))[0]
+    mean, total, found = form.mean_share * np.outer(first, first), pairs.sum(), np.zeros(n)
+    for _ in range(_ROUNDS):
+        whole = total + found.sum()
+        A = pairs / whole - mean
+        A[np.arange(n), np.arange(n)] = found / whole - np.diag(mean)
+        V = np.linalg.qr(A @ V)[0]
+        values, turned = np.linalg.eigh(V.T @ A @ V)
+        leading = np.argsort(-values)[:states]
+        columns = V @ turned[:, leading]
+        found = whole * (columns**2 @ np.maximum(values[leading], 0.0) + np.diag(mean))
+    return np.asarray(found)
+
+
+def triples_by_model(
+    columns: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
+    triples: float,
+) -> NDArray[np.float64]:
+    """(n, n) sums of the triples (i, i, l) that a model has beside so many of different indices.
+
+    Parameters
+    ----------
+    columns : (n, k) float64
+        M, of sum 1.
+    weights : (k,) float64
+        omega.
+    alpha0 : float
+        a0: what `forms.Dirichlet` corrects is put back.
+    triples : float
+        C3.
+    """
+    first, own = columns @ weights, weights / (alpha0 + 1)
+    second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
+    T = (columns**2 * own) @ columns.T
+    crossed = np.diag(second)[:, None] * first + 2 * second * first[:, None]
+    third = 2 / (alpha0 + 2) * T + alpha0 / (alpha0 + 2) * crossed
+    third -= 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.outer(first**2, first)
+    share = EqualIndices(np.diag(second), third).all_triples
+    return np.asarray(third * triples / (1 - share))
+
+
+def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
+    """Statistics of all rows as if equal indices had been counted.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics or WeightedStatistics
+        Of lists of neighbours, all n of them core words.
+    equal : EqualIndices
+        What they lack.
+    """
+    Q = statistics.basis.matrix.astype(np.float64)
+    n, lengths = len(Q), statistics.length_histogram
+    d, D = equal.pairs, equal.triples
+    pairs = statistics.pair_counts.astype(np.float64)
+    pairs[np.arange(n), np.arange(n)] += d
+    sketch = statistics.triple_sketch.astype(np.float64)
+    own = pack(Q[:, :, None] * Q[:, None, :])
+    # the slice of row i has D_ji at (j, j), D_il at (i, l) and (l, i), and (i, i) once; the sketch
+    # holds what shares a position, too: the pairs three times
+    sketch += D.T @ own + (3 * d - 2 * np.diag(D))[:, None] * own
+    across = D @ Q
+    for start in range(0, n, _ROWS):
+        rows = slice(start, start + _ROWS)
+        outer = Q[rows, :, None] * across[rows, None, :]
+        sketch[rows] += pack(outer + outer.transpose(0, 2, 1))
+    totals: Any = FilledLengths(
+        lengths.C1,
+        lengths.C2 + d.sum(),
+        lengths.C3 + equal.all_triples,
+        lengths.weight,
+        lengths.n_documents,
+        lengths.is_pooled,
+    )
+    counts = statistics.word_counts.astype(np.float64)
+    frequencies = statistics.document_frequencies.astype(np.float64)
+    weighted = statistics.weighted_counts
+    return WeightedStatistics(
+        statistics.basis,
+        statistics.block,
+        totals,
+        counts,
+        frequencies,
+        pairs,
+        sketch,
+        weighted_counts=None if weighted is None else weighted.astype(np.float64),
+    )

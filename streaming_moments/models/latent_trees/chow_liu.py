@@ -1,0 +1,58 @@
+"""Chow-Liu: the likeliest tree of the columns themselves, to compare with one of hidden states."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.latent_trees.directed import DirectedTree, directed
+from streaming_moments.models.latent_trees.pair_tables import PairTables
+
+
+def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
+    """The tree of most mutual information (Chow, Liu 1968), with its tables.
+
+    Parameters
+    ----------
+    tables : PairTables
+        Of V columns.
+    smoothing : float
+        Share of the distribution of a column mixed into it given its parent.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.tables.columns import TableColumns
+    >>> table = TableColumns.of_terms(["a=0", "a=1", "b=0", "b=1"])
+    >>> counts = np.array([[0, 0, 3, 1], [0, 0, 1, 3], [3, 1, 0, 0], [1, 3, 0, 0]])
+    >>> chow_liu(PairTables(table, counts, np.full(4, 4)), 0.0).tables[1]
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    order, parents = directed(_spanning_tree(tables.information()), 0)
+    made = []
+    for column, parent in zip(order, parents, strict=True):
+        own = tables.marginal(column)
+        if parent < 0:
+            made.append(own[None, :])
+            continue
+        joint = tables.joint(order[parent], column)
+        total = joint.sum(axis=1, keepdims=True)
+        given = np.where(total > 0, joint / np.where(total > 0, total, 1.0), own)
+        made.append((1 - smoothing) * given + smoothing * own)
+    return DirectedTree(parents, order, tuple(made))
+
+
+def _spanning_tree(worth: NDArray[np.float64]) -> list[list[int]]:
+    """Neighbours of each node in the spanning tree of most worth (Prim 1957)."""
+    V = len(worth)
+    found: list[list[int]] = [[] for _ in range(V)]
+    best, via = worth[0].copy(), np.zeros(V, dtype=np.int64)
+    best[0] = -np.inf
+    for _ in range(V - 1):
+        node = int(best.argmax())
+        found[node].append(int(via[node]))
+        found[int(via[node])].append(node)
+        best[node] = -np.inf
+        better = (worth[node] > best) & np.isfinite(best)
+        best[better], via[better] = worth[node][better], node
+    return found

@@ -1,0 +1,151 @@
+"""DirectedTree: inference on a tree of discrete nodes, some of which are columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedTree:
+    """Nodes in an order in which each comes after its parent.
+
+    Parameters
+    ----------
+    parents : tuple of int
+        Place of each node's parent, -1 of the root, which is the first.
+    columns : tuple of int
+        Column that a node is, -1 of hidden nodes.
+    tables : tuple of (states of the parent, states) float64
+        Probability of each state given the parent's; of the root one row.
+
+    Examples
+    --------
+    >>> given = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> tree = DirectedTree((-1, 0, 0), (-1, 0, 1), (np.array([[0.5, 0.5]]), given, given))
+    >>> rows = np.array([[0, -1], [0, 0]])
+    >>> np.exp(tree.log_probabilities(rows)).round(4), tree.conditionals(rows)[1][0].round(4)
+    (array([0.55 , 0.425]), array([0.7727, 0.2273]))
+    """
+
+    parents: tuple[int, ...]
+    columns: tuple[int, ...]
+    tables: tuple[NDArray[np.float64], ...]
+
+    @cached_property
+    def node_of(self) -> tuple[int, ...]:
+        """Place of the node that is each column."""
+        places = {column: node for node, column in enumerate(self.columns) if column >= 0}
+        return tuple(places[column] for column in range(len(places)))
+
+    def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(N,) log-probability of what is known of each row, nats.
+
+        Parameters
+        ----------
+        rows : (N, V) int64
+            Category in each column, -1 where it is not known.
+        """
+        return self._upward(rows)[2]
+
+    def posteriors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+        """(N, states) distribution of each node given what is known of each row."""
+        beliefs, messages, _ = self._upward(rows)
+        found: list[NDArray[np.float64]] = []
+        for node, parent in enumerate(self.parents):
+            if parent < 0:
+                own = beliefs[node] * self.tables[node][0]
+            else:
+                # the parent's distribution without what this node told it
+                told = np.maximum(messages[node], 1e-300)
+                own = (found[parent] / told) @ self.tables[node] * beliefs[node]
+            found.append(own / own.sum(axis=1, keepdims=True))
+        return tuple(found)
+
+    def conditionals(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+        """(N, c) distribution of each column given what is known of each row; 1 at what is."""
+        found = self.posteriors(rows)
+        return tuple(found[node] for node in self.node_of)
+
+    def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows with the likeliest category in each column, and (N, V) its probability."""
+        given = self.conditionals(rows)
+        likeliest = np.stack([one.argmax(axis=1) for one in given], axis=1)
+        sure = np.stack([one.max(axis=1) for one in given], axis=1)
+        return np.where(rows < 0, likeliest, rows), np.where(rows < 0, sure, 1.0)
+
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """(states,) distribution of each node."""
+        found: list[NDArray[np.float64]] = []
+        for parent, table in zip(self.parents, self.tables, strict=True):
+            found.append(table[0] if parent < 0 else found[parent] @ table)
+        return tuple(found)
+
+    def joints(self) -> list[list[NDArray[np.float64]]]:
+        """Joint distributions of all pairs of columns, V by V."""
+        marginals = self.marginals()
+        neighbours: list[list[tuple[int, NDArray[np.float64]]]] = [[] for _ in self.parents]
+        for node, parent in enumerate(self.parents):
+            if parent >= 0:
+                joint = marginals[parent][:, None] * self.tables[node]
+                back = joint.T / np.maximum(marginals[node], 1e-300)[:, None]
+                neighbours[parent].append((node, self.tables[node]))
+                neighbours[node].append((parent, back))
+        found = []
+        for start in self.node_of:
+            reached = {start: np.diag(marginals[start])}
+            waiting = [start]
+            while waiting:
+                here = waiting.pop()
+                for there, table in neighbours[here]:
+                    if there not in reached:
+                        reached[there] = reached[here] @ table
+                        waiting.append(there)
+            found.append([reached[node] for node in self.node_of])
+        return found
+
+    def _upward(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
+        """What each node says of itself, and to its parent, scaled; log-probability of all."""
+        N, logs = len(rows), np.zeros(len(rows))
+        beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
+        messages: list[NDArray[np.float64]] = [np.empty(0)] * len(self.tables)
+        for node in range(len(self.parents) - 1, -1, -1):
+            column, belief = self.columns[node], beliefs[node]
+            if column >= 0:
+                known = np.flatnonzero(rows[:, column] >= 0)
+                only = np.zeros((known.size, belief.shape[1]))
+                only[np.arange(known.size), rows[known, column]] = 1.0
+                belief[known] *= only
+            scale = belief.max(axis=1)
+            logs += np.log(scale)
+            belief /= scale[:, None]
+            messages[node] = belief @ self.tables[node].T
+            if self.parents[node] >= 0:
+                beliefs[self.parents[node]] *= messages[node]
+        return beliefs, messages, logs + np.log(messages[0][:, 0])
+
+
+def directed(
+    neighbours: Sequence[Sequence[int]], root: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Nodes of a tree in an order in which each comes after its parent, and places of the parents.
+
+    Examples
+    --------
+    >>> directed([[1], [0, 2], [1]], root=1)
+    ((1, 0, 2), (-1, 0, 0))
+    """
+    order, parents, seen = [root], [-1], {root}
+    for place, node in enumerate(order):
+        for beside in neighbours[node]:
+            if beside not in seen:
+                seen.add(beside)
+                order.append(beside)
+                parents.append(place)
+    return tuple(order), tuple(parents)

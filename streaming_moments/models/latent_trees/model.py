@@ -1,0 +1,383 @@
+"""LatentTree: hidden states between the columns of a categorical table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.latent_trees import drawing
+from streaming_moments.models.latent_trees.chow_liu import chow_liu
+from streaming_moments.models.latent_trees.directed import DirectedTree
+from streaming_moments.models.latent_trees.pair_tables import PairTables, require_states
+from streaming_moments.models.latent_trees.parameters import Triple, parametrised, views_of
+from streaming_moments.models.latent_trees.structure import (
+    Structure,
+    contracted,
+    neighbour_joining,
+)
+from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.row_block import RowBlock, interleaved
+
+_CONTRACT = 0.15
+_SMOOTHING = 1e-3
+_LEAST_STATES = 2
+
+
+def _require_contract(shortest: float) -> None:
+    if not 0 <= shortest < np.inf:
+        raise InvalidInput(f"contract is {shortest}; it must be at least 0")
+
+
+def _require_smoothing(share: float) -> None:
+    if not 0 < share < 1:
+        raise InvalidInput(f"smoothing is {share}; it must be between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentTreeOptions(FitOptions):
+    """What a fit of a latent tree is told; `topics` are the states of each hidden node."""
+
+    contract: float = option(
+        "Hidden nodes closer than so much are one.", _CONTRACT, _require_contract
+    )
+    smoothing: float = option(
+        "Share of each column's own distribution in that given a state.",
+        _SMOOTHING,
+        _require_smoothing,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method != "joint":
+            raise InvalidInput(
+                f'latent trees are found by "joint" alone, not "{self.method}"; leave it out'
+            )
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"hidden nodes of {self.topics} states"
+
+    @property
+    def label(self) -> str:
+        """What a model is called after."""
+        how = "" if self.contract == _CONTRACT else f"-c{self.contract:g}"
+        return f"k{self.topics}{how}"
+
+
+@dataclass(frozen=True, eq=False)
+class LatentTree:
+    """A tree whose leaves are the columns of a table and whose other nodes are hidden states.
+
+    Given the state of a node, what lies beyond each of its edges is independent.
+
+    Parameters
+    ----------
+    table : TableColumns
+        The V columns with their categories.
+    structure : Structure
+        The tree with the length of its edges.
+    order : tuple of int
+        Node of `structure` in each place of `tree`.
+    tree, dependence : DirectedTree
+        The latent tree with its tables, and Chow-Liu's tree of the same pairs.
+    scores : mapping
+        Mean log-likelihood of a pair of columns, nats: of this model, of Chow-Liu's tree, of
+        independent columns and of the pairs themselves, which none exceeds.
+    states : int
+        k of each hidden node.
+    documents : int
+        Rows it was fitted on.
+    vocabulary, basis : str
+        Fingerprints.
+    since, until, half_life : optional
+        Window, as of `TopicModel`.
+
+    Examples
+    --------
+    >>> from streaming_moments import Basis, MomentStatistics
+    >>> from streaming_moments.models.rows import InMemory
+    >>> from streaming_moments.synthetic.tables import latent_tree_table
+    >>> planted = latent_tree_table(2000, n_columns=4, n_states=2, n_categories=2, seed=1)
+    >>> basis = Basis.of_table(planted.table)
+    >>> statistics = MomentStatistics.of(planted.table.batch(planted.codes), basis)
+    >>> model = LatentTree.fit(InMemory((statistics,)), LatentTree.Options(topics=2))
+    >>> model.tree.log_probabilities(np.array([[0, 1, -1, 0]])).shape
+    (1,)
+    """
+
+    name: ClassVar[str] = "latent_tree"
+    kind: ClassVar[str] = "counts"
+    Options: ClassVar[type[FitOptions]] = LatentTreeOptions
+    compares_halves: ClassVar[bool] = False
+
+    table: TableColumns
+    structure: Structure
+    order: tuple[int, ...]
+    tree: DirectedTree
+    dependence: DirectedTree
+    scores: Mapping[str, float]
+    states: int
+    documents: int
+    vocabulary: str = ""
+    basis: str = ""
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The tree of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of a table of categorical columns.
+        options : LatentTreeOptions
+            How.
+
+        Raises
+        ------
+        InvalidInput
+            Statistics of documents, not of a table.
+        NotIdentifiable
+            Fewer than three columns, a column of fewer categories than states, two columns that no
+            row has both of, or hidden states that three columns do not tell apart: names them.
+        """
+        table = rows.basis.table
+        if table is None:
+            raise InvalidInput(
+                "a latent tree is of the categorical columns of a table; create the store with "
+                "--categories"
+            )
+        if table.number < FEWEST_COLUMNS:
+            raise NotIdentifiable(
+                f"the table has {table.number} columns, and hidden states show from "
+                f"{FEWEST_COLUMNS} on; give more columns"
+            )
+        if options.topics < _LEAST_STATES:
+            raise InvalidInput("one state tells nothing of the columns; ask for 2 or more")
+        require_states(table, options.topics)
+        pairs = rows.each("reading row blocks", _pair_rows, table.n_words)
+        planned = rows.once("structure", _structured, pairs, table, options)
+        structure = rows.value(planned)[1]
+        wanted = sorted({views for tried in views_of(structure).values() for views in tried})
+        triples = rows.each("triples of columns", _triple_rows, table, tuple(wanted))
+        made = rows.once("parameters", cls._finished, planned, triples, wanted, options)
+        found: Self = rows.value(made)
+        return found._fitted_on(rows)
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """Its last step holds tables of a few columns each, less than topics by the moments."""
+        return 6
+
+    @classmethod
+    def _finished(
+        cls,
+        planned: tuple[PairTables, Structure],
+        parts: Sequence[Mapping[Triple, NDArray[np.float64]]],
+        wanted: Sequence[Triple],
+        options: Any,
+    ) -> Self:
+        tables, structure = planned
+        every: dict[Triple, NDArray[np.float64]] = {}
+        for views in wanted:
+            counted = np.zeros([tables.table.sizes[view] for view in views])
+            for part in parts:
+                places, rows = part[views]
+                counted[places] = rows
+            every[views] = counted / max(counted.sum(), 1.0)
+        triples = {
+            node: {views: every[views] for views in tried}
+            for node, tried in views_of(structure).items()
+        }
+        states, smoothing = options.topics, options.smoothing
+        tree, order = parametrised(structure, tables, triples, states, smoothing)
+        dependence = chow_liu(tables, smoothing)
+        own = [tables.marginal(column) for column in range(tables.table.number)]
+        scores = {
+            "latent_tree": tables.mean_log(tree.joints()),
+            "chow_liu": tables.mean_log(dependence.joints()),
+            "independent": tables.mean_log([[np.outer(x, y) for y in own] for x in own]),
+            "pairs": tables.mean_log(
+                [
+                    [tables.joint(x, y) if x != y else np.diag(own[x]) for y in range(len(own))]
+                    for x in range(len(own))
+                ]
+            ),
+        }
+        return cls(tables.table, structure, order, tree, dependence, scores, states, documents=0)
+
+    def _fitted_on(self, rows: Rows) -> Self:
+        basis: Basis = rows.basis
+        return replace(
+            self,
+            documents=rows.lengths.whole.n_documents,
+            vocabulary=basis.vocabulary,
+            basis=basis.fingerprint,
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns V."""
+        return self.table.number
+
+    def codes(self, batch: CountBatch) -> NDArray[np.int64]:
+        """(rows, V) categories of a batch as the store's reader gives it, -1 where missing.
+
+        Raises
+        ------
+        ForeignStatistics
+            The batch counts another vocabulary.
+        """
+        if batch.vocabulary != self.vocabulary:
+            raise ForeignStatistics(
+                "the rows were read by other columns than the model's; read them with its own"
+            )
+        return self.table.codes(batch)
+
+    @property
+    def behind(self) -> float:
+        """By how many nats a pair is likelier under Chow-Liu's tree; below 0 it is not."""
+        return self.scores["chow_liu"] - self.scores["latent_tree"]
+
+    def described(self) -> Description:
+        """Its scores beside Chow-Liu's, its nodes as JSON, and a picture."""
+        facts = {
+            "states": self.states,
+            "columns": list(self.table.names),
+            "hidden": len(self.structure.hidden),
+            "pair_log_likelihood": dict(self.scores),
+            "nodes": drawing.as_json(self),
+        }
+        scores = self.scores
+        sentence = (
+            f"log-likelihood of a pair of columns {scores['latent_tree']:.4f} nats; Chow-Liu's "
+            f"tree {scores['chow_liu']:.4f}, independent {scores['independent']:.4f}, at most "
+            f"{scores['pairs']:.4f}"
+        )
+        if self.behind > 0:
+            sentence += (
+                f"; Chow-Liu's tree of the columns themselves is {self.behind:.2g} nats better: "
+                "hidden states alone are the wrong model of these columns, or there are too few"
+            )
+        return Description(facts, sentence=sentence, picture=drawing.as_text(self))
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes of which `from_parts` makes it again."""
+        given = ("since", "until", "half_life")
+        attributes = {
+            "table": self.table.to_json(),
+            "edges": [list(edge) for edge in self.structure.edges],
+            "order": list(self.order),
+            "scores": dict(self.scores),
+            "states": self.states,
+            "documents": self.documents,
+            "vocabulary": self.vocabulary,
+            "basis": self.basis,
+            **{name: value for name in given if (value := getattr(self, name)) is not None},
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in ("tree", "dependence"):
+            one: DirectedTree = getattr(self, name)
+            arrays[f"{name}_tables"] = np.concatenate([table.ravel() for table in one.tables])
+            attributes[name] = [
+                [parent, column, list(table.shape)]
+                for parent, column, table in zip(one.parents, one.columns, one.tables, strict=True)
+            ]
+        return arrays, attributes
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model that `parts` described.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing, or they do not fit together.
+        """
+        try:
+            table = TableColumns.from_json(attributes["table"])
+            edges = tuple((int(x), int(y), float(length)) for x, y, length in attributes["edges"])
+            half_life = attributes.get("half_life")
+            return cls(
+                table,
+                Structure(table.number, edges),
+                tuple(map(int, attributes["order"])),
+                _tree_of(arrays["tree_tables"], attributes["tree"]),
+                _tree_of(arrays["dependence_tables"], attributes["dependence"]),
+                {str(name): float(score) for name, score in attributes["scores"].items()},
+                int(attributes["states"]),
+                int(attributes["documents"]),
+                str(attributes.get("vocabulary", "")),
+                str(attributes.get("basis", "")),
+                attributes.get("since"),
+                attributes.get("until"),
+                None if half_life is None else float(half_life),
+            )
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidInput(f"the stored tree cannot be read ({error!r}); refit it") from error
+
+
+def _tree_of(flat: NDArray[np.float64], nodes: Sequence[Any]) -> DirectedTree:
+    shapes = [(int(rows), int(states)) for _, _, (rows, states) in nodes]
+    ends = np.cumsum([rows * states for rows, states in shapes])
+    parts = np.split(np.asarray(flat, dtype=np.float64), ends[:-1])
+    return DirectedTree(
+        tuple(int(parent) for parent, _, _ in nodes),
+        tuple(int(column) for _, column, _ in nodes),
+        tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)),
+    )
+
+
+def _pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
+    """(rows, n + 1): pair counts and rows of each category, of those in the tree."""
+    rows = statistics.block.size(n_words)
+    pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
+    return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])
+
+
+def _structured(
+    parts: Sequence[NDArray[np.float64]], table: TableColumns, options: Any
+) -> tuple[PairTables, Structure]:
+    joined = interleaved(parts)
+    tables = PairTables(table, joined[:, :-1], joined[:, -1])
+    found = neighbour_joining(tables.distances(options.topics))
+    return tables, contracted(found, options.contract)
+
+
+def _triple_rows(
+    statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
+) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Of each triple of columns, the categories of the first in the block, and their rows."""
+    block: RowBlock = statistics.block
+    words = np.arange(table.n_words)[block.rows]
+    found = {}
+    for views in wanted:
+        first, left, right = (table.words(view) for view in views)
+        mine = np.flatnonzero((words >= first.start) & (words < first.stop))
+        sketch = statistics.triple_sketch[np.ix_(mine, _packed(left, right, table.n_words))]
+        shape = mine.size, left.stop - left.start, right.stop - right.start
+        found[views] = (words[mine] - first.start, sketch.astype(np.float64).reshape(shape))
+    return found
+
+
+def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
+    """Places of all pairs of some rows and columns in a packed upper triangle."""
+    one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

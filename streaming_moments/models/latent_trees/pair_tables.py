@@ -1,0 +1,136 @@
+"""PairTables: how often two values of two columns stand in one row, of all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.statistics.counts.tables.columns import TableColumns
+
+# Of the singular values: below it a column tells nothing of the other.
+_LEAST_CORRELATION = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """The pair counts of a table, of which each pair of columns is a block.
+
+    A row that lacks a value adds to the blocks of the others alone, so each block is divided by its
+    own sum: right where values are missing at random.
+
+    Parameters
+    ----------
+    table : TableColumns
+        The V columns, of n categories.
+    counts : (n, n) float64
+        Pair counts.
+    word_counts : (n,) float64
+        Rows with each category.
+
+    Examples
+    --------
+    >>> table = TableColumns.of_terms(["a=0", "a=1", "b=0", "b=1"])
+    >>> counts = np.array([[0, 0, 3, 1], [0, 0, 1, 3], [3, 1, 0, 0], [1, 3, 0, 0]])
+    >>> tables = PairTables(table, counts, np.array([4, 4, 4, 4]))
+    >>> tables.joint(0, 1), round(tables.distance(0, 1, 2), 4)
+    (array([[0.375, 0.125],
+           [0.125, 0.375]]), 0.6931)
+    """
+
+    table: TableColumns
+    counts: NDArray[np.float64]
+    word_counts: NDArray[np.float64]
+
+    def joint(self, one: int, other: int) -> NDArray[np.float64]:
+        """(c_one, c_other) probabilities of the pairs of values, over rows that have both.
+
+        Raises
+        ------
+        NotIdentifiable
+            No row has both.
+        """
+        block = self.counts[self.table.words(one), self.table.words(other)]
+        total = block.sum()
+        if not total > 0:
+            raise NotIdentifiable(
+                f"no row has a value in both columns {self.table.names[one]!r} and "
+                f"{self.table.names[other]!r}; leave one of them out, or add rows"
+            )
+        return np.asarray(block / total)
+
+    def marginal(self, column: int) -> NDArray[np.float64]:
+        """(c,) probabilities of the values of a column, over rows that have one."""
+        own = self.word_counts[self.table.words(column)]
+        return np.asarray(own / own.sum())
+
+    def distance(self, one: int, other: int, states: int) -> float:
+        """`- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)`, which adds up along a tree of k states.
+
+        Of as many categories as states it is the log-determinant distance.
+        """
+        joint = self.joint(one, other)
+        left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
+        # a category that no row has is a row of zeros
+        scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
+        scaled /= np.sqrt(np.where(right > 0, right, 1.0))
+        values = np.linalg.svd(scaled, compute_uv=False)[1:states]
+        return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).sum())
+
+    def distances(self, states: int) -> NDArray[np.float64]:
+        """(V, V) distances of all columns."""
+        V = self.table.number
+        found = np.zeros((V, V))
+        for one, other in combinations(range(V), 2):
+            found[one, other] = found[other, one] = self.distance(one, other, states)
+        return found
+
+    def information(self) -> NDArray[np.float64]:
+        """(V, V) mutual information of all columns, in nats."""
+        V = self.table.number
+        found = np.zeros((V, V))
+        for one, other in combinations(range(V), 2):
+            joint = self.joint(one, other)
+            apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+            there = joint > 0
+            value = float((joint[there] * np.log(joint[there] / apart[there])).sum())
+            found[one, other] = found[other, one] = value
+        return found
+
+    def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
+        """Mean over all pairs of columns of `sum P log Q`, nats: the likelihood of pairs.
+
+        Parameters
+        ----------
+        joints : V by V arrays
+            Q, (c_one, c_other), above 0 wherever pairs were counted.
+        """
+        every = list(combinations(range(self.table.number), 2))
+        total = 0.0
+        for one, other in every:
+            joint = self.joint(one, other)
+            there = joint > 0
+            total += float((joint[there] * np.log(joints[one][other][there])).sum())
+        return total / len(every)
+
+
+def require_states(table: TableColumns, states: int) -> None:
+    """Refuse more states than a column has categories.
+
+    Raises
+    ------
+    NotIdentifiable
+        Names the columns.
+    """
+    few = [
+        name for name, own in zip(table.names, table.categories, strict=True) if len(own) < states
+    ]
+    if few:
+        raise NotIdentifiable(
+            f"{states} states asked for, but columns {', '.join(map(repr, few[:5]))} have fewer "
+            "categories; ask for fewer states, or leave these columns out"
+        )

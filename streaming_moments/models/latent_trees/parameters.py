@@ -1,0 +1,227 @@
+"""Parameters: what hidden nodes say of the columns and of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.latent_trees.directed import DirectedTree, directed
+from streaming_moments.models.latent_trees.pair_tables import PairTables
+from streaming_moments.models.latent_trees.structure import Structure
+from streaming_moments.models.latent_trees.three_views import three_views
+from streaming_moments.numerics.simplex import nearest_distributions
+
+Triple = tuple[int, int, int]
+
+# Views of a hidden node that are tried in turn, until some tell its states apart.
+_TRIED = 6
+_LEAVES_OF_A_SIDE = 2
+# Leaves of each end, by whose pairs an inner edge is found.
+_ENDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class NodeStates:
+    """Weights of a hidden node's states, and the columns given them.
+
+    Parameters
+    ----------
+    weights : (k,) float64
+        Share of each state.
+    given : mapping of int to (c, k) float64
+        Columns on the simplex, by leaf.
+    """
+
+    weights: NDArray[np.float64]
+    given: Mapping[int, NDArray[np.float64]]
+
+
+def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
+    """Leaves beyond three edges of each hidden node, the nearest first: triples to be tried."""
+    found = {}
+    for node in structure.hidden:
+        sides = sorted(
+            (side[:_LEAVES_OF_A_SIDE] for side in structure.sides(node)),
+            key=lambda side: _length(structure, node, side[0]),
+        )
+        nearest = (
+            [*product(*sides[:3]), *product(*sides[1:4])] if len(sides) > 3 else [*product(*sides)]
+        )
+        found[node] = tuple((a, b, c) for a, b, c in islice(nearest, _TRIED))
+    return found
+
+
+def node_states(
+    structure: Structure,
+    node: int,
+    tables: PairTables,
+    triples: Mapping[Triple, NDArray[np.float64]],
+    states: int,
+) -> NodeStates:
+    """The states of a hidden node, from three leaves beyond it, and all leaves given them.
+
+    Parameters
+    ----------
+    structure : Structure
+        Of the tree.
+    node : int
+        Hidden.
+    tables : PairTables
+        Of the columns.
+    triples : mapping
+        Probabilities of the values of three columns, those of `views_of` the node.
+    states : int
+        k.
+
+    Raises
+    ------
+    NotIdentifiable
+        No three leaves tell so many states apart: names the columns.
+    """
+    why = ""
+    for views, triple in triples.items():
+        try:
+            columns, weights = three_views(triple, states)
+        except NotIdentifiable as error:
+            why = why or f"{_named(tables, views)}: {error}"
+            continue
+        return _all_given(structure, node, tables, views, columns, weights)
+    raise NotIdentifiable(
+        f"columns {why}; ask for fewer states, leave out a column that has nothing to do with the "
+        "others, or add rows"
+    )
+
+
+def _all_given(
+    structure: Structure,
+    node: int,
+    tables: PairTables,
+    views: Triple,
+    columns: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> NodeStates:
+    """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges."""
+    side_of = {leaf: place for place, side in enumerate(structure.sides(node)) for leaf in side}
+    given = {views[0]: columns}
+
+    def solved(leaf: int, by: list[int]) -> NDArray[np.float64]:
+        left = np.hstack([tables.joint(leaf, one) for one in by])
+        right = np.hstack([(given[one] * weights).T for one in by])
+        raw = left @ np.linalg.pinv(right)
+        return nearest_distributions(_positive(raw, tables.marginal(leaf)))
+
+    for leaf in views[1:]:
+        given[leaf] = solved(leaf, [views[0]])
+    found = dict(given)
+    for leaf, side in side_of.items():
+        if leaf != views[0]:
+            found[leaf] = solved(leaf, [one for one in views if side_of[one] != side])
+    return NodeStates(weights, found)
+
+
+def transition(
+    structure: Structure,
+    edge: tuple[int, int],
+    states: Mapping[int, NodeStates],
+    tables: PairTables,
+) -> NDArray[np.float64]:
+    """(k, k) joint distribution of the states of two hidden nodes beside each other.
+
+    `J >= 0` of sum 1, by non-negative least squares of `O_x J O_y' = P_xy` over leaves x beyond one
+    of them and y beyond the other.
+    """
+    from scipy.optimize import nnls
+
+    one, other = edge
+    k = states[one].weights.size
+    near, far = structure.beyond(other, one)[:_ENDS], structure.beyond(one, other)[:_ENDS]
+    rows, values = [], []
+    for x, y in product(near, far):
+        rows.append(np.kron(states[one].given[x], states[other].given[y]))
+        values.append(tables.joint(x, y).ravel())
+    # a row of sum 1 weighs as much as all of the tables
+    rows.append(np.full((1, k * k), float(len(values))))
+    values.append(np.array([float(len(values))]))
+    found, _ = nnls(np.vstack(rows), np.concatenate(values))
+    return np.asarray(found / found.sum()).reshape(k, k)
+
+
+def parametrised(
+    structure: Structure,
+    tables: PairTables,
+    triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
+    states: int,
+    smoothing: float,
+) -> tuple[DirectedTree, tuple[int, ...]]:
+    """The tree with all its tables, directed away from its hidden node of most leaves.
+
+    Returns
+    -------
+    DirectedTree, tuple of int
+        And the node of `structure` in each place of it.
+
+    Raises
+    ------
+    NotIdentifiable
+        The states of a hidden node cannot be told: names the columns.
+    """
+    known = {
+        node: node_states(structure, node, tables, triples[node], states)
+        for node in structure.hidden
+    }
+    root = max(structure.hidden, key=lambda node: (len(structure.neighbours[node]), -node))
+    neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
+    order, parents = directed(neighbours, root)
+    made = []
+    for node, place in zip(order, parents, strict=True):
+        if place < 0:
+            made.append(
+                _mixed(known[root].weights[None, :], np.full(states, 1 / states), smoothing)
+            )
+            continue
+        parent = order[place]
+        if node < structure.leaves:
+            own = known[parent].given[node].T
+            made.append(_mixed(own, tables.marginal(node), smoothing))
+            continue
+        joint = transition(structure, (parent, node), known, tables)
+        total = joint.sum(axis=1, keepdims=True)
+        given = np.where(total > 0, joint / np.where(total > 0, total, 1.0), known[node].weights)
+        made.append(_mixed(given, known[node].weights, smoothing))
+    columns = tuple(node if node < structure.leaves else -1 for node in order)
+    return DirectedTree(parents, columns, tuple(made)), order
+
+
+def _mixed(
+    given: NDArray[np.float64], own: NDArray[np.float64], smoothing: float
+) -> NDArray[np.float64]:
+    return (1 - smoothing) * given + smoothing * own
+
+
+def _positive(raw: NDArray[np.float64], marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns of sum 1; one without a positive sum is the marginal."""
+    sums = raw.sum(axis=0)
+    sound = sums > 0
+    return np.where(sound, raw / np.where(sound, sums, 1.0), marginal[:, None])
+
+
+def _length(structure: Structure, node: int, leaf: int) -> float:
+    """Length of the path from a node to a leaf."""
+    waiting = [(node, -1, 0.0)]
+    while waiting:
+        here, before, length = waiting.pop()
+        if here == leaf:
+            return length
+        for after, more in structure.neighbours[here].items():
+            if after != before and (after == leaf or after >= structure.leaves):
+                waiting.append((after, here, length + max(more, 0.0)))
+    raise AssertionError(f"{leaf} is no leaf of the tree")
+
+
+def _named(tables: PairTables, views: Triple) -> str:
+    return ", ".join(repr(tables.table.names[view]) for view in views)

@@ -1,0 +1,75 @@
+"""Three views: columns and weights of a mixture from three columns independent given its state."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.moments import symmetrized
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.numerics.simplex import nearest_distributions
+
+_LEAST_WEIGHT = 1e-8
+
+
+def three_views(
+    triple: NDArray[np.float64], states: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Columns of the first view and weights, from the table of three columns of values.
+
+    All pairs are sums of the triples, so they are of the same rows. With `LR` the pair of the other
+    two views, `U S V'` its k leading singular triplets, `E = RL U S^-1/2` and `F = RR V S^-1/2`,
+    `E F' = sum_j w_j m_j m_j'`: whitened by it the third moment is orthogonal (Anandkumar, Ge, Hsu,
+    Kakade, Telgarsky 2014, section 4.1), and the columns are `(E F' W + F E' W) / 2 O`.
+
+    Parameters
+    ----------
+    triple : (c, c_left, c_right) float64
+        Probabilities of three values.
+    states : int
+        k.
+
+    Returns
+    -------
+    (c, k) float64, (k,) float64
+        Columns on the simplex, and weights of sum 1, falling.
+
+    Raises
+    ------
+    NotIdentifiable
+        Pairs of rank below k, or a state that cannot be told from the others.
+
+    Examples
+    --------
+    >>> columns, weights = np.array([[0.9, 0.2], [0.1, 0.8]]), np.array([0.6, 0.4])
+    >>> found, shares = three_views(np.einsum("aj,bj,cj,j->abc", *[columns] * 3, weights), 2)
+    >>> found.round(6), shares.round(6)
+    (array([[0.9, 0.2],
+           [0.1, 0.8]]), array([0.6, 0.4]))
+    """
+    k = states
+    first = triple.sum(axis=(1, 2))
+    U, S, Vt = np.linalg.svd(triple.sum(axis=0), full_matrices=False)
+    if len(S) < k or not S[k - 1] > S[0] * max(triple.shape) * np.finfo(float).eps:
+        raise NotIdentifiable(f"the pairs have rank below {k}")
+    B1, B2 = U[:, :k] / np.sqrt(S[:k]), Vt[:k].T / np.sqrt(S[:k])
+    E, F = triple.sum(axis=2) @ B1, triple.sum(axis=1) @ B2
+    values, vectors = np.linalg.eigh((E @ F.T + F @ E.T) / 2)
+    order = np.argsort(-values)[:k]
+    positive = int((values > values.max() * len(values) * np.finfo(float).eps).sum())
+    if positive < k:
+        raise NotIdentifiable(f"the pairs have {positive} positive eigenvalues")
+    W = vectors[:, order] / np.sqrt(values[order])
+    left, right = B1 @ (W.T @ F).T, B2 @ (W.T @ E).T
+    tensor = symmetrized(np.einsum("ia,ijl,jb,lc->abc", W, triple, left, right, optimize=True))
+    O = by_joint_diagonalization(tensor)
+    O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O, optimize=True) < 0, -1.0, 1.0)
+    weights = (O.T @ (W.T @ first)) ** 2
+    columns = (E @ (F.T @ W) + F @ (E.T @ W)) / 2 @ O
+    sums = columns.sum(axis=0)
+    if not (weights > _LEAST_WEIGHT).all() or not (sums > 0).all():
+        raise NotIdentifiable(f"one of {k} states has no weight, or negative probabilities")
+    falling = np.argsort(-weights, kind="stable")
+    found = nearest_distributions((columns / sums)[:, falling])
+    return found, weights[falling] / weights.sum()

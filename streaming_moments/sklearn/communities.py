@@ -1,0 +1,118 @@
+"""MomentCommunities: mixed memberships of the nodes of a graph."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.rows import InMemory
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+
+
+class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Communities of a graph given by its adjacency matrix, each node maybe of several.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of communities k.
+    alpha0 : float
+        Sum of the Dirichlet parameters of the memberships; 0: every node is of one community.
+    refine : int
+        Rounds of refinement by the pairs of neighbours.
+    random_state : int
+        Seed of the random directions of the basis.
+
+    Attributes
+    ----------
+    components_ : (k, n) float64
+        Neighbours of the members of each community, rows of sum 1.
+    weights_ : (k,) float64
+        Share of each community, falling.
+    memberships_ : (nodes, k) float64
+        Of the nodes it was fitted on.
+    model_ : Communities
+        The model.
+    n_features_in_ : int
+        Number of nodes n.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.graphs import community_graph, membership_error
+    >>> graph = community_graph(200, communities=2, inside=0.5, outside=0.05, alpha0=0.0)
+    >>> found = MomentCommunities(2, alpha0=0.0).fit(graph.batch.to_csr())
+    >>> membership_error(found.memberships_, graph.memberships) < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha0: float = 0.5,
+        refine: int = ROUNDS,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha0 = alpha0
+        self.refine = refine
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The communities of a graph.
+
+        Parameters
+        ----------
+        X : (nodes, n) array_like or sparse
+            1 where the node of the column is a neighbour of that of the row, else 0.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            An entry that is neither 0 nor 1, a node that is its own neighbour, or a parameter out
+            of range.
+        NotIdentifiable
+            The graph does not tell so many communities apart.
+        """
+        batch = self._lists(X, reset=True)
+        own = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
+        if batch.documents == batch.n_words and (own == batch.words).any():
+            node = int(own[own == batch.words][0])
+            raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
+        basis = Basis.from_pilot(batch, self.n_components, self.random_state)
+        options = Communities.Options(  # type: ignore[call-arg]
+            topics=self.n_components, alpha0=self.alpha0, refine=self.refine
+        )
+        self.model_ = Communities.fit(InMemory((MomentStatistics.of(batch, basis),)), options)
+        self.components_ = np.ascontiguousarray(self.model_.topics.T)
+        self.weights_ = self.model_.weights.copy()
+        self.memberships_ = self.model_.transform(batch)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """(nodes, k) memberships of nodes, from their rows; each of sum 1."""
+        check_is_fitted(self)
+        return self.model_.transform(self._lists(X))
+
+    def _lists(self, X: Any, reset: bool = False) -> CountBatch:
+        checked = validate_data(
+            self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1
+        )
+        values = checked.data if sp.issparse(checked) else checked
+        if not np.isin(values, (0, 1)).all():
+            raise InvalidInput(
+                "an adjacency matrix holds 0 and 1; weights of edges are not counted"
+            )
+        return CountBatch.from_csr(checked)

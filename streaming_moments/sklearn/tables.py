@@ -1,0 +1,155 @@
+"""MomentLatentTree: hidden states between the columns of a categorical table."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.rows import InMemory
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.tables.columns import TableColumns, require_countable
+
+
+class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A tree of hidden states between categorical columns, from the counts of pairs and triples.
+
+    Parameters
+    ----------
+    n_components : int
+        States of each hidden node.
+    contract : float
+        Hidden nodes closer than so much are one.
+    smoothing : float
+        Share of each column's own distribution in that given a state.
+
+    Attributes
+    ----------
+    categories_ : list of (c,) array
+        Values of each column, as in the data.
+    statistics_ : MomentStatistics
+        Of all rows that were seen.
+    model_ : LatentTree
+        The tree; `model_.described()` has it as JSON and as text.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : (V,) array of str
+        Columns of the frame it was fitted on, where it was one.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.tables import latent_tree_table
+    >>> planted = latent_tree_table(3000, n_columns=4, n_states=2, n_categories=2, seed=1)
+    >>> tree = MomentLatentTree(n_components=2).fit(planted.codes)
+    >>> tree.transform([[0, np.nan, 1, 0]]).shape, tree.score(planted.codes) < 0
+    ((1, 4), True)
+    """
+
+    def __init__(
+        self, n_components: int = 2, *, contract: float = 0.15, smoothing: float = 1e-3
+    ) -> None:
+        self.n_components = n_components
+        self.contract = contract
+        self.smoothing = smoothing
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The tree of these rows, whatever was seen before.
+
+        Parameters
+        ----------
+        X : (rows, V) array_like
+            Texts or whole numbers; None and NaN are missing.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            A column of one value, or a parameter out of range.
+        BoundExceeded
+            More categories than pairs and triples are counted of.
+        NotIdentifiable
+            The columns do not hold so many states: names them.
+        """
+        values, known = self._values(X, reset=True)
+        names = getattr(self, "feature_names_in_", np.arange(values.shape[1]).astype(str))
+        self.categories_ = [
+            np.array(sorted(set(column[own].tolist()), key=_order), dtype=object)
+            for column, own in zip(values.T, known.T, strict=True)
+        ]
+        require_countable(map(str, names), map(len, self.categories_))
+        texts = tuple(tuple(map(str, own)) for own in self.categories_)
+        self._table = TableColumns(tuple(map(str, names)), texts)
+        return self._fitted(self._counted(values, known))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The tree of these rows and all before; values that the first had not are missing."""
+        if not hasattr(self, "statistics_"):
+            return self.fit(X)
+        return self._fitted(self.statistics_ + self._counted(*self._values(X)))
+
+    def transform(self, X: Any) -> NDArray[np.object_]:
+        """(rows, V) the rows, with the likeliest value given what is known where one is missing."""
+        check_is_fitted(self)
+        codes = self._codes(*self._values(X))
+        completed, _ = self.model_.tree.completed(codes)
+        columns = [own[codes] for own, codes in zip(self.categories_, completed.T, strict=True)]
+        return np.stack(columns, axis=1)
+
+    def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
+        """(rows, c) of each column, its distribution given what is known of each row."""
+        check_is_fitted(self)
+        return list(self.model_.tree.conditionals(self._codes(*self._values(X))))
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(rows,) log-probability of what is known of each row, nats."""
+        check_is_fitted(self)
+        return self.model_.tree.log_probabilities(self._codes(*self._values(X)))
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean log-probability of a row; higher is better."""
+        return float(self.score_samples(X).mean())
+
+    def _fitted(self, statistics: MomentStatistics) -> Self:
+        options = LatentTree.Options(  # type: ignore[call-arg]
+            topics=self.n_components, contract=self.contract, smoothing=self.smoothing
+        )
+        self.model_ = LatentTree.fit(InMemory((statistics,)), options)
+        self.statistics_ = statistics
+        return self
+
+    def _counted(self, values: NDArray[Any], known: NDArray[np.bool_]) -> MomentStatistics:
+        basis = Basis.of_table(self._table)
+        return MomentStatistics.of(self._table.batch(self._codes(values, known)), basis)
+
+    def _codes(self, values: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(rows, V) place of each value among the categories, -1 where it is none of them."""
+        found = np.full(values.shape, -1, dtype=np.int64)
+        for place, own in enumerate(self.categories_):
+            code_of = {value: code for code, value in enumerate(own.tolist())}
+            rows = np.flatnonzero(known[:, place])
+            found[rows, place] = [code_of.get(value, -1) for value in values[rows, place].tolist()]
+        return found
+
+    def _values(self, X: Any, reset: bool = False) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """(rows, V) values, whole numbers as such, and whether each is known."""
+        given = validate_data(
+            self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=3
+        )
+        values = np.asarray(given, dtype=object)
+        known = np.array([[one is not None and one == one for one in row] for row in values])
+        if given.dtype.kind == "f":
+            if (np.asarray(given)[known] % 1).any():
+                raise InvalidInput("a column holds fractions, which are no categories; bin them")
+            values[known] = [int(one) for one in values[known]]
+        return values, known
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    return type(value).__name__, value

@@ -1,0 +1,114 @@
+"""Tables drawn from known latent trees, to measure recovery against the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.latent_trees.directed import DirectedTree, directed
+from streaming_moments.models.latent_trees.structure import Structure
+from streaming_moments.statistics.counts.tables.columns import TableColumns
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticTable:
+    """Rows of a table with the latent tree that drew them.
+
+    Parameters
+    ----------
+    table : TableColumns
+        The V columns.
+    codes : (rows, V) int64
+        Category of each row in each column, -1 where it is missing.
+    structure : Structure
+        The tree, its edges of length 1.
+    tree : DirectedTree
+        With its tables.
+    """
+
+    table: TableColumns
+    codes: NDArray[np.int64]
+    structure: Structure
+    tree: DirectedTree
+
+
+def latent_tree_table(
+    n_rows: int,
+    n_columns: int = 15,
+    n_states: int = 3,
+    n_categories: int = 4,
+    strength: float = 0.8,
+    missing: float = 0.0,
+    seed: int = 0,
+) -> SyntheticTable:
+    """A random tree of hidden nodes of three edges each, and rows drawn from it.
+
+    A state goes on unchanged along an edge with the probability `strength`, and else turns into a
+    random one; columns are Dirichlet draws around one category a state.
+
+    Parameters
+    ----------
+    n_rows, n_columns, n_states, n_categories : int
+        Sizes; 3 columns or more, and as many categories as states or more.
+    strength : float
+        0 to 1.
+    missing : float
+        Share of the values that are missing, at random.
+    seed : int
+        Of everything.
+
+    Examples
+    --------
+    >>> drawn = latent_tree_table(10, n_columns=5)
+    >>> drawn.codes.shape, len(drawn.structure.hidden)
+    ((10, 5), 3)
+    """
+    rng = np.random.default_rng(seed)
+    structure = _random_tree(n_columns, rng)
+    root = structure.hidden[0]
+    neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
+    order, parents = directed(neighbours, root)
+    tables = [rng.dirichlet(np.full(n_states, 10.0))[None, :]]
+    for node in order[1:]:
+        if node >= n_columns:
+            turned = rng.dirichlet(np.ones(n_states), size=n_states)
+            tables.append(strength * np.eye(n_states) + (1 - strength) * turned)
+            continue
+        own = np.full((n_states, n_categories), 0.5)
+        own[np.arange(n_states), rng.permutation(n_categories)[:n_states]] = 8.0
+        tables.append(np.stack([rng.dirichlet(concentration) for concentration in own]))
+    columns = tuple(node if node < n_columns else -1 for node in order)
+    tree = DirectedTree(parents, columns, tuple(tables))
+    codes = _drawn(tree, n_rows, n_columns, rng)
+    codes[rng.random(codes.shape) < missing] = -1
+    names = tuple(f"c{column}" for column in range(n_columns))
+    values = tuple(str(value) for value in range(n_categories))
+    return SyntheticTable(TableColumns(names, (values,) * n_columns), codes, structure, tree)
+
+
+def _random_tree(n_columns: int, rng: np.random.Generator) -> Structure:
+    """Every column put on an edge at random."""
+    hidden = n_columns
+    edges = [(0, hidden), (1, hidden), (2, hidden)]
+    for column in range(3, n_columns):
+        hidden += 1
+        one, other = edges.pop(int(rng.integers(len(edges))))
+        edges += [(one, hidden), (other, hidden), (column, hidden)]
+    return Structure(n_columns, tuple((one, other, 1.0) for one, other in sorted(edges)))
+
+
+def _drawn(
+    tree: DirectedTree, n_rows: int, n_columns: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    codes = np.empty((n_rows, n_columns), dtype=np.int64)
+    states: list[NDArray[np.int64]] = []
+    for parent, column, table in zip(tree.parents, tree.columns, tree.tables, strict=True):
+        before = np.zeros(n_rows, dtype=np.int64) if parent < 0 else states[parent]
+        ends = np.cumsum(table, axis=1)[before]
+        drawn = (rng.random(n_rows)[:, None] > ends).sum(axis=1)
+        states.append(np.minimum(drawn, table.shape[1] - 1))
+        if column >= 0:
+            codes[:, column] = states[-1]
+    return codes

@@ -1,0 +1,115 @@
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.counting import edges
+from streaming_moments.storage.counting.edges import (
+    EdgeColumns,
+    gather_part,
+    part_of,
+    read_edges,
+    set_down,
+)
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+
+EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60)
+
+
+def write_csv(path, pairs):
+    path.write_text("source,target\n" + "".join(f"{one},{other}\n" for one, other in pairs))
+
+
+@given(
+    pairs=EDGES,
+    cut=st.integers(0, 60),
+    parts=st.integers(1, 4),
+    directed=st.booleans(),
+    held=st.integers(1, 40),
+)
+def test_lists_hold_each_neighbour_once_wherever_edges_are_cut(
+    tmp_path_factory, pairs, cut, parts, directed, held
+):
+    folder = tmp_path_factory.mktemp("edges")
+    write_csv(folder / "a.csv", pairs[:cut] or [(0, 1)])
+    write_csv(folder / "b.csv", pairs[cut:] or [(0, 1)])
+    every = [*(pairs[:cut] or [(0, 1)]), *(pairs[cut:] or [(0, 1)])]
+    columns = EdgeColumns(directed=directed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edges, "_HELD", held)
+        read = [
+            set_down(shard, place, ShardFormat(), columns, parts, str(folder / "aside"))
+            for place, shard in enumerate(list_shards([str(folder / "*.csv")]))
+        ]
+    files = [file for one in read for file in one.files]
+    found = [gather_part(part, parts, files, str(folder / "lists")) for part in range(parts)]
+    expected = {}
+    for one, other in every:
+        for x, y in [(one, other)] if directed else [(one, other), (other, one)]:
+            if x != y:
+                expected.setdefault(x, set()).add(y)
+    lists = {}
+    for part, own in enumerate(found):
+        if own.url:
+            rows = pq.read_table(own.url)
+            nodes = rows["node"].to_numpy()
+            assert (part_of(nodes, parts) == part).all()
+            assert (np.diff(nodes) > 0).all()
+            lists |= dict(zip(nodes.tolist(), rows["neighbours"].to_pylist(), strict=True))
+    assert lists == {node: sorted(own) for node, own in expected.items()}
+    ends = 1 if directed else 2
+    loops = sum(one == other for one, other in every)
+    assert sum(one.loops for one in read) == loops
+    assert sum(one.edges for one in read) == len(every)
+    different = sum(map(len, expected.values())) // ends
+    assert sum(one.repeated for one in found) // ends == len(every) - loops - different
+
+
+def test_lists_come_in_row_groups_that_a_reader_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(edges, "_GROUP_IDS", 10)
+    write_csv(tmp_path / "a.csv", [(0, node) for node in range(1, 25)])
+    [shard] = list_shards([str(tmp_path / "a.csv")])
+    read = set_down(shard, 0, ShardFormat(), EdgeColumns(), 1, str(tmp_path / "aside"))
+    found = gather_part(0, 1, read.files, str(tmp_path / "lists"))
+    file = pq.ParquetFile(found.url)
+    groups = [file.metadata.row_group(place).num_rows for place in range(file.num_row_groups)]
+    assert groups == [1, 10, 10, 4]  # the first node has more neighbours than a group
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("1,2\n3,\n", "row 2 has an edge with one end: its 'target' is empty"),
+        (",2\n", "row 1 has an edge with one end: its 'source' is empty"),
+        ("1,2\n2,3\n3,Ada\n", "row 3 has the target 'Ada', no whole number"),
+        ("1,2\n-4,3\n", "row 2 has the source -4; number the nodes from 0"),
+        ("1.5,3\n", "row 1 has the source '1.5', no whole number"),
+    ],
+)
+def test_an_edge_that_is_none_is_named_by_its_row(tmp_path, lines, said):
+    (tmp_path / "a.csv").write_text("source,target\n" + lines)
+    [shard] = list_shards([str(tmp_path / "a.csv")])
+    with pytest.raises(ShardError, match=said):
+        list(read_edges(shard, ShardFormat(), EdgeColumns()))
+
+
+def test_edges_of_parquet_and_compressed_tables_are_the_same(tmp_path):
+    pairs = np.random.default_rng(0).integers(0, 500, (700, 2))
+    table = pa.table({"to": pairs[:, 1].astype(np.int32), "from": pairs[:, 0]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=150)
+    lines = "".join(f"{one}\t{other}\n" for one, other in pairs)
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(f"from\tto\n{lines}".encode()))
+    columns = EdgeColumns("from", "to")
+    for shard in list_shards([str(tmp_path / "*")]):
+        read = np.concatenate(list(read_edges(shard, ShardFormat(), columns)))
+        assert np.array_equal(read, pairs)
+    (tmp_path / "a.jsonl").write_text('{"from": 1, "to": 2}\n')
+    [shard] = list_shards([str(tmp_path / "a.jsonl")])
+    with pytest.raises(ShardError, match="give Parquet, CSV or TSV"):
+        list(read_edges(shard, ShardFormat(), columns))

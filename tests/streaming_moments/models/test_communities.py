@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.communities.filling import (
+    EqualIndices,
+    filled,
+    pairs_by_rank,
+    triples_by_model,
+)
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.sklearn import MomentCommunities
+from streaming_moments.statistics.counts.weighted import WeightedStatistics
+from streaming_moments.synthetic.corpora import topic_error
+from streaming_moments.synthetic.graphs import community_graph, membership_error
+from streaming_moments.testing.exact_statistics import in_all_places, statistics_of
+
+ALPHA0, K = 0.5, 3
+
+
+def blockmodel(nodes, seed):
+    """Exact moments of lists of neighbours, and their columns; equal neighbours there are none."""
+    rng = np.random.default_rng(seed)
+    block = np.full((K, K), 0.03) + np.diag(np.full(K, 0.17))
+    F = rng.dirichlet(np.full(K, ALPHA0 / K), size=nodes) @ block
+    M, w = F / F.sum(axis=0), rng.dirichlet(np.full(K, 5.0))
+    own, first = w / (ALPHA0 + 1), M @ w
+    M2 = (M * own) @ M.T + ALPHA0 / (ALPHA0 + 1) * np.outer(first, first)
+    T = np.einsum("ij,kj,lj,j->ikl", M, M, M, own)
+    crossed = in_all_places(M2[:, :, None] * first)
+    cubes = first[:, None, None] * first[:, None] * first
+    M3 = 2 / (ALPHA0 + 2) * T + ALPHA0 / (ALPHA0 + 2) * crossed
+    M3 -= 2 * ALPHA0**2 / ((ALPHA0 + 1) * (ALPHA0 + 2)) * cubes
+    i, pairs, triples = np.arange(nodes), M2.copy(), M3.copy()
+    pairs[i, i] = 0
+    triples[i, i, :] = triples[:, i, i] = 0
+    triples[i, :, i] = 0
+    return M, w, first, (M2, M3), statistics_of(first, pairs, triples, nodes, nodes, seed)
+
+
+def error(statistics, M):
+    model = TopicModel.of_form(InMemory((statistics,)), form_of(ALPHA0), FitOptions(topics=K))
+    return topic_error(model.topics, M), model
+
+
+@pytest.mark.parametrize(("nodes", "reached"), [(30, 0.041), (60, 0.006)])
+def test_what_equal_neighbours_lack_is_filled_in_on_exact_moments(nodes, reached):
+    """Bounds: what the prototype reached in as many rounds."""
+    M, w, first, (M2, M3), lacking = blockmodel(nodes, 1)
+    before, _ = error(lacking, M)
+    assert before > 0.04
+    pairs = pairs_by_rank(lacking.pair_counts, first, K, form_of(ALPHA0))
+    assert np.abs(pairs - np.diag(M2)).max() < 1e-6 * M2.max()
+    i = np.arange(nodes)
+    third = M3[i, i, :]
+    C3 = lacking.length_histogram.C3
+    assert np.abs(triples_by_model(M, w, ALPHA0, C3) - third).max() < 1e-12
+    # with what they lack exactly, the moments give the model exactly
+    assert error(filled(lacking, EqualIndices(np.diag(M2), third)), M)[0] < 1e-6
+    triples = np.zeros((nodes, nodes))
+    for _ in range(6):
+        _, model = error(filled(lacking, EqualIndices(pairs, triples)), M)
+        triples = triples_by_model(model.topics, model.weights, ALPHA0, C3)
+    assert error(filled(lacking, EqualIndices(pairs, triples)), M)[0] < reached < before
+
+
+@pytest.fixture(scope="module")
+def planted():
+    graph = community_graph(2000, 5, 0.1, 0.02, ALPHA0, seed=0)
+    basis = Basis.from_pilot(graph.batch, max_topics=5)
+    return graph, MomentStatistics.of(graph.batch, basis)
+
+
+def test_planted_memberships_are_found(planted):
+    graph, statistics = planted
+    options = Communities.Options(topics=5, alpha0=ALPHA0)
+    model = Communities.fit(InMemory((statistics,)), options)
+    memberships = model.transform(graph.batch)
+    assert memberships.sum(axis=1) == pytest.approx(np.ones(2000))
+    assert membership_error(memberships, graph.memberships) <= 0.31
+    assert model.implied_alpha0 == pytest.approx(ALPHA0, rel=0.1)
+    assert model.topic_bars is not None
+    nobody = CountBatch.from_csr(np.zeros((1, 2000), dtype=np.int64))
+    assert np.allclose(model.transform(nobody), model.weights)
+    likeliest = TopicModel.transform(model, graph.batch)
+    assert membership_error(likeliest, graph.memberships) > 0.31
+
+
+def test_few_nodes_are_filled_in_whatever_the_row_blocks():
+    graph = community_graph(150, 3, 0.4, 0.05, ALPHA0, seed=0)
+    basis = Basis.from_pilot(graph.batch, max_topics=3)
+    options = Communities.Options(topics=3, alpha0=ALPHA0, refine=0)
+    blocks = [MomentStatistics.of(graph.batch, basis, RowBlock(i, 2)) for i in range(2)]
+    whole = MomentStatistics.of(graph.batch, basis)
+    one, two = (Communities.fit(InMemory(parts), options) for parts in (blocks, (whole,)))
+    assert np.array_equal(one.topics, two.topics)
+    aged = [WeightedStatistics.of([(1.0, part)]) for part in blocks]
+    recent = Communities.fit(InMemory(aged), options)
+    assert np.allclose(recent.topics, one.topics)
+    plain = TopicModel.fit(InMemory((whole,)), options)
+    assert not np.allclose(one.topics, plain.topics, rtol=1e-3)
+    assert membership_error(one.transform(graph.batch), graph.memberships) < 0.3
+    again = Communities.from_parts(*one.parts())
+    assert np.array_equal(again.transform(graph.batch), one.transform(graph.batch))
+
+
+def test_the_estimator_takes_an_adjacency_matrix():
+    graph = community_graph(300, 2, 0.4, 0.05, 0.0, seed=1)
+    matrix = graph.batch.to_csr()
+    found = MomentCommunities(2, alpha0=0.0, refine=0).fit(matrix)
+    assert membership_error(found.memberships_, graph.memberships) < 0.1
+    assert np.array_equal(found.transform(matrix[:5]), found.memberships_[:5])
+    loops = matrix.tolil()
+    loops[7, 7] = 1
+    with pytest.raises(InvalidInput, match="node 7 is its own neighbour"):
+        MomentCommunities(2).fit(loops.tocsr())
+    for wrong in (matrix * 2, -matrix):
+        with pytest.raises(InvalidInput, match="0 and 1"):
+            MomentCommunities(2).fit(wrong)
