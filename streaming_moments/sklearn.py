@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,7 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
 _LEAST = 2  # documents, and words, of which topics can be told apart
+_MOST = 32  # topics that the basis is made for, where their number is to be found
 _PARTS = 100  # of a fractional count
 
 
@@ -36,16 +37,19 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Parameters
     ----------
-    n_components : int
-        Number of topics k.
+    n_components : int or "auto"
+        Number of topics k, or as `fit_by` finds it.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one topic a document.
     method : str
         Decomposition, as in `fit_by`.
-    refine : int
-        Rounds of refinement.
+    refine : int or "auto"
+        Rounds of refinement, or as `fit_by` finds them.
+    alpha : {"given", "auto"}
+        With which documents are read, as in `fit_by`.
     max_components : int, optional
-        The most topics that can be asked for after `partial_fit`; by default `n_components`.
+        The most topics that can be asked for after `partial_fit`; by default `n_components`, and
+        32 where these are to be found.
     random_state : int
         Seed of the random directions of the basis and of some methods.
 
@@ -80,11 +84,12 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto"] = 2,
         *,
         alpha0: float = 0.1,
         method: str = "joint",
-        refine: int = ROUNDS,
+        refine: int | Literal["auto"] = ROUNDS,
+        alpha: Literal["given", "auto"] = "given",
         max_components: int | None = None,
         random_state: int = 0,
     ) -> None:
@@ -92,6 +97,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.alpha0 = alpha0
         self.method = method
         self.refine = refine
+        self.alpha = alpha
         self.max_components = max_components
         self.random_state = random_state
 
@@ -183,8 +189,10 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return int(self.components_.shape[0])
 
     def _begin(self, batch: CountBatch) -> None:
-        most = self.n_components if self.max_components is None else self.max_components
-        self._basis = Basis.from_pilot(batch, max(most, self.n_components), self.random_state)
+        least = 1 if self.n_components == "auto" else self.n_components
+        most = min(_MOST, batch.n_words) if self.n_components == "auto" else least
+        most = most if self.max_components is None else self.max_components
+        self._basis = Basis.from_pilot(batch, max(most, least), self.random_state)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         model: TopicModel = fit_by(
@@ -194,6 +202,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.method,
             self.random_state,
             self.refine,
+            self.alpha,
         )
         self.statistics_, self.model_ = statistics, model
         self.components_ = np.ascontiguousarray(model.topics.T)
@@ -230,11 +239,15 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        whole = ("n_components", "refine", "random_state")
+        found = ("n_components", "refine")
+        whole = (*found, "random_state")
         for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
             value = getattr(self, name)
+            if name in found and isinstance(value, str) and value == "auto":
+                continue
             if isinstance(value, bool) or not isinstance(value, Integral):
-                raise InvalidInput(f"{name} is {value!r}; give a whole number")
+                or_auto = ' or "auto"' if name in found else ""
+                raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
         if not isinstance(self.alpha0, Real):
             raise InvalidInput(f"alpha0 is {self.alpha0!r}; give a number of at least 0")
         decomposition_called(self.method, self.random_state)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from distributed import Client
+from distributed import Client, WorkerPlugin
 
-from streaming_moments.pipelines.cluster.tasks import WorkersLost
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 
 ANSWER_SECONDS = 120.0
 
@@ -30,7 +30,7 @@ def ask_workers(
     client : Client
         Of the cluster.
     function : callable
-        Takes `dask_worker` and what is asked; it may run twice.
+        Takes what is asked, and `dask_worker` where it names it; it may run twice.
     *asked
         Its other arguments.
     workers : list of str, optional
@@ -41,27 +41,31 @@ def ask_workers(
     WorkersLost
         A worker that is alive does not answer.
     """
-    for _ in range(2):
-        try:
-            answers: dict[str, Any] = client.run(
-                function,
-                *asked,
-                workers=workers,
-                on_error="return",
-                callback_timeout=ANSWER_SECONDS,
-            )
-        except TimeoutError:
-            _restart_silent(client, ANSWER_SECONDS / 2)
-        else:
-            return answers
-    raise WorkersLost(
-        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
-        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+    answers: dict[str, Any] = _answered(
+        client, client.run, function, *asked, workers=workers, on_error="return"
     )
+    return answers
 
 
-def _restart_silent(client: Client, seconds: float) -> None:
-    """Do to workers not heard of for so long what Dask does after `worker-ttl`, 5 minutes."""
+def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
+    """Have all workers set up a plugin that is idempotent, and those that join later.
+
+    Raises
+    ------
+    WorkersLost
+        A worker that is alive does not answer.
+    """
+
+    # in the client's own loop it is awaited, and so may be given up
+    async def register() -> Any:
+        return await client.register_plugin(plugin)
+
+    _answered(client, client.sync, register)
+
+
+def restart_silent(client: Client) -> None:
+    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes."""
+    seconds = ANSWER_SECONDS / 2
 
     # nested, so that it goes by its value: a scheduler may be without this package
     async def restart(dask_scheduler: Any) -> None:
@@ -74,3 +78,18 @@ def _restart_silent(client: Client, seconds: float) -> None:
             )
 
     client.run_on_scheduler(restart)
+
+
+def _answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
+    for last in (False, True):
+        try:
+            return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            restart_silent(client)
+        except OSError:
+            if last:
+                raise  # else a worker died meanwhile
+    raise WorkersLost(
+        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
+        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+    )

@@ -14,10 +14,12 @@ from dask.system import CPU_COUNT
 from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
 from distributed.comm.core import CommClosedError
 from distributed.system import MEMORY_LIMIT
+from distributed.versions import get_versions
 from threadpoolctl import threadpool_limits
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.pipelines.cluster.asking import ask_workers
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
@@ -347,10 +349,13 @@ def _wait_for_worker(
 
 def _require_same_version(client: Client, address: str) -> None:
     """Refuse workers that would count by other rules than this process knows of."""
-    versions: Any = client.get_versions(packages=[_PACKAGE])
-    ours = versions["client"]["packages"].get(_PACKAGE)
+    ours = get_versions([_PACKAGE])["packages"].get(_PACKAGE)
+    answers = ask_workers(client, get_versions, [_PACKAGE])
+    # one that died meanwhile has given none
     theirs = {
-        worker: found["packages"].get(_PACKAGE) for worker, found in versions["workers"].items()
+        worker: found["packages"].get(_PACKAGE)
+        for worker, found in answers.items()
+        if isinstance(found, dict)
     }
     others = {worker: version for worker, version in theirs.items() if version != ours}
     if others:

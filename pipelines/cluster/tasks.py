@@ -12,15 +12,12 @@ from typing import Any
 
 from distributed import CancelledError, Future, KilledWorker
 
-from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.pipelines.cluster import asking
 from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 
 _BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
-
-
-class WorkersLost(StreamingMomentsError):
-    """The cluster cannot do the work: no worker is there or at work, or a task kills them."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
         The scheduler is gone, and its tasks with it.
     """
     patience = _Patience(cluster)
-    wait = patience.step
+    begun, wait = time.monotonic(), patience.step
     while True:
         try:
             failure = future.exception(timeout=wait)
@@ -139,6 +136,10 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
         except TimeoutError:
             patience.look()
             wait *= 2  # a large result needs a longer turn
+            if future.done() and time.monotonic() - begun >= asking.ANSWER_SECONDS:
+                # who has made it and hangs will not send it: another makes it again
+                asking.restart_silent(cluster.client)
+                begun = time.monotonic()
 
 
 def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:

@@ -84,9 +84,9 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How many rounds topics are refined."""
+    """How many rounds topics are refined; maybe auto."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
-    shown = field_option(one, TopicOptions, default=one.default, show_default=True)
+    shown = field_option(one, TopicOptions, True, default=one.default, show_default=True)
     return cast("Callable[..., Any]", shown(command))
 
 

@@ -65,7 +65,7 @@ def select(
     alphas: tuple[tuple[float, ...], ...],
     method: Any,
     seed: int,
-    refine: int,
+    refine: Any,
     version: int | None,
     window: Window,
     plot_file: str | None,
@@ -79,7 +79,8 @@ def select(
     paper, log likelihood of the pairs of words of each half of the documents by topics of the
     other one, captured spectrum, weight of the smallest topic, and seconds of work for each number
     alone: reading and slices are shared by all. Of numbers that differ by noise the smallest is
-    taken: by more the halves do not agree either.
+    taken: by more the halves do not agree either. With --refine auto each number has rounds of its
+    own, after which pairs held out are likelier by no more.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
@@ -112,7 +113,6 @@ def select(
         return
     print_selection(console(), selection)
     options = "" if method == "joint" else f" --method {method}"
-    options += "" if refine == ROUNDS else f" --refine {refine}"
     for name, value in window_as_json(window).items():
         options += "" if value is None else f" --{name.replace('_', '-')} {value}"
     if best is None:
@@ -129,6 +129,6 @@ def select(
 
 
 def _refit(store: str, one: Candidate, options: str) -> str:
-    return (
-        f"streaming-moments refit {store} --topics {one.n_topics} --alpha0 {one.alpha0:g}{options}"
-    )
+    rounds = "" if one.refined == ROUNDS else f" --refine {one.refined}"
+    told = f"--topics {one.n_topics} --alpha0 {one.alpha0:g}{rounds}{options}"
+    return f"streaming-moments refit {store} {told}"

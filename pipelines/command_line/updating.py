@@ -87,9 +87,10 @@ def update(
     session: Session,
     json_output: bool,
 ) -> int:
-    """Count the SHARDS that STORE has not counted yet; - is standard input.
+    """Count the SHARDS that STORE has not counted yet.
 
-    Of a file that has grown the new lines are counted, and of a folder of texts the new files.
+    Of a file that has grown the new lines are counted, and of a folder of texts the new files;
+    - is standard input.
     """
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from distributed import Worker
-from distributed.comm.core import connect
+from distributed.comm.addressing import get_address_host_port
+from distributed.comm.core import Comm, connect
 from distributed.core import send_recv
 from numpy.typing import NDArray
 
 TAKE = "streaming_moments_take"
 REDUCE = "streaming_moments_reduce"
 MESSAGE_BYTES = 16 << 20  # of the rows that one worker sends another at a time
+_SOON_SECONDS = 0.2  # who is there has answered by then, or where nobody listens the system
 _CONNECT_SECONDS = 4.0  # a peer that answers does so at once; dialling a dead one is waiting
 _MESSAGE_SECONDS = 120.0
 
@@ -73,11 +75,9 @@ async def add_theirs(
     rows = max(len(array) for array in sums.values())
     nbytes = sum(array.nbytes for array in sums.values())
     step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
-    security: Any = worker.security.get_connection_args("worker")
     try:
         # Dask bounds the dialling, not the words that are exchanged after it
-        dialled = connect(address, timeout=_CONNECT_SECONDS, **security)
-        comm = await asyncio.wait_for(dialled, _MESSAGE_SECONDS)
+        comm = await asyncio.wait_for(_dialled(worker, address), _MESSAGE_SECONDS)
         try:
             for begin in range(0, rows, step):
                 end = min(begin + step, rows)
@@ -94,3 +94,28 @@ async def add_theirs(
             comm.abort()
     except (OSError, TimeoutError) as error:
         raise SumsLost(address) from error
+
+
+async def _dialled(worker: Worker, address: str) -> Comm:
+    """A connection to another worker; Dask would dial again and again where nobody listens."""
+    security: Any = worker.security.get_connection_args("worker")
+    try:
+        comm: Comm = await connect(address, timeout=_SOON_SECONDS, **security)
+    except OSError:
+        if await _refuses(address):
+            raise
+        comm = await connect(address, timeout=_CONNECT_SECONDS, **security)
+    return comm
+
+
+async def _refuses(address: str) -> bool:
+    """Whether the system answers that nobody listens there, as where a process has died."""
+    if not address.startswith(("tcp://", "tls://")):
+        return False
+    try:
+        opened = asyncio.open_connection(*get_address_host_port(address))
+        _, writer = await asyncio.wait_for(opened, _SOON_SECONDS)
+    except OSError as error:
+        return isinstance(error, ConnectionRefusedError)
+    writer.close()
+    return False

@@ -14,11 +14,11 @@ from distributed import Client, Future
 from distributed.comm.core import CommClosedError
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.pipelines.cluster.asking import ask_workers
+from streaming_moments.pipelines.cluster.asking import ask_workers, give_plugin
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import WorkersLost
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering.bundles import Bundle, bundled
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.settling import keep_only_here, release_here
@@ -134,7 +134,7 @@ def gathering_on(
     if plan.passes > 1:
         run.tell(plan.in_passes(store.layout))
     client = run.cluster.client
-    client.register_plugin(ProcessSums())
+    give_plugin(client, ProcessSums())
     _give_up_those_of_the_dead(client)
     bounds = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     context = client.submit(ReadingContext.of, store, bounds, run.storage_options, pure=False)

@@ -13,12 +13,8 @@ from typing import Any
 from distributed import Future, KilledWorker
 
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.cluster.tasks import (
-    FinishedTasks,
-    WorkersLost,
-    cancel,
-    outcome_of,
-)
+from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.gathering.counting import count_bundle
 from streaming_moments.pipelines.gathering.gathering import Gathering, refusal_of

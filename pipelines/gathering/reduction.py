@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import (
     FinishedTasks,
-    WorkersLost,
     cancel,
     outcome_of,
     required,
 )
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering.exchange import (
     REDUCE,
     TAKE,

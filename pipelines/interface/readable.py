@@ -134,13 +134,17 @@ class Topics:
         return np.where(words > 0, found.batch.lengths / np.maximum(words, 1), 1.0)
 
     def to_frame(self, number: int = _SHOWN) -> pd.DataFrame:
-        """A pandas frame with a row a topic: label, share, coherence, its top words in one text."""
+        """A pandas frame with a row a topic: share, coherence, its top words in one text.
+
+        Before these its label, where any topic has one.
+        """
         import pandas as pd
 
-        rows = self.top_words(number)
+        rows, called = self.top_words(number), range(self.model.n_topics)
+        labels = {"label": [self.labels.get(topic, "") for topic in called]} if self.labels else {}
         return pd.DataFrame(
             {
-                "label": [self.labels.get(topic, "") for topic in range(self.model.n_topics)],
+                **labels,
                 "share": self.model.weights,
                 "npmi": self.model.npmi,
                 "umass": self.model.umass,

@@ -12,6 +12,8 @@ from distributed import Client
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
@@ -19,9 +21,10 @@ from streaming_moments.pipelines.interface.given import Given, given_as, name_of
 from streaming_moments.pipelines.interface.readable import Topics
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
+from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.refit import refit, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, TransformResult, transform
 from streaming_moments.pipelines.jobs.update import update
@@ -156,7 +159,8 @@ class Store:
         client: Client | None = None,
         method: Method = "joint",
         seed: int = 0,
-        refine: int = ROUNDS,
+        refine: int | Literal["auto"] = ROUNDS,
+        alpha: Literal["given", "auto"] = "given",
         name: str | None = None,
         memory: int | None = None,
     ) -> Topics:
@@ -165,9 +169,16 @@ class Store:
         Parameters
         ----------
         topics : int or "auto"
-            Their number; "auto" takes the most coherent of some, as `select` compares them.
-        alpha0, method, seed, refine
+            Their number; "auto" takes the fewest of some that predict pairs held out, or in a
+            store without halves of the documents the most coherent, as `select` compares them.
+        alpha0, method, seed
             As of `pipelines.refit`.
+        refine : int or "auto"
+            Rounds of refinement; "auto" takes those after which pairs held out are likelier by no
+            more.
+        alpha : {"given", "auto"}
+            With which documents are read: `alpha0`, or the sum of alpha under which pairs held out
+            are likeliest.
         client, memory
             As of `update`.
         name : str, optional
@@ -178,15 +189,26 @@ class Store:
         NotIdentifiable, BoundExceeded
             As `pipelines.refit`; "auto" where the store keeps no co-document counts.
         InvalidInput, StoreError
-            No number of topics; a name that is given, as `MomentStore.save_model`.
+            No number of topics; `refine` "auto" without halves; a name that is given, as
+            `MomentStore.save_model`.
         """
-        told = {"method": method, "seed": seed, "refine": refine, "name": name}
+        told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
-        number = topics
         with _running(client, memory, self.storage_options) as run:
-            if number == "auto":
-                number = self._most_coherent(alpha0, run, method, seed, refine)
-            model = refit(self.snapshot, number, alpha0, run, method, seed, refine)
+            if topics == "auto" and refine != "auto" and not self.snapshot.halves:
+                topics = self._most_coherent(alpha0, run, method, seed, refine)
+            asked = {"topics": topics, "refine": refine}
+            auto = [option for option, value in asked.items() if value == "auto"]
+            options = TopicOptions(
+                topics=1 if topics == "auto" else topics,
+                alpha0=alpha0,
+                method=method,
+                seed=seed,
+                refine=ROUNDS if refine == "auto" else refine,
+                alpha=alpha,
+            )
+            options = chosen_options(self.snapshot, options, auto, run)
+            model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
         labels: Mapping[int, str] = {}
         if name is not None:
@@ -203,10 +225,10 @@ class Store:
         client: Client | None = None,
         method: Method = "joint",
         seed: int = 0,
-        refine: int = ROUNDS,
+        refine: int | Literal["auto"] = ROUNDS,
         memory: int | None = None,
     ) -> Selection:
-        """Compare numbers of topics by coherence; arguments and errors as `pipelines.select`."""
+        """Compare numbers of topics; arguments and errors as `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
         require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
         with _running(client, memory, self.storage_options) as run:
@@ -364,7 +386,7 @@ class Store:
         return Fields(column, self.snapshot.dates.column, id_column, named)
 
     def _most_coherent(
-        self, alpha0: float, run: Run, method: Method, seed: int, refine: int
+        self, alpha0: float, run: Run, method: Method, seed: int, refine: Any
     ) -> int:
         pilot = self.snapshot.commit.lineage.pilot or {}
         most = int(pilot.get("max_topics", self.snapshot.basis.columns))
@@ -442,9 +464,10 @@ def create_store(
         )
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
-        form, told = counting.form, (counting.codocuments, counting.dates)
+        form = counting.form
         policy = None if form.holds(given.shards[0].url) == "ids" else counting.policy
-        made = create(url, given.shards, form, policy, options, given.on(run), *told)
+        told = given.shards, form, policy, options, given.on(run)
+        made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)
     return Store(made, storage_options)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.halves import HeldOut, noise
+from streaming_moments.models.predicting import likely
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
@@ -41,6 +42,8 @@ class Candidate:
     held_out : HeldOut or None
         Log likelihood of a pair of each half of the documents by topics of the other one, where
         the store keeps halves.
+    refined : int or None
+        Rounds of refinement.
     """
 
     n_topics: int
@@ -53,6 +56,7 @@ class Candidate:
     seconds: float | None = None
     refusal: str = ""
     held_out: HeldOut | None = None
+    refined: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,10 @@ class Selection:
     @property
     def likely(self) -> tuple[Candidate, ...]:
         """Candidates within the noise of the highest held-out likelihood, fewest topics first."""
-        known = [(one.held_out.mean, one) for one in self.candidates if one.held_out is not None]
-        least = max((mean for mean, _ in known), default=0.0) - (self.noise or 0.0)
-        found = [(one.n_topics, -mean, one) for mean, one in known if mean >= least]
-        return tuple(one for *_, one in sorted(found, key=lambda place: place[:2]))
+        known = [(one.held_out, one) for one in self.candidates if one.held_out is not None]
+        within = [known[place] for place in likely([held_out for held_out, _ in known])]
+        within.sort(key=lambda pair: (pair[1].n_topics, -pair[0].mean))
+        return tuple(one for _, one in within)
 
     @property
     def taken(self) -> Candidate | None:
@@ -139,6 +143,8 @@ class Fitted:
         The topics at these words.
     held_out : HeldOut or None
         As of the candidate.
+    refined : int
+        As of the candidate.
     """
 
     captured: float
@@ -147,6 +153,7 @@ class Fitted:
     words: NDArray[np.int64]
     topics: NDArray[np.float64]
     held_out: HeldOut | None
+    refined: int
 
     __sizeof__ = held_bytes
 
@@ -155,7 +162,8 @@ class Fitted:
         """Of a model and the size of the core."""
         words = np.unique(top_words(model.topics[:core], min(PAPER_WORDS, core)))
         weight = float(model.weights.min())
-        return cls(model.captured, weight, seconds, words, model.topics[words], model.held_out)
+        told = model.held_out, model.refined
+        return cls(model.captured, weight, seconds, words, model.topics[words], *told)
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
         """With the coherence that the counts of its words give."""
@@ -176,4 +184,5 @@ class Fitted:
             self.smallest_weight,
             self.seconds,
             held_out=self.held_out,
+            refined=self.refined,
         )

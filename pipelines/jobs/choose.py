@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.halves import HalfRows, predicting_rounds
+from streaming_moments.models.halves import HalfRows
+from streaming_moments.models.predicting import numbers_of_topics, predicting_rounds
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit_rows
-from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.pipelines.jobs.select import require_halves, select
 from streaming_moments.storage.operations.windows import StatisticsSource
-
-_NUMBERS = (2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
 
 
 def chosen_options(
@@ -43,13 +41,7 @@ def chosen_options(
     NotIdentifiable, BoundExceeded
         As `select` and `refit`.
     """
-    if auto and not store.halves:
-        flags = " and ".join(f"--{name}" for name in auto)
-        raise InvalidInput(
-            f"the store keeps no halves of the documents, by which auto chooses; give a number to "
-            f"{flags} (`streaming-moments select` compares some by coherence), or rebase the store "
-            "with halves"
-        )
+    require_halves(store, auto)
     if "topics" in auto:
         method = options.method, options.seed, options.refine
         selection = select(store, numbers_of_topics(store.basis), [options.alpha0], run, *method)
@@ -67,17 +59,3 @@ def chosen_options(
         run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
         options = replace(options, refine=rounds)
     return options
-
-
-def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
-    """Numbers of topics that are tried: as many as the basis was made for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
-    (2, 3, 5, 7, 10)
-    """
-    # three columns for two topics, and a few besides
-    most = basis.columns / 1.5
-    return tuple(number for number in _NUMBERS if number <= most) or (1,)

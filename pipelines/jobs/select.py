@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from distributed import Future
@@ -23,7 +23,8 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.halves import HalfRows, made_there
-from streaming_moments.models.refinement import ROUNDS, pair_rows, require_rounds
+from streaming_moments.models.predicting import predicting_rounds_there
+from streaming_moments.models.refinement import ROUNDS, pair_rows, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     Evidence,
@@ -84,7 +85,7 @@ def select(
     run: Run,
     method: str = "joint",
     seed: int = 0,
-    refine: int = ROUNDS,
+    refine: int | Literal["auto"] = ROUNDS,
 ) -> Selection:
     """Fit models of many numbers of topics and alpha0 to a version of a store; keep none.
 
@@ -108,8 +109,9 @@ def select(
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
         Of the random directions and starts of some methods.
-    refine : int
-        Rounds of refinement of each model.
+    refine : int or "auto"
+        Rounds of refinement of each model; "auto" takes for each those after which pairs held out
+        are likelier by no more.
 
     Returns
     -------
@@ -121,11 +123,15 @@ def select(
     NotIdentifiable, BoundExceeded
         None can be fitted.
     InvalidInput
-        No number of topics, or one below 1; no alpha0, or one out of range; rounds below 0.
+        No number of topics, or one below 1; no alpha0, or one out of range; rounds below 0, or
+        "auto" of a store without halves.
     """
     started = time.perf_counter()
     decomposition_called(method, seed)
-    require_rounds(refine)
+    if refine == "auto":
+        require_halves(store, ["refine"])
+    else:
+        require_rounds(refine)
     numbers, forms = sorted(set(topics)), [form_of(alpha0) for alpha0 in dict.fromkeys(alphas)]
     if not numbers or not forms:
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
@@ -176,15 +182,44 @@ class _Refining:
     """Rows of the pair counts, how many rounds every model is refined on them, and of halves."""
 
     pairs: Rows
-    rounds: int
+    rounds: int | Literal["auto"]
     halves: HalfRows | None
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
         """Handle of the model refined and held against halves, and the seconds that it took."""
-        started = time.perf_counter()
-        refined = made_there(model, self.pairs, self.rounds, self.halves, self.seed)
+        started, rounds = time.perf_counter(), self.rounds
+        if rounds == "auto":
+            assert self.halves is not None
+            rows = self.halves.rows
+            start = rows.once("halves", pair_topics_of, model, rows.basis.core)
+            rounds = predicting_rounds_there(self.halves, start)
+        refined = made_there(model, self.pairs, rounds, self.halves, self.seed)
         return refined, time.perf_counter() - started
+
+
+def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
+    """Refuse to find numbers where there is nothing to find them by.
+
+    Parameters
+    ----------
+    store : MomentStore or WindowedStore
+        The version.
+    auto : sequence of str
+        Names of the options that are to be found.
+
+    Raises
+    ------
+    InvalidInput
+        The store keeps no halves: says what to give instead.
+    """
+    if auto and not store.halves:
+        flags = " and ".join(f"--{name}" for name in auto)
+        raise InvalidInput(
+            f"the store keeps no halves of the documents, by which auto chooses; give a number to "
+            f"{flags} (`streaming-moments select` compares some by coherence), or rebase the store "
+            "with halves"
+        )
 
 
 def whiten_most(
@@ -280,7 +315,12 @@ def model_at(made: Sequence[tuple[TopicModel, float]], place: int) -> TopicModel
 
 
 def _planned(
-    store: StatisticsSource, numbers: Sequence[int], run: Run, method: str, held: int, refine: int
+    store: StatisticsSource,
+    numbers: Sequence[int],
+    run: Run,
+    method: str,
+    held: int,
+    refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
     cluster = run.cluster
@@ -290,7 +330,8 @@ def _planned(
         try:
             require_columns(k, store.basis)
             shape = (k, cluster.workers, cluster.threads, cluster.memory)
-            copies = TopicModel.row_copies(TopicOptions(topics=k, refine=refine))
+            rounds = ROUNDS if refine == "auto" else refine
+            copies = TopicModel.row_copies(TopicOptions(topics=k, refine=rounds))
             plans.append(plan_refit(store.layout, store.basis, *shape, method, held, copies))
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error

@@ -133,7 +133,7 @@ def with_model(
         topics=tuple(topics),
         distances=tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
         correlations=()
-        if not model.knows_pairs
+        if not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
         periods=_periods(store, name, model),
         chosen=(model.n_topics, model.alpha0),

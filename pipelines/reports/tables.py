@@ -221,7 +221,7 @@ def together_line(model: TopicModel) -> str:
     >>> together_line(replace(model, refined=10, pair_weights=together))
     'often in the same documents: 0 and 1 (correlation 0.09)'
     """
-    if not model.knows_pairs:
+    if not model.refined:
         return ""
     found = model.correlations
     pairs = [
@@ -317,6 +317,9 @@ def print_selection(console: Console, selection: Selection) -> None:
     coherent = selection.coherent
     scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
     scores += ["held out"] if selection.likely else []
+    # of which some have others: they were found
+    rounds = {one.refined for one in selection.candidates if not one.refusal}
+    scores = ["rounds"] * (len(rounds) > 1) + scores
     for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
@@ -330,6 +333,7 @@ def print_selection(console: Console, selection: Selection) -> None:
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",
+            *["" if one.refined is None else str(one.refined)] * (len(rounds) > 1),
             *numbers,
             _number(one.captured, 2),
             "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",

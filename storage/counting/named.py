@@ -98,7 +98,7 @@ def read_named(
     >>> from streaming_moments.storage.counting.tokens import TokenPolicy
     >>> fsspec.filesystem("memory").pipe("/known/a.csv", b"id,text\nx,sea law\ny,law")
     >>> index = WordIndex.of(Vocabulary(("law",), core=1), TokenPolicy())
-    >>> shard = Shard("memory:///known/a.csv", 22)
+    >>> shard = Shard("memory:///known/a.csv", 23)
     >>> [read] = read_named(shard, ShardFormat(), index, "id")
     >>> read.ids.to_pylist(), read.counted.outside.tolist()
     (['x', 'y'], [1, 0])

@@ -373,6 +373,10 @@ class Folder:
             yield
         except StoreError:
             raise
+        except NotADirectoryError as error:
+            raise StoreError(
+                f"{self.url} is a file, or lies in one, and no folder; check the URL"
+            ) from error
         except Exception as error:
             raise StoreError(
                 f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import fsspec
@@ -58,6 +60,7 @@ def each_below(
 def _pages(
     fs: fsspec.AbstractFileSystem, bucket: str, prefix: str, delimiter: str
 ) -> Iterator[dict[str, Any]]:
+    _read_times_quickly(fs)
     after: dict[str, str] = {}
     while True:
         try:
@@ -70,6 +73,23 @@ def _pages(
         if not page.get("IsTruncated"):
             return
         after = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+def _read_times_quickly(fs: fsspec.AbstractFileSystem) -> None:
+    """Have the client read times of ISO 8601 by itself; dateutil took two thirds of a listing."""
+    fs.connect()
+    parsers = fs.session.get_component("response_parser_factory")
+    parsers.set_parser_defaults(timestamp_parser=_time_of)
+
+
+def _time_of(text: Any) -> datetime:
+    """What `botocore.utils.parse_timestamp` gives, in a hundredth of the time for those of S3."""
+    if isinstance(text, str) and text.endswith("Z"):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+    from botocore.utils import parse_timestamp
+
+    return parse_timestamp(text)  # type: ignore[no-any-return]
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:

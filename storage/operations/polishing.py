@@ -95,12 +95,12 @@ class PolishingFolder:
             group = decode(read_files(self.folder, name, files, files), where)
         except StoreError:
             return None
-        counts, prior, together = (
-            np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior", "together")
+        counts, prior = (
+            np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior")
         )
         told: Any = dict(group.attrs)
         bad = tuple((str(url), str(reason)) for url, reason in told["bad"])
-        expected = ExpectedCounts(counts, prior, together, told["documents"], told["tokens"])
+        expected = ExpectedCounts(counts, prior, told["documents"], told["tokens"])
         return PassSums(expected, told["shards"], bad)
 
     def write(self, number: int, part: str, sums: PassSums) -> None:
@@ -112,7 +112,7 @@ class PolishingFolder:
             A file cannot be written.
         """
         name, expected = pass_folder(self.polishing, number, part), sums.expected
-        arrays = {name: getattr(expected, name) for name in ("counts", "prior", "together")}
+        arrays = {"counts": expected.counts, "prior": expected.prior}
         told = {
             "documents": expected.documents,
             "tokens": expected.tokens,

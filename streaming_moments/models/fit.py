@@ -7,8 +7,10 @@ from typing import Literal
 
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.halves import HalfRows, predicting_rounds
+from streaming_moments.models.halves import HalfRows, HeldOut
+from streaming_moments.models.predicting import likely, numbers_of_topics, predicting_rounds
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
@@ -18,10 +20,11 @@ from streaming_moments.statistics.counts.weighted import Statistics
 
 def fit(
     statistics: Statistics,
-    n_topics: int,
+    n_topics: int | Literal["auto"],
     alpha0: float = 0.0,
     rotation: Rotation = "joint",
     refine: int | Literal["auto"] = ROUNDS,
+    alpha: Literal["given", "auto"] = "given",
 ) -> TopicModel:
     """Topics from the statistics alone, by singular value based tensor decomposition.
 
@@ -31,7 +34,7 @@ def fit(
         As in `fit_by`, whose errors are raised.
     rotation : {"joint", "feature"}
         Joint diagonalisation of k sums of slices, or the paper's Remark 7.
-    refine : int or "auto"
+    refine, alpha
         As in `fit_by`.
 
     Examples
@@ -43,16 +46,17 @@ def fit(
     array([0.5, 0.5])
     """
     require_rotation(rotation)
-    return fit_by(statistics, n_topics, alpha0, rotation, refine=refine)
+    return fit_by(statistics, n_topics, alpha0, rotation, refine=refine, alpha=alpha)
 
 
 def fit_by(
     statistics: Statistics,
-    n_topics: int,
+    n_topics: int | Literal["auto"],
     alpha0: float = 0.0,
     method: str = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
+    alpha: Literal["given", "auto"] = "given",
 ) -> TopicModel:
     """Topics from the statistics alone, by the decomposition of that name, then refined.
 
@@ -60,8 +64,10 @@ def fit_by(
     ----------
     statistics : MomentStatistics or WeightedStatistics
         All rows.
-    n_topics : int
-        k, from 1 to the columns of the basis.
+    n_topics : int or "auto"
+        k, from 1 to the columns of the basis. "auto" takes the fewest of 2, 3, 5, 7, 10, 15 and so
+        on under which pairs held out are as likely as under any, where the statistics keep halves
+        of the documents.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 fits the single-topic model.
     method : str
@@ -72,7 +78,10 @@ def fit_by(
     refine : int or "auto"
         Rounds that make the topics likelier by the pair counts: about 10 for coherent topics, 40
         and more to predict; 0 leaves them as decomposed. "auto" takes those after which pairs held
-        out are likelier by no more, where the statistics keep halves of the documents.
+        out are likelier by no more, by halves too.
+    alpha : {"given", "auto"}
+        Of the model, with which documents are read: `alpha0`, or the sum of alpha under which pairs
+        held out are likeliest, by halves too. It does not change the topics.
 
     Returns
     -------
@@ -84,7 +93,8 @@ def fit_by(
     NotIdentifiable
         Fewer than k columns or positive eigenvalues, or the method cannot tell the topics apart.
     InvalidInput
-        Statistics of a part of the rows, an argument out of range, or "auto" without halves.
+        Statistics of a part of the rows, an argument out of range, "auto" without halves, or of
+        alpha for single topics.
 
     Examples
     --------
@@ -97,13 +107,43 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
-    options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed)
     rows = InMemory((statistics,))
-    if refine == "auto":
-        halves = HalfRows.of(rows)
-        start = fit_rows(rows, n_topics, form_of(alpha0), method, seed)
-        refine = predicting_rounds(halves, start.pair_topics(rows.basis.core))
-    return TopicModel.fit(rows, replace(options, refine=refine))
+    halves = HalfRows.of(rows) if "auto" in (n_topics, refine) else None
+    options = TopicOptions(
+        topics=1 if n_topics == "auto" else n_topics,
+        alpha0=alpha0,
+        method=method,
+        seed=seed,
+        refine=ROUNDS if refine == "auto" else refine,
+        alpha=alpha,
+    )
+    if n_topics == "auto":
+        options = replace(options, topics=_predicting_topics(rows, options))
+    if halves is not None and refine == "auto":
+        start = fit_rows(rows, options.topics, form_of(alpha0), method, seed)
+        rounds = predicting_rounds(halves, start.pair_topics(rows.basis.core))
+        options = replace(options, refine=rounds)
+    return TopicModel.fit(rows, options)
+
+
+def _predicting_topics(rows: Rows, options: TopicOptions) -> int:
+    """The fewest topics within the noise of those that predict pairs held out best."""
+    found: dict[int, HeldOut] = {}
+    refusal: Exception = InvalidInput(
+        "a half of the documents, every other one of a shard, has no pair of words; give a number "
+        "of topics in place of auto"
+    )
+    for number in numbers_of_topics(rows.basis):
+        try:
+            tried = replace(options, topics=number, alpha="given")
+            held_out = TopicModel.fit(rows, tried).held_out
+        except NotIdentifiable as error:
+            refusal = error
+        else:
+            found |= {} if held_out is None else {number: held_out}
+    if not found:
+        raise refusal
+    return list(found)[likely(list(found.values()))[0]]
 
 
 def fit_rows(

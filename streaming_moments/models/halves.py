@@ -29,11 +29,9 @@ from streaming_moments.statistics.row_block import interleaved
 
 STEP = "halves"
 # After its own start a half needs no more: bars of 2 and of 10 rounds differ by some hundredths.
-_ROUNDS = 2
+BAR_ROUNDS = 2
 # Over the pair counts of one half or the other: its start, its rounds, and the other by it.
-SWEEPS = 2 * (_ROUNDS + 2)
-# Rounds that `auto` tries.
-TRIED_ROUNDS = (5, 10, 20, 40, 80)
+SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Of the largest eigenvalue, below which topics are not told apart.
 _SINGULAR = 1e-10
 
@@ -113,12 +111,7 @@ class HalfRows:
         InvalidInput
             They keep no halves.
         """
-        if not rows.halves:
-            raise InvalidInput(
-                "the statistics keep no halves of the documents, by which this is chosen; give "
-                "numbers in place of auto, gather statistics with halves=True, or rebase a store "
-                "that was made before there were halves or with --no-halves"
-            )
+        require_halves(rows)
         alone = cls(rows)
         return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
 
@@ -126,6 +119,22 @@ class HalfRows:
         if self.kept:
             return self.kept[half]
         return self.rows.prepared("pair counts", _PAIRS[half], halves=True)
+
+
+def require_halves(rows: Rows) -> None:
+    """Refuse to find numbers by halves that statistics do not keep.
+
+    Raises
+    ------
+    InvalidInput
+        They keep none.
+    """
+    if not rows.halves:
+        raise InvalidInput(
+            "the statistics keep no halves of the documents, by which this is chosen; give "
+            "numbers in place of auto, and alpha given, gather statistics with halves=True, or "
+            "rebase a store that was made before there were halves or with --no-halves"
+        )
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
@@ -153,49 +162,15 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
 
 def crossed_there(halves: HalfRows, whole: Any) -> Any | None:
     """As `cross_fit`, of a handle: what it gives is one too, only numbers come here."""
-    fits = _fits(halves, whole, _ROUNDS)
+    fits = fits_of(halves, whole, BAR_ROUNDS)
     if fits is None:
         return None
-    return halves.rows.once(STEP, crossed, *fits, whole, _scored(halves, fits))
+    return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
 def crossed(even: PairTopics, odd: PairTopics, whole: PairTopics, held_out: HeldOut) -> CrossFit:
     """What two fits of halves say of the whole."""
     return CrossFit(*bars_of(even, odd, whole), held_out)
-
-
-def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """The first of 5, 10, 20, 40, 80 rounds after which as many more predict no better.
-
-    Better is a gain of the held-out likelihood by more than the halves differ in it.
-
-    Parameters
-    ----------
-    halves : HalfRows
-        Of the statistics.
-    start : PairTopics
-        The topics as decomposed.
-
-    Raises
-    ------
-    InvalidInput
-        A half has no pair of words.
-    """
-    rounds, best, shared = 0, None, halves.rows.shared(start)
-    for tried in TRIED_ROUNDS:
-        fits = _fits(halves, shared, tried)
-        if fits is None:
-            raise InvalidInput(
-                "a half of the documents, every other one of a shard, has no pair of words; give a "
-                "number of rounds in place of auto"
-            )
-        found = _scored(halves, fits)
-        if best is not None:
-            gain, noise = found.gain(best)
-            if gain <= noise:
-                return rounds
-        rounds, best = tried, found
-    return rounds
 
 
 def noise(several: Sequence[HeldOut]) -> float:
@@ -212,7 +187,7 @@ def noise(several: Sequence[HeldOut]) -> float:
     return float(np.sqrt(((differences - differences.mean()) ** 2).mean()))
 
 
-def _fits(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
+def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
     """Handles of the topics of each half after so many rounds from its own start, if it has any.
 
     From the topics of the whole a half would have to walk, in directions that pairs hardly tell
@@ -232,7 +207,8 @@ def _fits(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
     return fits
 
 
-def _scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
+def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
+    """How likely the pairs of each half are by the topics of the other, given as handles."""
     rows, scores = halves.rows, []
     for half in (0, 1):
         state = rows.once(STEP, begun, fits[1 - half])

@@ -23,7 +23,7 @@ SWEEPS = 15
 PASSES = 2
 _TOLERANCE = 3e-4  # of a document's tokens
 _SMOOTHING = 1e-3  # share of M1 in the topics that documents are read with
-RULES = (SWEEPS, _TOLERANCE, _SMOOTHING, "together")  # by which documents are read, what is summed
+RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # by which documents are read
 _MOST_SHARES = 1 << 62  # of tokens in one sum
 
 M = TypeVar("M", bound=TopicModel)
@@ -40,15 +40,12 @@ class ExpectedCounts:
     prior : (k + 1,) int64
         In the same units, for the step of the prior. LDA: as `topic_reading.expected_counts`;
         single topic: documents of each topic, and all.
-    together : (k, k) int64
-        As `topic_reading.expected_counts`; of single topics zeros, as theirs follow from the prior.
     documents, tokens : int
         That were read.
     """
 
     counts: NDArray[np.int64]
     prior: NDArray[np.int64]
-    together: NDArray[np.int64]
     documents: int = 0
     tokens: int = 0
 
@@ -56,10 +53,7 @@ class ExpectedCounts:
     def zero(cls, model: TopicModel) -> ExpectedCounts:
         """Of no documents."""
         n, k = model.topics.shape
-        counts, prior, together = (
-            np.zeros(shape, dtype=np.int64) for shape in ((n, k), (k + 1,), (k, k))
-        )
-        return cls(counts, prior, together)
+        return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
 
     def add(self, other: ExpectedCounts) -> ExpectedCounts:
         """With the documents of another, whose sums are added to these in place.
@@ -73,7 +67,6 @@ class ExpectedCounts:
         _require_room(tokens)
         np.add(self.counts, other.counts, out=self.counts)
         np.add(self.prior, other.prior, out=self.prior)
-        np.add(self.together, other.together, out=self.together)
         return replace(self, documents=self.documents + other.documents, tokens=tokens)
 
 
@@ -118,7 +111,6 @@ class Reader:
                 _TOLERANCE,
                 total.counts,
                 total.prior,
-                total.together,
             )
         else:
             shares = model.transform(batch, smoothing=_SMOOTHING)
@@ -187,20 +179,19 @@ def polished(
 
 
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
-    """The model that a pass gives: topics, Omega, weights, and alpha if asked for.
+    """The model that a pass gives: topics, weights, and alpha if asked for.
 
-    Of a topic without any token the old column stays. So do error bars and held-out likelihood:
-    they are of the fit before its passes, whose errors are larger. What a pass over each half gives
-    would say less: from one start halves come to differ by a part of their noise alone.
+    Of a topic without any token the old column stays. What the fit told of pairs stays as well:
+    Omega, error bars and held-out likelihood. Passes hardly change it, and what they see of it
+    themselves says less: halves that begin with the same topics come to differ by half of their
+    errors only, and the second moments of the shares read are shrunk to those of alpha.
     """
     counts = expected.counts / topic_reading.TOKEN
     sums = counts.sum(axis=0)
     topics = np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
-    # Omega was of other topics: of documents without a word that of the Dirichlet takes its place
-    pairs = np.triu(expected.together) + np.triu(expected.together, 1).T
-    together = pairs / pairs.sum() if pairs.any() else np.empty((0, 0))
-    changed |= {"refined": 0, "pair_weights": together}
+    if not (model.refined and model.alpha0):
+        changed["pair_weights"] = np.empty((0, 0))  # of the new weights
     prior = expected.prior.astype(np.float64)
     if not model.alpha0 and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]

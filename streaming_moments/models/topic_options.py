@@ -10,11 +10,17 @@ from streaming_moments.models.base import FitOptions, option
 from streaming_moments.models.refinement import ROUNDS, require_rounds
 
 ROWS = ("third", "mean")
+ALPHAS = ("given", "auto")
 
 
 def _require_rows(rows: str) -> None:
     if rows not in ROWS:
         raise InvalidInput(f'rows are "{rows}"; choose {", ".join(ROWS)}')
+
+
+def _require_alpha(alpha: str) -> None:
+    if alpha not in ALPHAS:
+        raise InvalidInput(f'alpha is "{alpha}"; choose {", ".join(ALPHAS)}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +41,34 @@ class TopicOptions(FitOptions):
         require_rounds,
         auto=True,
     )
+    alpha: str = option(
+        "Alpha that documents are read with: alpha0, or the sum under which pairs held out are "
+        "likeliest.",
+        "given",
+        _require_alpha,
+        choices=ALPHAS,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha == "auto" and not self.alpha0:
+            raise InvalidInput(
+                "a model of one topic a document has no alpha to find; leave out alpha auto, or "
+                "fit with an alpha0 above 0"
+            )
 
     @property
     def said(self) -> str:
         """What a log says of the fit."""
         how = "" if self.rows == "third" else f", {self.rows} rows"
         rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
-        return f"{super().said}, alpha0 {self.alpha0:g}{how}{rounds}"
+        read = "" if self.alpha == "given" else f", alpha {self.alpha}"
+        return f"{super().said}, alpha0 {self.alpha0:g}{how}{rounds}{read}"
 
     @property
     def label(self) -> str:
         """What a model is called after."""
         how = "" if self.rows == "third" else f"-{self.rows}"
         rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
-        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}{rounds}"
+        read = "" if self.alpha == "given" else f"-{self.alpha}"
+        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}{rounds}{read}"

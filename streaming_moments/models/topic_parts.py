@@ -61,8 +61,7 @@ def require_words(model: Any, batch: CountBatch) -> None:
 
 def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:
     """The arrays by name."""
-    pairs = (_PAIR_WEIGHTS,) if model.knows_pairs else ()
-    names = (*model.stored, *pairs, *bars_known(model))
+    names = (*model.stored, *((_PAIR_WEIGHTS,) if model.refined else ()), *bars_known(model))
     return {name: getattr(model, name) for name in names}
 
 
@@ -89,8 +88,7 @@ def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes
     """
     refined = int(str(attributes.get("refined", 0)))
     bars = _BARS if any(name in arrays for name in _BARS) else ()
-    pairs = (_PAIR_WEIGHTS,) if refined or _PAIR_WEIGHTS in arrays else ()
-    wanted = (*stored, *pairs, *bars)
+    wanted = (*stored, *((_PAIR_WEIGHTS,) if refined else ()), *bars)
     missing = [name for name in wanted if name not in arrays]
     missing += [name for name in ("alpha0", _STORED_METHOD, "documents") if name not in attributes]
     if missing:
@@ -119,18 +117,19 @@ def description_of(model: Any) -> Description:
     facts = {name: getattr(model, name) for name in ("n_topics", "alpha0", "method", "captured")}
     facts["alpha"] = model.alpha.tolist()
     sentence = f"captured spectrum {model.captured:.2f}"
-    if model.knows_pairs:
-        facts["correlations"] = model.correlations.tolist()
     if model.refined:
-        facts |= {"refined": model.refined, "implied_alpha0": model.implied_alpha0}
+        facts |= {"refined": model.refined, "correlations": model.correlations.tolist()}
+        facts["implied_alpha0"] = model.implied_alpha0
         sentence += f"; refined {model.refined} rounds by the pairs of words"
         if model.implied_alpha0 is not None:
             sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
     columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
+    if columns and not model.refined:
+        sentence += "; error bars are made for refined topics, of these they may be twice too long"
     if model.held_out is not None:
         facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
-        has = "has" if model.polishing is None else "had, before it was polished,"
-        sentence += f"; a pair held out {has} log likelihood {model.held_out.mean:.4f}"
+        had = "has" if model.polishing is None else "had, before it was polished,"
+        sentence += f"; a pair held out {had} log likelihood {model.held_out.mean:.4f}"
     if model.second_start is not None:
         facts["second_start"] = asdict(model.second_start) | {"kept": model.second_start.kept}
         sentence += f"; {model.second_start.sentence}"
@@ -139,7 +138,7 @@ def description_of(model: Any) -> Description:
         sentence += f"; {model.polishing.sentence}"
         if columns:
             facts["error_bars_of"] = "the fit before it was polished"
-            sentence += "; error bars are those of the fit before that"
+            sentence += "; error bars are of the fit before that"
     return Description(facts, columns, sentence)
 
 

@@ -50,7 +50,6 @@ def expected_counts(
     tolerance: float,
     totals: NDArray[np.int64],
     harmonics: NDArray[np.int64],
-    together: NDArray[np.int64],
 ) -> None:
     """Add tokens of each word expected in each topic, by collapsed variational Bayes (CVB0).
 
@@ -72,9 +71,6 @@ def expected_counts(
     harmonics : (k + 1,) int64
         Added to, in the same units: `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic,
         and `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N.
-    together : (k, k) int64
-        Added to, on and above the diagonal, in units of 2^-20: `E[theta_j theta_l]` of each
-        document under the Dirichlet of `alpha + N_d`.
     """
     padded, prior = _padded(topics, alpha)
     room = _room(indptr, prior.size)
@@ -93,11 +89,6 @@ def expected_counts(
         for j in range(k):
             harmonics[j] += _harmonic(alpha[j], base[j] - alpha[j])
         harmonics[k] += _harmonic(alpha0, total)
-        scale = TOKEN / ((alpha0 + total) * (alpha0 + total + 1.0))
-        for j in range(k):
-            together[j, j] += np.int64(base[j] * (base[j] + 1.0) * scale + 0.5)
-            for other in range(j + 1, k):
-                together[j, other] += np.int64(base[j] * base[other] * scale + 0.5)
 
 
 @njit(cache=True, nogil=True)

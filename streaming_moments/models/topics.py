@@ -15,8 +15,16 @@ from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut, made_there, trusted_there
+from streaming_moments.models.halves import (
+    STEP,
+    HalfRows,
+    HeldOut,
+    made_there,
+    require_halves,
+    trusted_there,
+)
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
@@ -86,8 +94,8 @@ class TopicModel:
         Rounds of refinement by the pairs of words.
     pair_weights : (k, k) float64
         `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
-        topics; rows add up to the weights. Where it was not refined, that of the Dirichlet; where
-        it was polished, of the documents read, and rows add up to their mean shares.
+        topics; rows add up to the weights, or to those from before alpha was learned. Where it was
+        not refined, that of the Dirichlet.
     polishing : Polishing, optional
         The passes over documents since the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
@@ -169,11 +177,18 @@ class TopicModel:
         options : TopicOptions
             The same as the arguments of `fit_by`, whose errors are raised.
         """
+        if options.alpha == "auto":
+            require_halves(rows)
         last = both_rows if options.rows == "mean" else topic_rows
         made = cls._made(rows, form_of(options.alpha0), options, last)
         pairs = pair_rows(rows) if options.refine else rows
         halves = HalfRows.of(rows) if rows.halves else None
-        return cls._brought(rows, made_there(made, pairs, options.refine, halves, options.seed))
+        made = made_there(made, pairs, options.refine, halves, options.seed)
+        model = cls._brought(rows, made)
+        if halves is None or options.alpha != "auto":
+            return model
+        whole = rows.once(STEP, pair_topics_of, made, rows.basis.core)
+        return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
     def row_copies(cls, options: TopicOptions) -> int:
@@ -265,13 +280,6 @@ class TopicModel:
     def alpha(self) -> NDArray[np.float64]:
         """(k,) Dirichlet parameters, `alpha0 * weights`; zeros for the single-topic model."""
         return self.alpha0 * self.weights
-
-    @property
-    def knows_pairs(self) -> bool:
-        """Whether `pair_weights` are of documents, and not the Dirichlet's."""
-        assumed = dirichlet_pair_weights(self.weights, self.alpha0)
-        polished = self.polishing is not None and not np.array_equal(self.pair_weights, assumed)
-        return self.refined > 0 or polished
 
     @property
     def correlations(self) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,7 @@ class FromCounts:
         Over the documents; they learn alpha where it is not known.
     length_weights : str
         Of the basis.
-    rotation : str
+    rotation, alpha : str
         Of the fit.
     """
 
@@ -73,6 +73,7 @@ class FromCounts:
     passes: int = 0
     length_weights: Weighting = "even"
     rotation: Rotation = "joint"
+    alpha: Literal["given", "auto"] = "given"
     seed: None = None
 
     @property
@@ -82,6 +83,7 @@ class FromCounts:
         parts += [self.rotation] if self.rotation != "joint" else []
         parts += [f"refine {self.refine}"] if self.refine != ROUNDS else []
         parts += [f"polish {self.passes}"] if self.passes else []
+        parts += [f"alpha {self.alpha}"] if self.alpha != "given" else []
         return f"{OURS}, {', '.join(parts) or 'defaults'}"
 
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
@@ -94,7 +96,7 @@ class FromCounts:
         max_topics = k if known else max(k, PilotOptions().max_topics)
         alpha0 = prior.alpha0 if known else TopicOptions(topics=k).alpha0
         statistics = gather(batch, max_topics, self.length_weights)
-        model = fit(statistics, k, alpha0, self.rotation, self.refine)
+        model = fit(statistics, k, alpha0, self.rotation, self.refine, self.alpha)
         del statistics
         return polished(model, batch, self.passes, alpha=not known, threads=CORES)
 

@@ -42,7 +42,7 @@ WEIGHTS: tuple[Method, ...] = tuple(
     FromCounts(refine, 0, weights) for weights in ("even", "pooled") for refine in (0, JOINT.refine)
 )
 SPREADS = (0.0, 1.0, 1.5)
-REAL_OURS: tuple[Method, ...] = (*OURS, FromCounts(refine=40))
+REAL_OURS: tuple[Method, ...] = (*OURS, FromCounts(refine=40), FromCounts(alpha="auto"))
 REAL_PEERS: tuple[Method, ...] = (
     Nmf(),
     GensimLda(10),

@@ -179,6 +179,14 @@ CASES = {
     "tag of a bad name": ("tag {store} a/b first", "a/b", "use up to 100"),
     "tag of no model": ("tag {store} next nobody", "nobody", "it has first, live"),
     "tag with a model's name": ("tag {store} first live", "first", "take another name"),
+    "label of no topic": ("label {store} 7 ships", "7", "has topics 0 to 1"),
+    "label with an escape": ("label {store} 0 a\x1bb", "a\\x1bb", "on one line"),
+    "label of nothing": ("label {store} 0", "TEXT", "--remove"),
+    "ids of texts": (
+        "transform {store} {one.txt} --output {out} --id-column who",
+        "who",
+        "leave out --id-column",
+    ),
     "versions not there": ("diff {store} 0 77", "77", "it has 0 to"),
     "little memory": ("update {store} {whole.parquet} --memory 1MB", "MiB", "--memory"),
     "memory without sense": ("update {store} {one.txt} --memory 5parsec", "5parsec", "write for"),
@@ -188,7 +196,7 @@ CASES = {
     "shard of unknown protocol": ("update {store} nosuch://a.txt", "nosuch", "check|install|known"),
     "password in the URL": ("status ftp://me:hushhush@host/s", "password", "storage options"),
     "no store": ("update {no-store} {one.txt}", "no-store", "check the URL, or create one"),
-    "file as store": ("status {note.txt}", "note.txt", "check the URL"),
+    "file as store": ("status {note.txt}", "note.txt is a file", "check the URL"),
     "store there already": ("create {store} {one.txt}", "store already", "at another URL"),
     "file as output": ("transform {store} {one.txt} --output {note.txt}", "note.txt", "check"),
     "compaction after less than none": (

@@ -13,6 +13,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.operations.history import rollback, tag
+from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
@@ -38,6 +39,7 @@ ACTIONS = {
     "compact": (compact, {"a": 1, "b": 2}),
     "save": (lambda store: store.save_model("new", model_of(5)), {"a": 1, "b": 2}),
     "tag": (lambda store: tag(store, "live", "old"), {"a": 1, "b": 2}),
+    "label": (lambda store: label(store, 0, "ships"), {"a": 1, "b": 2}),
     "rollback": (lambda store: rollback(store, 1), SEED_A),
 }
 
@@ -130,7 +132,7 @@ def test_a_full_disk_refuses_in_one_line_and_the_same_action_completes_later(sma
         prepared(root)
         action = [*ACTIONS][number % len(ACTIONS)]
         # most actions need 40 pages, a commit one
-        left = int(rng.integers(3 if action in ("tag", "rollback") else 44))
+        left = int(rng.integers(3 if action in ("tag", "label", "rollback") else 44))
         wrong, outcome = problem_of(small_disk, root, action, left)
         outcomes[outcome] += 1
         held += not wrong

@@ -15,6 +15,7 @@ from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import difference, tag
+from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import append, compact, create, forget, model_of
 
@@ -49,6 +50,7 @@ def template(tmp_path_factory):
     store = compact(append(append(create(root), {"a": 1}), {"b": 2}))
     store = forget(append(store, {"c": 3}), {"a": 1})
     store = tag(store.save_model("m", model_of(0)), "live", "m")
+    store = label(store, 0, "ships")
     grow(store.append(None, skipped=[("bad", "not UTF-8")]), ["steam"])
     return root
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from streaming_moments import fit_by
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.sklearn import MomentTopics
 from streaming_moments.synthetic import lda_corpus, topic_error
@@ -84,9 +85,20 @@ def test_fractions_are_counted_in_hundredths_or_refused(counts):
         MomentTopics(3).fit(counts).partial_fit(halves)
 
 
+def test_topics_and_rounds_are_found_by_halves(counts):
+    found = MomentTopics("auto", alpha0=0.3, refine="auto", max_components=5).fit(counts)
+    expected = fit_by(found.statistics_, "auto", 0.3, refine="auto")
+    assert found.components_.shape == (expected.n_topics, counts.shape[1])
+    assert found.model_.refined == expected.refined
+    assert np.array_equal(found.components_.T, expected.topics)
+    # words may be fewer than the topics that a basis is made for by default
+    assert MomentTopics("auto").fit(counts[:, :20]).components_.shape[1] == 20
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
+        ({"n_components": "many"}, "n_components is 'many'; give a whole number or \"auto\""),
         ({"n_components": "3"}, "n_components is '3'; give a whole number"),
         ({"n_components": 2.5}, "n_components is 2.5"),
         ({"n_components": 0}, "at least 1"),

@@ -31,7 +31,7 @@ class Planted:
     def layout(self):
         return SegmentLayout(CountsFoundation(self.basis, False, halves=False), self.row_blocks)
 
-    def load_block(self, index, halves):
+    def load_block(self, index, halves=False):
         block, lengths = RowBlock(index, self.row_blocks), self.row_lengths().whole
         rng = np.random.default_rng(1)
         columns = rng.gamma(0.1, size=(self.topics, self.topics)) + 20 * np.eye(self.topics)

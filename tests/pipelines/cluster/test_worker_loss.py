@@ -27,12 +27,8 @@ from streaming_moments.pipelines.cluster.cluster import connect, identity_of
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import (
-    WorkersLost,
-    outcome_of,
-    result_of,
-    run_bounded,
-)
+from streaming_moments.pipelines.cluster.tasks import outcome_of, result_of, run_bounded
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create

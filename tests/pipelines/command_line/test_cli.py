@@ -76,7 +76,8 @@ def test_transform_and_update_as_json(run, made, shards, tmp_path):
     assert code == 0
     told = json.loads(out)
     assert (told["documents"], told["model"], told["foreign"]) == (900, "first", 0)
-    assert 0 <= told["unknown_share"] < 0.2
+    words = told["tokens"] + told["unknown"]
+    assert told["unknown_share"] == pytest.approx(told["unknown"] / words)
     assert (told["stale"], told["top_documents"]) == (False, [])
     again = json.loads(run("update", made, shards, "--json")[1])
     assert (again["counted"], again["already"]) == (0, 6)
@@ -266,6 +267,8 @@ def test_shards_and_store_on_s3(run, shards):
         code, out, _ = run("transform", store, source, "--output", "s3://cloud/out", *cloud)
         assert code == 0
         assert len(fs.glob("cloud/out/*.parquet")) == 6
+        again = ("--output", "s3://cloud/out", "--json", *cloud)
+        assert json.loads(run("transform", store, source, *again)[1])["kept"] == 6
         for path in fs.find("cloud/store"):
             assert b"hidden-secret" not in fs.cat(path)
         code, _, err = run("update", store, "s3://cloud/absent/*", *cloud)

@@ -1,6 +1,7 @@
 """Labels and stale models: a commit each, carried to what is fitted next, said wherever shown."""
 
 import json
+import shutil
 from datetime import timedelta
 
 import pytest
@@ -27,14 +28,21 @@ def listed(shards):
     return list_shards([str(shards)])
 
 
-@pytest.fixture
-def store(tmp_path, listed, embedded):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, listed, embedded):
     """Three of six shards, and a model of them."""
     options = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
-    place, run = str(tmp_path / "store"), Run(embedded)
+    place, run = str(tmp_path_factory.mktemp("labels") / "store"), Run(embedded)
     made = create(place, listed, ShardFormat(), TokenPolicy(), options, run)
     counted = update(made, listed[:3], run).store
-    return counted.save_model("first", refit(counted, 3, 0.5, run), "a test")
+    counted.save_model("first", refit(counted, 3, 0.5, run), "a test")
+    return place
+
+
+@pytest.fixture
+def store(tmp_path, made):
+    shutil.copytree(made, tmp_path / "store")
+    return MomentStore.open(str(tmp_path / "store"))
 
 
 def test_labels_are_commits_and_are_shown_with_the_topics(run, store, listed, tmp_path):

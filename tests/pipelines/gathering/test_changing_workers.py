@@ -3,10 +3,10 @@
 import logging
 import os
 import pickle
-import shutil
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,19 +26,14 @@ from streaming_moments.pipelines.cluster import asking
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.tasks import outcome_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import STEP
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.polish import PassContext
 from streaming_moments.pipelines.jobs.transform import TransformContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
-from streaming_moments.storage.counting.tokens import TokenPolicy
-from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store.store import MomentStore
 
-OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 PATIENCE = 120.0
 
 
@@ -79,21 +74,11 @@ def processes(number, memory_limit=0):
         yield local, cluster
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, shards, embedded):
-    """An empty store, its shards, and what one process makes of them."""
-    listed = list_shards([str(shards)])
-    place = tmp_path_factory.mktemp("undisturbed") / "store"
-    policy = TokenPolicy(passage_words=25)
-    store = create(str(place), listed, ShardFormat(), policy, OPTIONS, Run(embedded))
-    shutil.copytree(place, place.with_name("empty"))
-    return place.with_name("empty"), listed, update(store, listed, Run(embedded)).store
-
-
-@pytest.fixture
-def store(tmp_path, undisturbed):
-    shutil.copytree(undisturbed[0], tmp_path / "store")
-    return MomentStore.open(str(tmp_path / "store"))
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def reads(folder):
@@ -169,6 +154,63 @@ def test_a_worker_that_hangs_is_not_waited_for_at_the_close(store, undisturbed, 
     assert result.counted == len(listed)
     assert result.store.load() == expected.load()
     assert result.store.verify() == []
+
+
+def in_time(function, *arguments):
+    """What a function gives before Dask itself takes for dead who hangs, after 5 minutes."""
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(function, *arguments).result(PATIENCE)
+
+
+def connected(address):
+    with connect(address) as cluster:
+        return len(cluster.addresses())
+
+
+class Idle(WorkerPlugin):
+    name = "idle"
+    idempotent = True
+
+
+def test_a_worker_that_hangs_or_dies_is_not_waited_for_where_a_job_begins_or_reads(
+    store, undisturbed, monkeypatch
+):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    _, listed, expected = undisturbed
+    with processes(2) as (local, cluster):
+        client = cluster.client
+
+        def stopped():
+            client.wait_for_workers(2, timeout=PATIENCE)
+            process = min(client.run(os.getpid).values())
+            os.kill(process, signal.SIGSTOP)
+            return process
+
+        def known():
+            return client.run_on_scheduler(
+                lambda dask_scheduler: "idle" in dask_scheduler.worker_plugins
+            )
+
+        dying = stopped()
+        with ThreadPoolExecutor(1) as aside:
+            given = aside.submit(asking.give_plugin, client, Idle())
+            until(known)
+            os.kill(dying, signal.SIGKILL)
+            given.result(PATIENCE)
+
+        monkeypatch.setattr(asking, "ANSWER_SECONDS", 3.0)
+        client.wait_for_workers(2, timeout=PATIENCE)
+        future = client.submit(os.getpid, pure=False)
+        process = future.result()
+        os.kill(process, signal.SIGSTOP)
+        assert in_time(outcome_of, cluster, future) != process
+
+        stopped()
+        assert in_time(connected, local.scheduler_address) > 0
+
+        stopped()
+        result = in_time(update, store, listed, Run(cluster))
+    assert result.store.load() == expected.load()
 
 
 @contextmanager

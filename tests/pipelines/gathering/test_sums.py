@@ -1,7 +1,8 @@
 """Sums that stay on the workers: the same bits however many hold them, and whatever is lost."""
 
+import asyncio
 import logging
-import shutil
+import socket
 import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,13 +11,14 @@ from itertools import product
 from threading import Event
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, Security
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import WorkersLost
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
@@ -29,17 +31,12 @@ from streaming_moments.pipelines.gathering.sums import (
     SumsAstray,
     process_sums,
 )
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.layout import segment_folder
 from streaming_moments.storage.segments.segments import SegmentWriter
-from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
-
-OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 
 
 @contextmanager
@@ -64,23 +61,6 @@ def workers_of_sums(number):
 def four():
     with workers_of_sums(4) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, shards, embedded):
-    """An empty store, its shards, and what one process makes of them."""
-    listed = list_shards([str(shards)])
-    place = tmp_path_factory.mktemp("undisturbed") / "store"
-    policy = TokenPolicy(passage_words=25)
-    store = create(str(place), listed, ShardFormat(), policy, OPTIONS, Run(embedded))
-    shutil.copytree(place, place.with_name("empty"))
-    return place.with_name("empty"), listed, update(store, listed, Run(embedded)).store
-
-
-@pytest.fixture
-def store(tmp_path, undisturbed):
-    shutil.copytree(undisturbed[0], tmp_path / "store")
-    return MomentStore.open(str(tmp_path / "store"))
 
 
 def small(store, cluster, **changes):
@@ -351,6 +331,30 @@ def opened_sums():
     held = ProcessSums()
     held.setup(SimpleNamespace(handlers={}))
     return held
+
+
+@pytest.mark.parametrize("listening", [False, True])
+def test_where_nobody_listens_is_not_dialled_again(four, monkeypatch, listening):
+    connect, dialled = exchange.connect, []
+
+    async def dialling(address, timeout, **options):
+        dialled.append(timeout)
+        if listening and len(dialled) == 1:
+            raise OSError("it is busy")
+        return await connect(address, timeout, **options)
+
+    monkeypatch.setattr(exchange, "connect", dialling)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = f"tcp://127.0.0.1:{closed.getsockname()[1]}"
+    address = four.addresses()[0] if listening else dead
+    worker, asked = SimpleNamespace(security=Security()), {"op": exchange.TAKE, "owner": "nobody"}
+    with pytest.raises(exchange.SumsLost, match=address):
+        asyncio.run(
+            exchange.add_theirs(
+                worker, address, asked | {"token": "", "index": 0}, 0, {"a": np.zeros(1)}
+            )
+        )
+    assert (len(dialled) == 2) == listening
 
 
 def test_workers_that_never_reach_one_another_end_the_update(store, shards, four, monkeypatch):

@@ -1,7 +1,6 @@
 """Shards that turn bad when some of them was added: taken away, whoever holds what of them."""
 
 import logging
-import shutil
 from collections import Counter
 from dataclasses import replace
 
@@ -14,14 +13,8 @@ from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.sums import ProcessSums
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.shards import ShardFormat
-from streaming_moments.storage.store.store import MomentStore
-
-OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 
 
 @pytest.fixture(scope="module")
@@ -40,23 +33,6 @@ def three():
         connect(local.scheduler_address, memory=1 << 30) as cluster,
     ):
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def without(tmp_path_factory, shards, embedded):
-    """An empty store, its shards, and what one process makes of them."""
-    listed = list_shards([str(shards)])
-    place = tmp_path_factory.mktemp("undisturbed") / "store"
-    policy = TokenPolicy(passage_words=25)
-    store = create(str(place), listed, ShardFormat(), policy, OPTIONS, Run(embedded))
-    shutil.copytree(place, place.with_name("empty"))
-    return place.with_name("empty"), listed, update(store, listed, Run(embedded)).store
-
-
-@pytest.fixture
-def store(tmp_path, without):
-    shutil.copytree(without[0], tmp_path / "store")
-    return MomentStore.open(str(tmp_path / "store"))
 
 
 @pytest.fixture
@@ -79,9 +55,9 @@ def late(tmp_path, planted):
     ],
 )
 def test_what_was_added_of_a_bad_shard_is_taken_away(
-    store, without, late, three, monkeypatch, lost, reads, passes
+    store, undisturbed, late, three, monkeypatch, lost, reads, passes
 ):
-    _, listed, expected = without
+    _, listed, expected = undisturbed
     places = dict(
         zip(three.addresses(), ("it was added", "it was taken away", "neither"), strict=True)
     )

@@ -19,6 +19,7 @@ from distributed import Client, LocalCluster
 
 from streaming_moments import MomentStatistics, create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
+from streaming_moments.models.predicting import numbers_of_topics
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.interface import partitions
 from streaming_moments.pipelines.jobs.create import CountingOptions
@@ -246,7 +247,11 @@ def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
     bag = dask.bag.from_sequence(planted, npartitions=4)
     store = create_store(str(tmp_path / "s"), bag, client=client, max_topics=4, pilot=PILOT)
     store = store.update(bag, source="planted", client=client)
-    topics = store.refit("auto", client=client, name="first")
+    topics = store.refit("auto", refine="auto", client=client, name="first")
+    told = store.select(numbers_of_topics(store.snapshot.basis), client=client)
+    assert topics.model.n_topics == told.likely[0].n_topics
+    rounds = store.select([topics.model.n_topics], refine="auto", client=client).candidates[0]
+    assert topics.model.refined == rounds.refined
     assert topics.to_frame()["share"].sum() == pytest.approx(1)
     kept = store.topics()
     assert kept.top_words(3) == topics.top_words(3)
@@ -315,6 +320,18 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     [number] = again.labels
     assert again.labels[number] == "ships"
     assert len({*again.top_words(9)[number]} & {*first.top_words(9)[1]}) > 5
+
+
+def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_for(
+    tmp_path, planted
+):
+    options = {"max_topics": 4, "pilot": PILOT, "counting": CountingOptions(halves=False)}
+    store = create_store(str(tmp_path / "s"), planted, source="p", **options)
+    store = store.update(planted, source="p")
+    best = store.select(range(2, 5), refine=1).best
+    assert store.refit("auto", refine=1).model.n_topics == best.n_topics
+    with pytest.raises(InvalidInput, match="keeps no halves .* number to --topics and --refine"):
+        store.refit("auto", refine="auto")
 
 
 WRONG = [None, 3, 2.5, b"x", object(), [], {}, [1], ("a", 1), lambda: 3, True]

@@ -10,6 +10,10 @@ import pytest
 
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
+from streaming_moments.models import predicting
+from streaming_moments.models.halves import HalfRows
+from streaming_moments.models.predicting import predicting_rounds
+from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
@@ -233,6 +237,33 @@ def test_numbers_are_found_where_they_are_auto(run, store):
     assert store.latest().load_model(name).refined == int(rounds)
 
 
+def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypatch):
+    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2, 4))
+    rows = InMemory((store.load(),))
+    expected = []
+    for k in (2, 4):
+        start = fit_by(store.load(), k, 0.5, refine=0).pair_topics(store.basis.core)
+        expected.append(predicting_rounds(HalfRows.of(rows), start))
+    found = select(store, (2, 4), [0.5], Run(embedded), refine="auto")
+    assert [one.refined for one in found.candidates] == expected
+    # rounds that differ are shown, and the refit that is proposed has them
+    monkeypatch.setattr(module, "predicting_rounds_there", fewer_rounds_for_more_topics)
+    asked = ("select", store.url, "--topics", "2,4", "--alpha0", "0.5", "--refine", "auto")
+    code, out, err = run(*asked)
+    assert (code, err, "rounds" in out.splitlines()[0]) == (0, "", True)
+    rounds = {2: 7, 4: 3}
+    for k, many in rounds.items():
+        [row] = [line for line in out.splitlines() if line.split("│")[0].strip() == str(k)]
+        assert row.split("│")[2].strip() == str(many)
+    told = json.loads(run(*asked, "--json")[1])
+    assert {one["n_topics"]: one["refined"] for one in told["candidates"]} == rounds
+    assert f"--alpha0 0.5 --refine {rounds[told['taken']['n_topics']]}" in out
+
+
+def fewer_rounds_for_more_topics(halves, start):
+    return {2: 7, 4: 3}[halves.rows.value(start).topics.shape[1]]
+
+
 @pytest.mark.parametrize("option", ["--topics", "--refine"])
 def test_without_halves_auto_says_what_to_give(run, whole_store, option):
     given = {"--topics": "3", option: "auto"}
@@ -241,6 +272,9 @@ def test_without_halves_auto_says_what_to_give(run, whole_store, option):
     assert (
         f"keeps no halves of the documents, by which auto chooses; give a number to {option}" in err
     )
+    if option == "--refine":
+        code, _, err = run("select", whole_store.url, "--topics", "2,3", option, "auto")
+        assert (code, f"give a number to {option}" in err) == (2, True)
     assert run("refit", whole_store.url, "--topics", "3")[0] == 0
     code, out, _ = run("select", whole_store.url, "--topics", "2,3")
     assert (code, "held out" in out) == (0, False)

@@ -2,10 +2,14 @@
 
 import os
 import uuid
+from datetime import UTC, datetime
 
 import fsspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from streaming_moments.storage.files import pages
 from streaming_moments.storage.files.finding import find_each, glob_each
 
 NAMES = ("a.txt", "b.jsonl", "t[1]/a.txt", "t1/sub/c.txt", ".hid/d.txt", "t1/.e", "u/v/w/x.txt")
@@ -84,6 +88,26 @@ def test_all_below_a_folder_on_s3_page_by_page(bucket, below):
     fs, name = bucket
     expected = fs.find(f"{name}{below}", detail=True)
     assert _told(find_each(fs, f"{name}{below}")) == _told(expected.items())
+
+
+def test_no_time_of_s3_is_left_to_dateutil(bucket):
+    fs, name = bucket
+    # which has a time zone of its own
+    assert {info["LastModified"].tzinfo for _, info in find_each(fs, name)} == {UTC}
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 1)).map(lambda moment: f"{moment.isoformat()}Z"))
+@example("2026-11-23T00:27:52.000Z")
+@example("2026-11-23T00:27:52.123456789Z")
+@example("2026-11-23T00:27:52+01:00")
+@example("Mon, 23 Nov 2026 00:27:52 GMT")
+@example("20261123")
+@example("1795393672.5")
+@example(1795393672)
+def test_a_time_is_read_as_the_client_of_s3_reads_it(told):
+    expected = pytest.importorskip("botocore.utils").parse_timestamp(told)
+    found = pages._time_of(told)
+    assert (found, str(found)) == (expected, str(expected))
 
 
 def _told(found):

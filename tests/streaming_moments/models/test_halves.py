@@ -9,19 +9,27 @@ from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import halves
 from streaming_moments.models.halves import (
+    BAR_ROUNDS,
     HalfRows,
     HeldOut,
     cross_fit,
     dual_topics,
     even_pairs,
+    fits_of,
     made_there,
     mean_logarithm,
     noise,
     odd_pairs,
     pair_logarithms,
-    predicting_rounds,
+    scored,
 )
 from streaming_moments.models.polishing import polished
+from streaming_moments.models.predicting import (
+    TRIED_ALPHA0S,
+    numbers_of_topics,
+    predicting_rounds,
+    with_dirichlet,
+)
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
@@ -32,18 +40,20 @@ from streaming_moments.models.refinement import (
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.matching import match_topics
+from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
 
 N_WORDS = 1000
 
 
-def corpus(documents, weights, alpha0, length, seed, spread=0.0):
+def corpus(documents, weights, alpha0, length, seed, spread=0.0, documents_seed=None):
     """Documents of Zipf topics of unlike weights, and the topics."""
     rng = np.random.default_rng(seed)
     zipf = 1 / np.arange(1, N_WORDS + 1)
     topics = rng.dirichlet(150 * zipf / zipf.sum(), size=weights.size).T
     topics = topics[np.argsort(-(topics @ weights), kind="stable")]
+    rng = rng if documents_seed is None else np.random.default_rng(documents_seed)
     if alpha0:
         shares = rng.dirichlet(alpha0 * weights, size=documents)
     else:
@@ -278,5 +288,64 @@ def test_rounds_are_found_in_memory_too(small):
     start = fit(statistics, 4, 1.0, refine=0).pair_topics(rows.basis.core)
     rounds = predicting_rounds(HalfRows.of(rows), start)
     assert fit(statistics, 4, 1.0, refine="auto").refined == rounds
-    with pytest.raises(InvalidInput, match="keep no halves.*give numbers in place of auto"):
-        fit(*gathered(small, halves=False).blocks, 4, 1.0, refine="auto")
+    for given in ((4, 1.0, "joint", "auto"), ("auto", 1.0, "joint", 0)):
+        with pytest.raises(InvalidInput, match="keep no halves.*give numbers in place of auto"):
+            fit(*gathered(small, halves=False).blocks, *given)
+
+
+def test_numbers_of_topics_are_found_in_memory_too(small):
+    rows = gathered(small, columns=7)
+    [statistics] = rows.blocks
+    tried = {k: fit(statistics, k, 1.0, refine=2).held_out for k in (2, 3, 5, 7)}
+    assert tuple(tried) == numbers_of_topics(rows.basis)
+    least = max(one.mean for one in tried.values()) - noise(list(tried.values()))
+    fewest = min(k for k, one in tried.items() if one.mean >= least)
+    found = fit(statistics, "auto", 1.0, refine=2)
+    assert found.n_topics == fewest
+    np.testing.assert_array_equal(found.topics, fit(statistics, fewest, 1.0, refine=2).topics)
+
+
+def test_bars_of_topics_that_were_not_refined_say_so(small):
+    start = fit(*gathered(small).blocks, 4, 1.0, refine=0)
+    said = "bars are made for refined topics, of these they may be twice too long"
+    assert said in start.described().sentence
+    assert said not in replace(start, refined=1).described().sentence
+    assert said not in replace(start, topic_bars=None, word_bars=None).described().sentence
+
+
+def test_alpha_is_found_by_pairs_held_out():
+    told = np.array([0.4, 0.3, 0.2, 0.1]), 1.0, 15
+    rows = gathered(corpus(600, *told, seed=3)[0])
+    [statistics] = rows.blocks
+    given, found = fit(statistics, 4, 0.1), fit(statistics, 4, 0.1, alpha="auto")
+    np.testing.assert_array_equal(found.topics, given.topics)
+    both = HalfRows.of(rows)
+    fits = fits_of(both, given.pair_topics(rows.basis.core), BAR_ROUNDS)
+    known = {
+        alpha0: scored(both, [with_dirichlet(one, alpha0) for one in fits]).mean
+        for alpha0 in TRIED_ALPHA0S
+    }
+    assert found.alpha0 == max(known, key=known.get)
+    # of the documents it is 1, whatever the topics were begun with
+    assert 0.5 <= found.alpha0 <= 2
+    others = corpus(600, *told, seed=3, documents_seed=8)[0]
+    assert completion_perplexity(found, others) < 0.98 * completion_perplexity(given, others)
+
+
+def test_an_alpha_that_nothing_tells_is_refused(small):
+    with pytest.raises(InvalidInput, match="no alpha to find; leave out alpha auto"):
+        fit(*gathered(small).blocks, 4, 0.0, alpha="auto")
+    with pytest.raises(InvalidInput, match="keep no halves"):
+        fit(*gathered(small, halves=False).blocks, 4, 1.0, alpha="auto")
+    with pytest.raises(InvalidInput, match='alpha is "best"; choose given, auto'):
+        fit(*gathered(small).blocks, 4, 1.0, alpha="best")
+
+
+def test_a_half_without_pairs_finds_no_number(small):
+    basis = Basis.from_pilot(small, max_topics=2)
+    one = replace(small.select(0, 200), halves=np.zeros(200, dtype=np.bool_))
+    counted = MomentStatistics.of(one, basis)
+    with pytest.raises(InvalidInput, match="half of the documents.*give a number of topics"):
+        fit(counted, "auto", 1.0, refine=1)
+    with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha given"):
+        fit(counted, 2, 1.0, refine=1, alpha="auto")
