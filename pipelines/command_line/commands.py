@@ -78,10 +78,7 @@ _COMMANDS = {
         "transforming",
         "Write topic proportions of each document of SHARDS, or completed rows, as Parquet.",
     ),
-    "update": (
-        "updating",
-        "Count the SHARDS that STORE has not counted yet; - is standard input.",
-    ),
+    "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
     "verify": (
         "history",
         "Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.",

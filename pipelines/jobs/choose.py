@@ -54,7 +54,8 @@ def chosen_options(
         options = replace(options, topics=selection.likely[0].n_topics)
     if "refine" in auto:
         rows = refit_rows(store, TopicModel, options, run)
-        start = TopicModel.fit(replace(rows, halves=False), replace(options, refine=0))
+        as_decomposed = replace(options, refine=0, alpha="given")
+        start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))
         run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
         options = replace(options, refine=rounds)

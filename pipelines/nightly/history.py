@@ -61,6 +61,8 @@ class Night:
         What each topic of its model was called, by number.
     samples : mapping
         A document that is mostly of a topic, by its number.
+    page : str
+        Name of its page beside the report, empty without one.
     """
 
     store: str
@@ -77,6 +79,7 @@ class Night:
     until: str | None = None
     names: Mapping[int, str] = field(default_factory=dict)
     samples: Mapping[int, SampleDocument] = field(default_factory=dict)
+    page: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def read_history(folder: Folder, store: str) -> NightHistory:
         if content is None:  # deleted since it was listed
             continue
         try:
-            nights.append(_night(json.loads(content)))
+            page = name.removesuffix(".json") + ".html"
+            nights.append(replace(_night(json.loads(content)), page=page if page in pages else ""))
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(name)
     return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread), pages)

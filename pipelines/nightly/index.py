@@ -18,16 +18,17 @@ def nights_index(report: NightReport, history: NightHistory) -> bytes:
     report : NightReport
         Of the run.
     history : NightHistory
-        The runs before, and the names of all pages.
+        The runs before, and the names of their pages.
 
     Examples
     --------
     >>> report = NightReport("store", "2026-05-01T03:15:00+00:00")
-    >>> pages = ("night-20260430T031500000000Z.html", "night-20260501T031500000000Z.html")
-    >>> html = nights_index(report, NightHistory(pages=pages)).decode()
-    >>> html.index(pages[1]) < html.index(pages[0])
+    >>> before = "night-20260430T031500000000Z.html"
+    >>> html = nights_index(report, NightHistory(pages=(before,))).decode()
+    >>> html.index(file_name(report.started, ".html")) < html.index(before)
     True
     """
-    known = {file_name(one.started, ".html"): one for one in (*history.nights, night_of(report))}
-    rows = [(page, known.get(page)) for page in sorted(history.pages, reverse=True)]
+    own = file_name(report.started, ".html")
+    known = {one.page: one for one in history.nights} | {own: night_of(report)}
+    rows = [(page, known.get(page)) for page in sorted({*history.pages, own}, reverse=True)]
     return rendered("index.html", rows=rows, store=report.store).encode()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory
@@ -13,7 +11,6 @@ from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.pipelines.nightly.report import (
     INDEX,
     NightReport,
-    file_name,
     write_beside,
     write_report,
 )
@@ -55,8 +52,7 @@ def write_night(
             store = MomentStore.open(config.store, report.version, config.storage_options)
         page = html_report(night_page(report, store, history))
         write_beside(output, report, ".html", page.encode(), latest)
-        own = file_name(report.started, ".html")
-        output.write(INDEX, nights_index(report, replace(history, pages=(*history.pages, own))))
+        output.write(INDEX, nights_index(report, history))
         code = report.exit_code
     finally:
         if config.metrics is not None:

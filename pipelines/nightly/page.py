@@ -136,10 +136,9 @@ def _shown_before(
 
 
 def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:
-    own = file_name(report.started, ".html")
-    before = max((page for page in history.pages if page < own), default=None)
-    if before is not None:
-        yield "the night before", before
+    before = [night.page for night in history.nights if night.page]
+    if before:
+        yield "the night before", before[-1]
     yield "all nights", INDEX
     yield "data (JSON)", file_name(report.started, ".json")
 

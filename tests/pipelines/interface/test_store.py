@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
 
-from streaming_moments import MomentStatistics, create_store, open_store
+from streaming_moments import MomentStatistics, create_store, fit, open_store
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
-from streaming_moments.models.predicting import numbers_of_topics
+from streaming_moments.models import predicting
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.interface import partitions
 from streaming_moments.pipelines.jobs.create import CountingOptions
@@ -247,11 +247,7 @@ def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
     bag = dask.bag.from_sequence(planted, npartitions=4)
     store = create_store(str(tmp_path / "s"), bag, client=client, max_topics=4, pilot=PILOT)
     store = store.update(bag, source="planted", client=client)
-    topics = store.refit("auto", refine="auto", client=client, name="first")
-    told = store.select(numbers_of_topics(store.snapshot.basis), client=client)
-    assert topics.model.n_topics == told.likely[0].n_topics
-    rounds = store.select([topics.model.n_topics], refine="auto", client=client).candidates[0]
-    assert topics.model.refined == rounds.refined
+    topics = store.refit("auto", client=client, name="first")
     assert topics.to_frame()["share"].sum() == pytest.approx(1)
     kept = store.topics()
     assert kept.top_words(3) == topics.top_words(3)
@@ -320,6 +316,19 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
     [number] = again.labels
     assert again.labels[number] == "ships"
     assert len({*again.top_words(9)[number]} & {*first.top_words(9)[1]}) > 5
+
+
+def test_topics_rounds_and_alpha_are_found_by_halves(tmp_path, planted, monkeypatch):
+    monkeypatch.setattr(predicting, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2))
+    store = create_store(str(tmp_path / "s"), planted, source="p", max_topics=4, pilot=PILOT)
+    store = store.update(planted, source="p")
+    found = store.refit("auto", refine="auto", alpha="auto").model
+    assert found.n_topics == store.select((2, 4)).likely[0].n_topics
+    rounds = store.select([found.n_topics], refine="auto").candidates[0].refined
+    assert found.refined == rounds
+    expected = fit(store.snapshot.load(), found.n_topics, 0.1, refine=rounds, alpha="auto")
+    assert found.alpha0 == expected.alpha0
 
 
 def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_for(

@@ -14,13 +14,15 @@ from streaming_moments.models import predicting
 from streaming_moments.models.halves import HalfRows
 from streaming_moments.models.predicting import predicting_rounds
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.options import TopicNumbers
 from streaming_moments.pipelines.jobs import select as module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
@@ -258,6 +260,17 @@ def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypat
     told = json.loads(run(*asked, "--json")[1])
     assert {one["n_topics"]: one["refined"] for one in told["candidates"]} == rounds
     assert f"--alpha0 0.5 --refine {rounds[told['taken']['n_topics']]}" in out
+
+
+def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
+    options = TopicOptions(topics=3, refine=2, alpha="auto")
+    assert options.label == "k3-a0.1-joint-r2-auto"
+    expected = fit_by(store.load(), 3, 0.1, refine=2, alpha="auto")
+    found = refit_by(store, TopicModel, options, Run(embedded))
+    assert found.alpha0 == expected.alpha0
+    assert type(found).from_parts(*found.parts()).alpha0 == found.alpha0
+    with pytest.raises(InvalidInput, match="keep no halves.*and alpha given"):
+        refit_by(whole_store, TopicModel, options, Run(embedded))
 
 
 def fewer_rounds_for_more_topics(halves, start):
