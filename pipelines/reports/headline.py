@@ -36,7 +36,7 @@ def headline_of(page: ReportPage) -> str:
         number, what = len(page.topics), "topic"
     else:
         number, what = len(next(iter(page.states.values()), ())), "state"
-    counted = f"{number} {what}{'' if number == 1 else 's'}{of}"
+    counted = f"{number} {what}{'' if number == 1 else 's'}{of}" if number else f"A model{of}"
     return _LEADS.get(page.outcome, "") + counted + _news(page)
 
 

@@ -220,6 +220,10 @@ class ReportPage:
         What the model says of itself.
     states : mapping
         Of a model without topics: numbers of its states, by name.
+    state_words : mapping
+        Of each view of such a model, the most probable words of each state.
+    picture : str
+        Of such a model, in lines of text.
     changes : tuple of TopicChange
         Since the model that was published before.
     since : str
@@ -252,6 +256,8 @@ class ReportPage:
     version: int | None = None
     sentence: str = ""
     states: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    state_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    picture: str = ""
     changes: tuple[TopicChange, ...] = ()
     since: str = ""
     links: tuple[tuple[str, str], ...] = ()

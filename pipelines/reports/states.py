@@ -77,9 +77,14 @@ def print_states(
     for name in lines[0].words if lines else ():
         table.add_column(name, overflow="fold")
     for state, row in enumerate(numbers):
-        words = lines[state].words.values() if lines else ()
-        table.add_row(str(state), *row, *(" ".join(map(_visible, one)) for one in words))
+        words = [shown_words(lines[state], name) for name in lines[state].words] if lines else []
+        table.add_row(str(state), *row, *words)
     console.print(table)
+
+
+def shown_words(line: StateLine, view: str) -> str:
+    """Words of a view, so that each is seen."""
+    return " ".join(map(_visible, line.words[view]))
 
 
 def kind_facts(store: MomentStore) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from streaming_moments.pipelines.reports.page import (
     ShareOverTime,
     TopicReport,
 )
+from streaming_moments.pipelines.reports.states import shown_words, state_lines
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
@@ -28,6 +29,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _LEDGER_ROWS = 200
+_STATE_WORDS = 10
 
 
 def write_page(
@@ -100,7 +102,7 @@ def store_page(
         labels = commit.models[called].labels
         topics = topics_of(model, vocabulary_of(store, model), samples, labels)
     page = ReportPage(
-        title=f"Topics of {PurePosixPath(store.url).name}",
+        title=f"{'Topics' if topics else 'States'} of {PurePosixPath(store.url).name}",
         store=store.url,
         time=commit.time,
         outcome="published" if called in commit.tags.values() else "kept",
@@ -127,7 +129,11 @@ def with_model(
     page = replace(page, sentence=said.sentence, reasons=reasons)
     if not isinstance(model, TopicModel):
         columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
-        return replace(page, states=columns)
+        words: dict[str, tuple[str, ...]] = {}
+        if lines := state_lines(model, store, _STATE_WORDS):
+            views = lines[0].words
+            words = {view: tuple(shown_words(one, view) for one in lines) for view in views}
+        return replace(page, states=columns, state_words=words, picture=said.picture)
     return replace(
         page,
         topics=tuple(topics),

@@ -182,9 +182,9 @@ def test_sequences_are_decoded_with_their_perplexity(
     table = pq.read_table(found["files"][0])
     assert table["length"].to_pylist() == [60] * 60
     assert {len(states) for states in table["states"].to_pylist()} == {60}
-    assert (
-        run("transform", sequence_store, shard, "--output", tmp_path, "--method", "gibbs")[0] == 2
-    )
+    for refused in (("--method", "gibbs"), ("--id-column", "a"), ("--passages",), ("--seed", "1")):
+        code, _, err = run("transform", sequence_store, shard, "--output", tmp_path, *refused)
+        assert (code, refused[0] in err) == (2, True), err
 
 
 def test_days_of_sequences_are_fitted_apart(run, sequence_shards, tmp_path):
@@ -251,6 +251,34 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         assert told in err, (arguments, err)
         assert "Traceback" not in err
     assert not (tmp_path / "s").exists()
+
+
+def test_pages_show_states_with_their_words(run, view_store, sequence_store, tmp_path):
+    for store, shown in (
+        (view_store, ('<th scope="col">class</th>', "class 1", "3 states of 2,000 documents")),
+        (sequence_store, ("States of sequences", "refined 10 rounds", "3 states of")),
+    ):
+        page = tmp_path / f"{store.name}.html"
+        code, out, err = run("page", store, "--output", page, "--model", "first")
+        assert code == 0, err
+        text = out + page.read_text()
+        assert all(one in text for one in shown), [one for one in shown if one not in text]
+
+
+def test_what_came_after_a_model_of_another_kind_is_said(run, sequence_store, tmp_path):
+    later = tmp_path / "later.txt"
+    later.write_text("abcabcab\n")
+    assert run("update", sequence_store, later)[0] == 0
+    stale = "documents counted since are not in it"
+    assert stale in run("status", sequence_store)[1].replace("\n", " ")
+    [one] = json.loads(run("status", sequence_store, "--json")[1])["stale_models"]
+    assert one["model"] == "first"
+    assert one["counted"] > 0
+    assert json.loads(run("topics", sequence_store, "--json")[1])["stale"]
+    out = tmp_path / "out"
+    assert stale in run("transform", sequence_store, later, "--output", out)[2]
+    assert run("label", sequence_store, "0", "vowels")[0] == 2
+    assert run("forget", sequence_store, later)[0] == 0
 
 
 def test_history_of_a_store_of_another_kind(run, view_store, tmp_path):

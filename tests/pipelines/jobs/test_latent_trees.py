@@ -83,6 +83,9 @@ def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, sh
     assert picture.startswith("<svg")
     assert all(name in picture for name in table.names)
     assert run("status", store)[0] == 0
+    code, _, err = run("page", store, "--output", tmp_path / "tree.html")
+    assert code == 0, err
+    assert "└── " in (tmp_path / "tree.html").read_text()
     assert run("show", store, "--plot", tmp_path / "tree.png")[0] == 2
 
     code, out, err = run("transform", store, *shards, "--output", tmp_path / "out", "--json")

@@ -69,6 +69,10 @@ def test_edges_become_lists_a_store_and_memberships(run, edges, tmp_path):
     memberships = np.array(rows["proportions"].to_pylist())
     assert membership_error(memberships, GRAPH.memberships[nodes]) < 0.1
 
+    code, _, err = run("page", store, "--output", tmp_path / "communities.html")
+    assert code == 0, err
+    assert "communities" in (tmp_path / "communities.html").read_text()
+
     # an edge that goes away: lists of as many parts are counted anew
     ends = GRAPH.edges[1:]
     less = pa.table({"source": ends[:, 0], "target": ends[:, 1]})
