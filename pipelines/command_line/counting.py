@@ -34,7 +34,7 @@ from streaming_moments.pipelines.jobs.create_kinds import (
     create_kind,
     require_options_of,
 )
-from streaming_moments.pipelines.jobs.neighbours import neighbours as group_edges
+from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
 from streaming_moments.pipelines.reports.states import (

@@ -23,9 +23,9 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.assign import AssignResult, assign
-from streaming_moments.pipelines.jobs.complete import CompleteResult, complete
-from streaming_moments.pipelines.jobs.decode import DECODINGS, DecodeResult, decode
+from streaming_moments.pipelines.jobs.outputs.assign import AssignResult, assign
+from streaming_moments.pipelines.jobs.outputs.complete import CompleteResult, complete
+from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, DecodeResult, decode
 from streaming_moments.pipelines.jobs.transform import (
     FOREIGN_BELOW,
     METHODS,

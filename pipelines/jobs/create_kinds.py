@@ -25,8 +25,8 @@ from streaming_moments.storage.counting.sequences import (
     SYMBOLS,
     SequencesForm,
     Symbols,
-    sample_symbols,
 )
+from streaming_moments.storage.counting.symbol_samples import sample_symbols
 from streaming_moments.storage.counting.views import (
     ViewReader,
     ViewsForm,

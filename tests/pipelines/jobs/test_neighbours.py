@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.communities.model import Communities
-from streaming_moments.pipelines.jobs import neighbours as job
+from streaming_moments.pipelines.jobs.outputs import neighbours as job
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 

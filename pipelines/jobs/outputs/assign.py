@@ -14,7 +14,7 @@ from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
 from streaming_moments.pipelines.jobs.transform import Method
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file

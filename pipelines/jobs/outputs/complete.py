@@ -12,7 +12,7 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
 from streaming_moments.storage.completions import SCORES, CompletionsFile
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
