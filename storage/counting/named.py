@@ -94,6 +94,7 @@ def read_named(
     --------
     >>> import fsspec
     >>> from streaming_moments.statistics.counts.vocabulary import Vocabulary
+    >>> from streaming_moments.storage.counting.counting import WordIndex
     >>> from streaming_moments.storage.counting.tokens import TokenPolicy
     >>> fsspec.filesystem("memory").pipe("/known/a.csv", b"id,text\nx,sea law\ny,law")
     >>> index = WordIndex.of(Vocabulary(("law",), core=1), TokenPolicy())
