@@ -221,7 +221,7 @@ def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
 def test_without_a_command_the_help_is_shown_as_it_is(run):
     code, out, err = run()
     assert (code, err) == (0, "")
-    assert "\n  update     Count the SHARDS" in out
+    assert "\n  update      Count the SHARDS" in out
     assert out == run("--help")[1]
 
 
