@@ -116,7 +116,7 @@ class Store:
         """
         at = replace(self, snapshot=self.snapshot.latest())
         with _running(client, memory, self.storage_options) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards, True):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)

@@ -42,6 +42,16 @@ class Zip(Format):
     ) -> Iterator[tuple[pa.Array, Position]]:
         return encoded_in_chunks(_members(source, limits.document_bytes, start), limits)
 
+    def ids(
+        self, source: Source, column: str | None, limits: ReadLimits
+    ) -> Iterator[pa.Array] | None:
+        """Names of the files in the archive."""
+        if column is not None:
+            return super().ids(source, column, limits)
+        with source.fs.open(source.path, "rb") as stored, _opened(stored, source.url) as archive:
+            names = [printable(one.filename) for one in _listed(archive, source.url)]
+        return iter([pa.array(names, pa.string())])
+
     def share_before(self, source: Source, place: Position) -> float:
         with source.fs.open(source.path, "rb") as stored, _opened(stored, source.url) as archive:
             sizes = [one.compress_size for one in _listed(archive, source.url)]

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.fit import fit_by
+from streaming_moments.models.polishing import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
@@ -44,6 +45,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Rounds of refinement, or as `fit_by` finds them.
     alpha : {"given", "auto"}
         With which documents are read, as in `fit_by`.
+    polish : int
+        Passes over the documents after the fit, as of `polished`; of `fit` alone, as `partial_fit`
+        and `+` no longer have the documents.
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
@@ -87,6 +91,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         method: str = "joint",
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
+        polish: int = 0,
         max_components: int | None = None,
         random_state: int = 0,
     ) -> None:
@@ -95,6 +100,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.method = method
         self.refine = refine
         self.alpha = alpha
+        self.polish = polish
         self.max_components = max_components
         self.random_state = random_state
 
@@ -117,14 +123,16 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         batch = self._counts(X, reset=True)
         self._begin(batch)
-        return self._fitted(MomentStatistics.of(batch, self._basis))
+        self._fitted(MomentStatistics.of(batch, self._basis))
+        return self._shown(polished(self.model_, batch, self.polish))
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Topics of these documents and all before; the basis is that of the first.
 
         Topics are found when they are asked for the first time, so that a call costs its documents
-        only. Parameters and errors as of `fit`.
+        only. Parameters and errors as of `fit`; with `polish` it is refused.
         """
+        self._require_no_polish()
         first = not hasattr(self, "statistics_")
         batch = self._counts(X, reset=first)
         if first:
@@ -170,11 +178,14 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         ------
         ForeignStatistics
             They were not begun on one basis: make one with `like` of the other.
+        InvalidInput
+            One has `polish`, which needs the documents of both.
         """
         if not isinstance(other, MomentTopics):
             return NotImplemented
         for one in (self, other):
             check_is_fitted(one, "statistics_")
+            one._require_no_polish()
         if self._basis != other._basis:
             raise ForeignStatistics(
                 "the two estimators have bases of their own; begin one with `like()` of the other"
@@ -201,7 +212,11 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.refine,
             self.alpha,
         )
-        self.statistics_, self.model_ = statistics, model
+        self.statistics_ = statistics
+        return self._shown(model)
+
+    def _shown(self, model: TopicModel) -> Self:
+        self.model_ = model
         self.components_ = np.ascontiguousarray(model.topics.T)
         self.weights_ = model.weights.copy()
         return self
@@ -235,9 +250,16 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return CountBatch.from_csr(scaled.rint() if sp.issparse(scaled) else np.rint(scaled))
         return CountBatch.from_csr(checked)
 
+    def _require_no_polish(self) -> None:
+        if self.polish:
+            raise InvalidInput(
+                f"polish is {self.polish}, and passes need all documents again; fit them at once, "
+                "or give polish 0"
+            )
+
     def _require_parameters(self) -> None:
         found = ("n_components", "refine")
-        whole = (*found, "random_state")
+        whole = (*found, "polish", "random_state")
         for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
             value = getattr(self, name)
             if name in found and isinstance(value, str) and value == "auto":

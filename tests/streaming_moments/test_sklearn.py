@@ -13,9 +13,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streaming_moments import fit_by
+from streaming_moments import fit_by, polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.sklearn import MomentTopics
+from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.synthetic import lda_corpus, topic_error
 
 
@@ -117,6 +118,17 @@ def test_parameters_that_are_none_are_named(parameters, said, counts):
 def test_documents_that_tell_no_topics_apart_say_so():
     with pytest.raises(NotIdentifiable):
         MomentTopics(2).fit(np.eye(4, dtype=int))
+
+
+def test_polishing_is_of_documents_that_are_all_there(counts):
+    plain = MomentTopics(3, alpha0=1.0, refine=2)
+    near = clone(plain).set_params(polish=2).fit(counts)
+    expected = polished(plain.fit(counts).model_, CountBatch.from_csr(counts), 2)
+    assert np.array_equal(near.components_, expected.topics.T)
+    assert near.model_.polishing.passes == 2
+    for asked in (lambda: near.partial_fit(counts), lambda: near + near):
+        with pytest.raises(InvalidInput, match="polish is 2, and passes need all documents"):
+            asked()
 
 
 def test_only_this_module_imports_scikit_learn():

@@ -33,8 +33,12 @@ from streaming_moments.pipelines.jobs.polish import PassContext
 from streaming_moments.pipelines.jobs.transform import TransformContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
+from streaming_moments.storage.proportions import Provenance
 
 PATIENCE = 120.0
+PROVENANCE = Provenance(
+    "", "", "first", "", "", None, "fixed-point", (), None, False, 0.2, 0, {}, "0"
+)
 
 
 class Gate(WorkerPlugin):
@@ -241,7 +245,7 @@ def test_what_travels_is_as_large_as_it_says(undisturbed):
     for one in (
         context,
         PassContext(context, Reader(model), None, 1, False),
-        TransformContext(context, model, "out", "fixed-point", None),
+        TransformContext.of(context, model, "out", PROVENANCE),
     ):
         travels = len(pickle.dumps(one))
         assert 0.9 * travels <= sizeof(one) <= 1.1 * travels

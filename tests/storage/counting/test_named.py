@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import uuid
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +106,13 @@ def test_names_and_passages_are_those_of_their_documents(texts, data, bounds, fo
     ]
 
 
-def test_files_of_a_folder_have_their_names_and_lines_their_numbers():
+def test_files_of_folders_and_archives_have_their_names_and_lines_their_numbers():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in ("b.txt", "in/c.txt", ".hidden", "a.txt"):
+            archive.writestr(name, "sea")
+    packed = put(place(), "a.zip", stream.getvalue())
+    assert read(packed, None)[0].ids.to_pylist() == ["a.txt", "b.txt", "in/c.txt"]
     folder = put_as("directory", "texts", "", place(), ["sea", "law", "ship"])
     [found] = read_named(folder, ShardFormat("directory"), INDEX)
     assert found.ids.to_pylist() == ["000", "001", "002"]
@@ -124,6 +131,7 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
+        ("a.zip", b"PK\x05\x06" + bytes(18), "has no column 'who' of ids; leave out --id-column"),
         ("a.txt", b"sea", "has no column 'who' of ids; leave out --id-column"),
         ("a.jsonl", b'{"text": "sea"}', "line 1 has no field 'who'; choose one by --id-column"),
         ("a.jsonl", b'{"text": "sea", "who": [1]}', "line 1: field 'who' is list, expected"),

@@ -187,8 +187,10 @@ def test_bars_go_with_their_topics_and_into_the_parts(small):
     del arrays["word_bars"]
     with pytest.raises(InvalidInput, match="lacks word_bars; refit it"):
         TopicModel.from_parts(arrays, attributes)
-    # passes over documents make other topics
-    assert polished(model, small, 1).topic_bars is None
+    # passes over documents make topics of smaller errors
+    after = polished(model, small, 1)
+    assert np.array_equal(after.topic_bars, model.topic_bars)
+    assert "of the fit before" in after.described().sentence
 
 
 def test_bars_of_aged_documents(small):
