@@ -10,7 +10,6 @@ import click
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.command_line.model_options import FitRequest, model_options
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -36,6 +35,7 @@ from streaming_moments.pipelines.jobs.create_kinds import (
 )
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
 from streaming_moments.pipelines.reports.states import (
     kind_facts,

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.pipelines.command_line.model_options import method_options, refine_option
 from streaming_moments.pipelines.command_line.options import (
     Alphas,
     Session,
@@ -23,6 +22,7 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.select import select as select_topics
+from streaming_moments.pipelines.model_options import method_options, refine_option
 from streaming_moments.pipelines.reports.plot import plot, require_plot
 from streaming_moments.pipelines.reports.tables import (
     as_json,

@@ -35,9 +35,9 @@ from streaming_moments.storage.formats.base import (
     refuse_long,
     table_chunks,
 )
+from streaming_moments.storage.formats.columns.dates import bounds_of
+from streaming_moments.storage.formats.columns.ids import names_of
 from streaming_moments.storage.formats.compressions import opened
-from streaming_moments.storage.formats.date_columns import bounds_of
-from streaming_moments.storage.formats.id_columns import names_of
 from streaming_moments.storage.formats.text_chunks import TextPiece, in_chunks, sound_sizes
 
 _BLOCK_BYTES = 1 << 20

@@ -20,7 +20,7 @@ from streaming_moments.storage.formats.base import (
     Source,
     decoded,
 )
-from streaming_moments.storage.formats.date_columns import day_of
+from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 

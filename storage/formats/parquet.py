@@ -30,8 +30,8 @@ from streaming_moments.storage.formats.base import (
     place_of_column,
     table_chunks,
 )
-from streaming_moments.storage.formats.date_columns import bounds_of
-from streaming_moments.storage.formats.id_columns import names_of
+from streaming_moments.storage.formats.columns.dates import bounds_of
+from streaming_moments.storage.formats.columns.ids import names_of
 from streaming_moments.storage.formats.pages import pages_of
 
 _BLOCK_BYTES = 1 << 20

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models import topic_reading
-from streaming_moments.models.independent_intensities import IndependentIntensities
-from streaming_moments.models.poisson_mixture import PoissonMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch

@@ -8,9 +8,9 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
-from streaming_moments.models.independent_intensities import IndependentIntensities
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.poisson_mixture import PoissonMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture

@@ -10,7 +10,7 @@ import pytest
 
 from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.poisson_mixture import PoissonMixture
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.choose import chosen_options

@@ -17,7 +17,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import ROWS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
-from streaming_moments.pipelines.command_line.model_options import options_table
+from streaming_moments.pipelines.model_options import options_table
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.store.store import MomentStore
 

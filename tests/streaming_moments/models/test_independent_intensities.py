@@ -5,7 +5,10 @@ import pytest
 
 from streaming_moments import METHODS, Basis, CountBatch, MomentStatistics
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.independent_intensities import IndependentIntensities, implied_alpha0
+from streaming_moments.models.poissons.independent_intensities import (
+    IndependentIntensities,
+    implied_alpha0,
+)
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.synthetic.corpora import lda_corpus, topic_error

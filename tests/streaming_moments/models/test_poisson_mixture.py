@@ -5,8 +5,8 @@ import pytest
 
 from streaming_moments import METHODS, Basis, CountBatch, MomentStatistics, fit
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.independent_intensities import IndependentIntensities
-from streaming_moments.models.poisson_mixture import PoissonMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.counts.weighted import WeightedStatistics

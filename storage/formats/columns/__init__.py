@@ -1,0 +1,1 @@
+"""Columns of tables beside the texts: the days of documents, and what they are called."""

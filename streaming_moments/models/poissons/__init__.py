@@ -1,0 +1,1 @@
+"""Models of Poisson counts, from the statistics of topics: mixtures, independent intensities."""
