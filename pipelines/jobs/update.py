@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.readers import may_grow
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def update(
         The store cannot be written.
     """
     store = store.latest()
-    compared = compare(store.ledger(), shards, run, store.form)
+    compared = compare(store.ledger(), shards, run, store.form if may_grow(store) else None)
     for url, nbytes in compared.waiting:
         run.tell(f"{url}: its last {nbytes:,} bytes have no end of line yet, and wait for it")
     if compared.changed and old is None:

@@ -89,3 +89,13 @@ def reader_of(
         A file of the store that says how they are read is missing or damaged.
     """
     return READERS[store.kind](store, limits, storage_options)
+
+
+def may_grow(store: Snapshot) -> bool:
+    """Whether what comes to a counted file is records of its own.
+
+    The rows that come to a long table may go on with the sequence that it ended with.
+    """
+    if store.kind != SequencesFoundation.kind:
+        return True
+    return len(SequencesForm.from_json(store.reading).columns) < 3

@@ -293,3 +293,20 @@ def test_history_of_a_store_of_another_kind(run, view_store, tmp_path):
         code, _, err = run(*arguments)
         assert code == 0, (arguments, err)
         assert "Traceback" not in err
+
+
+def test_rows_that_come_to_records_are_counted_and_to_a_sequence_refused(run, tmp_path):
+    shard = tmp_path / "long.csv"
+    rows = [f"s{name},{time},{'abc'[(name + time) % 3]}" for name in range(9) for time in range(30)]
+    shard.write_text("\n".join(["name,time,symbol", *rows, ""]))
+    for kind in ("views", "sequences"):
+        told = ("--kind", kind, "--columns", "name,time,symbol", "--date-pattern", "none")
+        command("create", tmp_path / kind, shard, *told)
+        command("update", tmp_path / kind, shard)
+    with shard.open("a") as end:
+        end.write("s8,3,a\ns8,4,b\n")
+    assert run("update", tmp_path / "views", shard)[0] == 0
+    assert MomentStore.open(str(tmp_path / "views")).commit.documents == 9 * 30 + 2
+    code, _, said = run("update", tmp_path / "sequences", shard)
+    assert code
+    assert "1 counted shards have new content" in said
