@@ -73,6 +73,7 @@ class _Patience:
             raise SchedulerLost(self.cluster.address)
         try:
             workers = identity_of(client)["workers"]
+            asking.place_stranded(client)
         except OSError:
             return  # the client knows of it in a moment
         paused = sum(worker["status"] == "paused" for worker in workers.values())

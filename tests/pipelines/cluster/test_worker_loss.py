@@ -200,6 +200,18 @@ def test_a_worker_that_is_slow_to_come_back_is_waited_for():
         assert result_of(replace(cluster, worker_timeout=30.0), future, "waiting") != pid
 
 
+def test_what_was_placed_on_workers_that_died_runs_on_those_that_take_their_place():
+    with connect(workers=1) as cluster:
+        [(address, pid)] = cluster.client.run(os.getpid).items()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not workers_of(cluster))
+        future = cluster.client.submit(os.getpid, workers=address, allow_other_workers=True)
+        guard = threading.Timer(100, future.cancel)
+        guard.start()
+        assert result_of(cluster, future, "waiting") != pid
+        guard.cancel()
+
+
 def model_of(store):
     topics = np.full((store.basis.n_words, 2), 1 / store.basis.n_words)
     return TopicModel.from_topics(topics, np.array([0.5, 0.5]), alpha0=0.1)
