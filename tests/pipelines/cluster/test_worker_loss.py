@@ -403,15 +403,26 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     assert left.latest().load() == undisturbed
 
 
-def once_alive(path):
+def once(path, then):
     """A task that ends the first time alone, whose worker dies with what it gave."""
     if path.exists():
-        os.kill(os.getpid(), signal.SIGKILL)
+        then()
     path.touch()
     return path.name
 
 
-def test_a_result_that_goes_with_its_workers_is_their_death(tmp_path, monkeypatch):
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    raise FileNotFoundError("gone meanwhile")
+
+
+@pytest.mark.parametrize(("then", "outcome"), [(die, KilledWorker), (fail, FileNotFoundError)])
+def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
+    tmp_path, monkeypatch, then, outcome
+):
     exception = Future.exception
 
     def unlucky(future, timeout):
@@ -433,8 +444,8 @@ def test_a_result_that_goes_with_its_workers_is_their_death(tmp_path, monkeypatc
         ) as local,
         connect(local.scheduler_address) as cluster,
     ):
-        future = cluster.client.submit(once_alive, tmp_path / "begun")
+        future = cluster.client.submit(once, tmp_path / "begun", then)
         until(future.done)
         monkeypatch.setattr(Future, "exception", unlucky)
         monkeypatch.setattr(tasks._Patience, "step", 100.0)
-        assert isinstance(outcome_of(cluster, future), KilledWorker)
+        assert isinstance(outcome_of(cluster, future), outcome)
