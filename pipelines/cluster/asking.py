@@ -80,6 +80,23 @@ def restart_silent(client: Client) -> None:
     client.run_on_scheduler(restart)
 
 
+def place_stranded(client: Client) -> None:
+    """Have tasks run elsewhere, where they may, that were placed on workers which are gone.
+
+    Where no worker is left Dask keeps a task for the one it was placed on, `allow_other_workers`
+    or not, and does not offer it to those that join: they have other addresses.
+    """
+
+    # nested, as above
+    def place(dask_scheduler: Any) -> None:
+        loose = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
+        dask_scheduler.transitions(
+            dict.fromkeys(loose, "processing"), stimulus_id="streaming-moments-stranded"
+        )
+
+    client.run_on_scheduler(place)
+
+
 def _answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
     for last in (False, True):
         try:

@@ -73,6 +73,7 @@ class _Patience:
             raise SchedulerLost(self.cluster.address)
         try:
             workers = identity_of(client)["workers"]
+            asking.place_stranded(client)
         except OSError:
             return  # the client knows of it in a moment
         paused = sum(worker["status"] == "paused" for worker in workers.values())
@@ -126,10 +127,6 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             if keep and not future.cancelled():
                 return future
             return future.result(timeout=wait)
-        except KilledWorker as death:
-            return (
-                death  # it had ended: its result went with the workers, like all that repeated it
-            )
         except CancelledError as error:
             # nobody waits for a task that we cancelled
             raise SchedulerLost(cluster.address) from error
@@ -140,6 +137,10 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 # who has made it and hangs will not send it: another makes it again
                 asking.restart_silent(cluster.client)
                 begun = time.monotonic()
+        except Exception:
+            # it had ended: its result went with its worker, and it failed when made again
+            if future.status != "error":
+                raise
 
 
 def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:

@@ -200,6 +200,18 @@ def test_a_worker_that_is_slow_to_come_back_is_waited_for():
         assert result_of(replace(cluster, worker_timeout=30.0), future, "waiting") != pid
 
 
+def test_what_was_placed_on_workers_that_died_runs_on_those_that_take_their_place():
+    with connect(workers=1) as cluster:
+        [(address, pid)] = cluster.client.run(os.getpid).items()
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not workers_of(cluster))
+        future = cluster.client.submit(os.getpid, workers=address, allow_other_workers=True)
+        guard = threading.Timer(100, future.cancel)
+        guard.start()
+        assert result_of(cluster, future, "waiting") != pid
+        guard.cancel()
+
+
 def model_of(store):
     topics = np.full((store.basis.n_words, 2), 1 / store.basis.n_words)
     return TopicModel.from_topics(topics, np.array([0.5, 0.5]), alpha0=0.1)
@@ -391,15 +403,26 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     assert left.latest().load() == undisturbed
 
 
-def once_alive(path):
+def once(path, then):
     """A task that ends the first time alone, whose worker dies with what it gave."""
     if path.exists():
-        os.kill(os.getpid(), signal.SIGKILL)
+        then()
     path.touch()
     return path.name
 
 
-def test_a_result_that_goes_with_its_workers_is_their_death(tmp_path, monkeypatch):
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail():
+    raise FileNotFoundError("gone meanwhile")
+
+
+@pytest.mark.parametrize(("then", "outcome"), [(die, KilledWorker), (fail, FileNotFoundError)])
+def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
+    tmp_path, monkeypatch, then, outcome
+):
     exception = Future.exception
 
     def unlucky(future, timeout):
@@ -421,8 +444,8 @@ def test_a_result_that_goes_with_its_workers_is_their_death(tmp_path, monkeypatc
         ) as local,
         connect(local.scheduler_address) as cluster,
     ):
-        future = cluster.client.submit(once_alive, tmp_path / "begun")
+        future = cluster.client.submit(once, tmp_path / "begun", then)
         until(future.done)
         monkeypatch.setattr(Future, "exception", unlucky)
         monkeypatch.setattr(tasks._Patience, "step", 100.0)
-        assert isinstance(outcome_of(cluster, future), KilledWorker)
+        assert isinstance(outcome_of(cluster, future), outcome)

@@ -7,10 +7,11 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Timer
 
 import cloudpickle
 import dask
@@ -27,6 +28,7 @@ from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import outcome_of
+from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import STEP
 from streaming_moments.pipelines.jobs.polish import PassContext
@@ -128,6 +130,39 @@ def test_a_worker_that_comes_or_goes_changes_no_bit(tmp_path, store, undisturbed
     assert result.counted == len(listed)
     assert result.store.load() == expected.load()
     assert set(result.store.ledger()) == set(expected.ledger())
+    assert result.store.verify() == []
+
+
+class DyingAtTheClose(WorkerPlugin):
+    """The first worker that adds up a row block dies of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def setup(self, worker):
+        rows, died = sums.ProcessSums.rows, Path(self.folder) / "died"
+
+        def dying(held, *asked):
+            with suppress(FileExistsError):
+                died.touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return rows(held, *asked)
+
+        sums.ProcessSums.rows = dying
+
+
+def test_the_only_worker_may_die_at_the_close(tmp_path, store, undisturbed):
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    _, listed, expected = undisturbed
+    with processes(1) as (_, cluster):
+        cluster.client.register_plugin(DyingAtTheClose(str(tmp_path)))
+        guard = Timer(PATIENCE, cluster.client.close)
+        guard.start()
+        result = update(store, listed, Run(cluster))
+        guard.cancel()
+    assert (tmp_path / "died").exists()
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
     assert result.store.verify() == []
 
 
