@@ -281,9 +281,8 @@ class Commit(Extensible):
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
         """What `expired` is once versions before it are no longer kept either."""
-        gone = sorted(
-            {*versions, *(one for first, last in self.expired for one in range(first, last + 1))}
-        )
+        known = {one for first, last in self.expired for one in range(first, last + 1)}
+        gone = sorted({*versions, *known})
         firsts = [one for one, before in zip(gone, [-2, *gone], strict=False) if one != before + 1]
         lasts = [one for one, after in zip(gone, [*gone[1:], -2], strict=True) if after != one + 1]
         return tuple(zip(firsts, lasts, strict=True))
@@ -312,10 +311,8 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
-    content["expired"] = [list(pair) for pair in commit.expired]
-    for name in ("fence", "expired"):
-        if not content[name]:  # as it was before there were any
-            del content[name]
+    if commit.expired:
+        content["expired"] = [list(pair) for pair in commit.expired]
     if commit.staged is not None:
         content["staged"] = {
             **_flat(commit.staged),
@@ -375,21 +372,18 @@ def _consistent(commit: Commit) -> Commit:
 _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
-def _flat(
-    part: Commit | Lineage | Era | SegmentReference | ModelReference | Staging,
-) -> dict[str, Any]:
-    known = {name: value for name, value in vars(part).items() if name != "unknown"}
+def _flat(part: Extensible) -> dict[str, Any]:
     # what is not known is left out, as versions did that did not know of it
-    written = {name: value for name, value in known.items() if value is not None}
+    written = {name: value for name, value in vars(part).items() if value is not None}
+    unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
-    if not written.get("halves", True):  # as it was before there were any
-        del written["halves"]
-    if not written.get("labels", True):
-        del written["labels"]
+    for name in ("halves", "labels", "fence", "expired"):
+        if not written.get(name, True):  # as it was before there were any
+            del written[name]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]
-    return {**written, **part.unknown}
+    return {**written, **unknown}
 
 
 def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:

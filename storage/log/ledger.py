@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
@@ -16,24 +16,20 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
-from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
+from streaming_moments.storage.log.record_files import COLUMNS, record_schema, table_from_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 else:
     pa = LateModule("pyarrow")
     pc = LateModule("pyarrow.compute")
-    pq = LateModule("pyarrow.parquet")
 
-_COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _SHOWN = 5
 _ROWS = 1 << 14  # records that are objects at a time
-_HTTP = "(?i)^https?://"
 # MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
 # servers make them of size and time, and Azure of the time.
 _OF_CONTENT = re.compile(
@@ -145,35 +141,7 @@ class ShardRecord:
 
 def table_of(records: Iterable[ShardRecord]) -> pa.Table:
     """Arrow table of records."""
-    return pa.Table.from_pylist([vars(record) for record in records], schema=_schema())
-
-
-def table_to_parquet(table: pa.Table) -> bytes:
-    """Parquet file of a table of records."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Table of the records in a Parquet file, under the names that `shard_name` gives today.
-
-    Raises
-    ------
-    StoreError
-        The file is no such table.
-    """
-    try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*_COLUMNS])
-        table = table if table.schema.equals(_schema()) else table.cast(_schema())
-    except (pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
-    # earlier versions of the package kept signatures, and hosts as they were spelled
-    if _any_of_web(table["url"]):
-        names = [shard_name(url) for url in table["url"].to_pylist()]
-        table = table.set_column(0, _schema().field("url"), pa.array(names, pa.string()))
-    return table
+    return pa.Table.from_pylist([vars(record) for record in records], schema=record_schema())
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +193,9 @@ class Ledger:
         place = self._places.get(url)
         if place is None:
             return None
-        return ShardRecord(**{name: self._table[name][place].as_py() for name in [*_COLUMNS]})
+        return ShardRecord(**{name: self._table[name][place].as_py() for name in [*COLUMNS]})
 
-    def beside(self, urls: Urls, columns: Sequence[str] = _COLUMNS) -> pa.Table:
+    def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Records of some URLs in their order; a row of nulls for each that is not counted.
 
         Examples
@@ -342,12 +310,14 @@ class Ledger:
     def _table(self) -> pa.Table:
         if self.removed.isdisjoint(self.tables):
             tables = list(self.tables.values())
-            return pa.concat_tables(tables) if tables else pa.Table.from_batches([], _schema())
+            return (
+                pa.concat_tables(tables) if tables else pa.Table.from_batches([], record_schema())
+            )
         net = self._net
         counted = net.filter(pc.greater(net["sign_sum"], 0))
         # a record counted twice stays twice, so that it is found out
         times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
-        return counted.select([*_COLUMNS]).take(pa.array(times))
+        return counted.select([*COLUMNS]).take(pa.array(times))
 
     @property
     def _net(self) -> pa.Table:
@@ -358,27 +328,14 @@ class Ledger:
             )
             for name, table in self.tables.items()
         ]
-        empty = _schema().append(pa.field("sign", pa.int64())).empty_table()
+        empty = record_schema().append(pa.field("sign", pa.int64())).empty_table()
         # without threads the records keep their order
-        grouped = pa.concat_tables([empty, *signed]).group_by([*_COLUMNS], use_threads=False)
+        grouped = pa.concat_tables([empty, *signed]).group_by([*COLUMNS], use_threads=False)
         return grouped.aggregate([("sign", "sum")])
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {url: place for place, url in enumerate(self._table["url"].to_pylist())}
-
-
-@cache
-def _schema() -> pa.Schema:
-    texts = ("url", "fingerprint")
-    return pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in _COLUMNS])
-
-
-def _any_of_web(urls: pa.ChunkedArray) -> bool:
-    if len(urls) > _ROWS:
-        return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
-    # what computes takes longer to load than a few take to look at
-    return any(re.match(_HTTP, url) for url in urls.to_pylist())
 
 
 def _column(urls: Urls) -> pa.ChunkedArray:

@@ -25,8 +25,8 @@ from streaming_moments.storage.log.layout import (
     commit_file,
     reached_file,
 )
-from streaming_moments.storage.log.ledger import table_from_parquet
 from streaming_moments.storage.log.locks import LOCKS
+from streaming_moments.storage.log.record_files import table_from_parquet
 from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
 from streaming_moments.storage.store.garbage import (
     GarbageCommitted,

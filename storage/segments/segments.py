@@ -24,13 +24,14 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, SegmentLayout, segment_folder
-from streaming_moments.storage.log.ledger import ShardRecord, table_of, table_to_parquet
+from streaming_moments.storage.log.ledger import ShardRecord, table_of
 from streaming_moments.storage.log.manifests import (
     MANIFEST,
     FileRecord,
     files_to_json,
     read_files,
 )
+from streaming_moments.storage.log.record_files import table_to_parquet
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
 

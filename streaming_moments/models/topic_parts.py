@@ -1,4 +1,4 @@
-"""Parts of a topic model, as a store keeps them, and its description."""
+"""Parts of a topic model, as a store keeps them, its description, and what it reads by."""
 
 from __future__ import annotations
 
@@ -59,6 +59,15 @@ def require_words(model: Any, batch: CountBatch) -> None:
         )
 
 
+def smoothed(model: Any, smoothing: float) -> NDArray[np.float64]:
+    """(n, k) topics of a model with a share of M1 mixed in, all above 0."""
+    if not 0 < smoothing < 1:
+        raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
+    # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
+    mean = np.maximum(model.word_probabilities, 1e-12)
+    return np.asarray((1 - smoothing) * model.topics + smoothing * mean[:, None])
+
+
 def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:
     """The arrays by name."""
     names = (*model.stored, *((_PAIR_WEIGHTS,) if model.refined else ()), *bars_known(model))
@@ -76,6 +85,11 @@ def attributes_of(model: Any) -> dict[str, object]:
         _STORED_METHOD if name == "method" else name: getattr(model, name)
         for name in (*names, *given)
     }
+
+
+def parts_of(model: Any) -> tuple[Arrays, Attributes]:
+    """`arrays()` and `attributes()`."""
+    return model.arrays(), model.attributes()
 
 
 def fields_given(stored: tuple[str, ...], arrays: Arrays, attributes: Attributes) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_parts
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
+from streaming_moments.models.base import Arrays, Attributes, FitOptions
 from streaming_moments.models.halves import (
     STEP,
     HalfRows,
@@ -28,7 +27,6 @@ from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
-    PairTopics,
     correlations,
     dirichlet_pair_weights,
     implied_alpha0,
@@ -118,7 +116,14 @@ class TopicModel:
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
+    arrays = topic_parts.arrays_of
+    attributes = topic_parts.attributes_of
+    parts = topic_parts.parts_of
+    described = topic_parts.description_of
     _repr_html_ = topic_parts.as_html
+    pair_topics = pair_topics_of
+    require_words = topic_parts.require_words
+    smoothed = topic_parts.smoothed
     stored: ClassVar[tuple[str, ...]] = (
         *("topics", "weights", "raw_topics", "word_probabilities"),
         *("spectrum", "exact_spectrum", "umass", "npmi"),
@@ -269,10 +274,6 @@ class TopicModel:
         """The model with what halves of the statistics it was fitted on say of it."""
         return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
 
-    def pair_topics(self, core: int) -> PairTopics:
-        """As a model of the pairs of words, of which so many are core words."""
-        return pair_topics_of(self, core)
-
     @property
     def n_words(self) -> int:
         """Number of words n."""
@@ -303,18 +304,6 @@ class TopicModel:
         """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
 
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """The arrays by name, as a store keeps them."""
-        return topic_parts.arrays_of(self)
-
-    def attributes(self) -> dict[str, object]:
-        """The scalars by name, as a store keeps them."""
-        return topic_parts.attributes_of(self)
-
-    def parts(self) -> tuple[Arrays, Attributes]:
-        """`arrays()` and `attributes()`."""
-        return self.arrays(), self.attributes()
-
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `arrays()` and `attributes()`.
@@ -325,10 +314,6 @@ class TopicModel:
             A part is missing: names it.
         """
         return cls(**topic_parts.fields_given(cls.stored, arrays, attributes))
-
-    def described(self) -> Description:
-        """Its size, how it was fitted and what the basis saw of it."""
-        return topic_parts.description_of(self)
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
@@ -406,18 +391,6 @@ class TopicModel:
         self.require_words(batch)
         known = self.smoothed(smoothing), self.weights, self.alpha0
         return inferred_proportions(batch, *known, method, seed, iterations)
-
-    def require_words(self, batch: CountBatch) -> None:
-        """Refuse documents that count another vocabulary."""
-        topic_parts.require_words(self, batch)
-
-    def smoothed(self, smoothing: float) -> NDArray[np.float64]:
-        """(n, k) topics with a share of M1 mixed in, all above 0."""
-        if not 0 < smoothing < 1:
-            raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
-        # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
-        mean = np.maximum(self.word_probabilities, 1e-12)
-        return (1 - smoothing) * self.topics + smoothing * mean[:, None]
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         self.require_words(batch)

@@ -19,12 +19,8 @@ from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.ledger import (
-    Ledger,
-    table_from_parquet,
-    table_of,
-    table_to_parquet,
-)
+from streaming_moments.storage.log.ledger import Ledger, table_of
+from streaming_moments.storage.log.record_files import table_from_parquet, table_to_parquet
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard
 

@@ -9,15 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import decoding, windows_em
-from streaming_moments.models.views.columns import (
-    half_bars,
-    half_rows,
-    said_of_turned,
-    view_columns,
-)
+from streaming_moments.models.views import decoding, markov_parts, windows_em
+from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
 from streaming_moments.models.views.multi_view import require_joint
 from streaming_moments.models.views.transitions import (
     Operators,
@@ -116,6 +111,8 @@ class HiddenMarkovModel:
     Options: ClassVar[type[FitOptions]] = MarkovOptions
     compares_halves: ClassVar[bool] = True
     vocabulary: ClassVar[str] = ""
+    parts = markov_parts.parts_of
+    described = markov_parts.description_of
 
     emission: NDArray[np.float64]
     moves: NDArray[np.float64]
@@ -297,20 +294,6 @@ class HiddenMarkovModel:
             state, total = state / norm, total + np.log(norm)
         return float(total)
 
-    def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes."""
-        names = ("emission", "moves", "start", "weights", "spectrum", "symbol_shares")
-        arrays = {name: getattr(self, name) for name in names}
-        if self.bars is not None and self.word_bars is not None:
-            arrays |= {"bars": self.bars, "word_bars": self.word_bars}
-        if self.observable is not None:
-            ops = self.observable
-            arrays |= {"operators": ops.symbols, "first": ops.first, "last": ops.last}
-        scalars = ("documents", "windows", "short", "turned", "beginnings", "untold", "refined")
-        attributes = {name: getattr(self, name) for name in (*scalars, "since", "until")}
-        score = None if np.isnan(self.window_score) else self.window_score
-        return arrays, {**attributes, "half_life": self.half_life, "window_score": score}
-
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `parts`.
@@ -321,46 +304,9 @@ class HiddenMarkovModel:
             A part is missing.
         """
         try:
-            own: Any = dict(arrays)
-            names = [name for name in ("operators", "first", "last") if name in own]
-            observable = Operators(*map(own.pop, names)) if names else None
-            score = attributes["window_score"]
-            scalars = {**attributes, "window_score": float("nan") if score is None else score}
-            return cls(**own, observable=observable, **scalars)
+            return cls(**markov_parts.fields_given(arrays, attributes))
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"the parts describe no hidden Markov model: {error}") from error
-
-    def described(self) -> Description:
-        """Shares of the states, how they begin and stay, error bars; what to beware of."""
-        columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.moves)}
-        if self.bars is not None:
-            columns["error bar"] = self.bars
-        names = (
-            "windows",
-            "short",
-            "turned",
-            "beginnings",
-            "untold",
-            "refined",
-            "rare",
-            "window_score",
-        )
-        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        facts |= {"moves": self.moves.T.tolist(), "operators": self.observable is not None}
-        said = [f"{self.windows:,} windows of three symbols"]
-        if self.refined:
-            said.append(f"refined {self.refined} rounds by them")
-        if self.short:
-            said.append(f"{self.short:,} sequences have fewer than three symbols")
-        if self.start is self.weights or np.array_equal(self.start, self.weights):
-            said.append("too few sequences to tell how they begin: as the states are everywhere")
-        if self.untold:
-            said.append(f"of {self.untold} states nothing tells what follows: all alike")
-        if self.turned and not self.refined:
-            said.append(said_of_turned(self.turned))
-        if self.rare:
-            said.append("symbols are rare: read by the parameters, operators are mostly noise")
-        return Description(facts, columns, "; ".join(said))
 
     @property
     def _smoothed(self) -> NDArray[np.float64]:

@@ -27,11 +27,10 @@ from streaming_moments.storage.log.ledger import (
     ShardRecord,
     ShardsAlreadyCounted,
     read_ledger,
-    table_from_parquet,
     table_of,
-    table_to_parquet,
 )
 from streaming_moments.storage.log.manifests import FileRecord, files_from_json, files_to_json
+from streaming_moments.storage.log.record_files import table_from_parquet, table_to_parquet
 from streaming_moments.storage.segments.blocks import (
     block_of,
     read_stored_block,

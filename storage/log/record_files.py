@@ -1,0 +1,66 @@
+"""Record files: the records of a segment's shards as an Arrow table, and its Parquet file."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from streaming_moments.errors import StoreError
+from streaming_moments.faces import LateModule
+from streaming_moments.storage.files.urls import shard_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+else:
+    pa = LateModule("pyarrow")
+    pc = LateModule("pyarrow.compute")
+    pq = LateModule("pyarrow.parquet")
+
+COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
+_FEW = 1 << 14  # URLs
+_HTTP = "(?i)^https?://"
+
+
+@cache
+def record_schema() -> pa.Schema:
+    """Arrow schema of a table of shard records."""
+    texts = ("url", "fingerprint")
+    return pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in COLUMNS])
+
+
+def table_to_parquet(table: pa.Table) -> bytes:
+    """Parquet file of a table of records."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def table_from_parquet(content: bytes, where: str) -> pa.Table:
+    """Table of the records in a Parquet file, under the names that `shard_name` gives today.
+
+    Raises
+    ------
+    StoreError
+        The file is no such table.
+    """
+    try:
+        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS])
+        table = table if table.schema.equals(record_schema()) else table.cast(record_schema())
+    except (pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
+    # earlier versions of the package kept signatures, and hosts as they were spelled
+    if _any_of_web(table["url"]):
+        names = [shard_name(url) for url in table["url"].to_pylist()]
+        table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))
+    return table
+
+
+def _any_of_web(urls: pa.ChunkedArray) -> bool:
+    if len(urls) > _FEW:
+        return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
+    # what computes takes longer to load than a few take to look at
+    return any(re.match(_HTTP, url) for url in urls.to_pylist())
