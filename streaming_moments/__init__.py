@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from streaming_moments.models.fit import fit, fit_by
     from streaming_moments.models.polishing import polished
     from streaming_moments.models.topics import TopicModel
+    from streaming_moments.pipelines.interface.opening import create_store, open_store
     from streaming_moments.pipelines.interface.readable import Topics
-    from streaming_moments.pipelines.interface.store import Store, create_store, open_store
+    from streaming_moments.pipelines.interface.store import Store
     from streaming_moments.statistics.counts.bags import from_gensim
     from streaming_moments.statistics.counts.basis import Basis
     from streaming_moments.statistics.counts.batch import CountBatch
@@ -75,7 +76,8 @@ if not TYPE_CHECKING:
             "models.polishing": ("polished",),
             "models.topics": ("TopicModel",),
             "pipelines.interface.readable": ("Topics",),
-            "pipelines.interface.store": ("Store", "create_store", "open_store"),
+            "pipelines.interface.opening": ("create_store", "open_store"),
+            "pipelines.interface.store": ("Store",),
         },
     )
     __getattr__ = checked(__getattr__)

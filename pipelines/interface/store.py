@@ -10,19 +10,17 @@ from typing import Any, Literal
 from distributed import Client
 
 from streaming_moments.arguments import require_fitting
-from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.given import Given, given_as, name_of_sampled
+from streaming_moments.pipelines.interface.given import Given, given_as
 from streaming_moments.pipelines.interface.readable import Topics
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
-from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
@@ -35,7 +33,6 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
-_TRIED = 10  # numbers of topics that "auto" compares
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +112,7 @@ class Store:
             As `pipelines.update`.
         """
         at = replace(self, snapshot=self.snapshot.latest())
-        with _running(client, memory, self.storage_options) as run:
+        with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
@@ -147,7 +144,7 @@ class Store:
             As `pipelines.forget`.
         """
         at = replace(self, snapshot=self.snapshot.latest())
-        with _running(client, memory, self.storage_options) as run:
+        with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True))
             return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
 
@@ -194,9 +191,9 @@ class Store:
         """
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
-        with _running(client, memory, self.storage_options) as run:
+        with running(client, memory, self.storage_options) as run:
             if topics == "auto" and refine != "auto" and not self.snapshot.halves:
-                topics = self._most_coherent(alpha0, run, method, seed, refine)
+                topics = most_coherent(self.snapshot, alpha0, run, method, seed, refine)
             asked = {"topics": topics, "refine": refine}
             auto = [option for option, value in asked.items() if value == "auto"]
             options = TopicOptions(
@@ -231,7 +228,7 @@ class Store:
         """Compare numbers of topics; arguments and errors as `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
         require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
-        with _running(client, memory, self.storage_options) as run:
+        with running(client, memory, self.storage_options) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
 
     def transform(
@@ -279,7 +276,7 @@ class Store:
         at = replace(self, snapshot=self.snapshot.latest())
         loaded, name = at.snapshot.load_model(model), model_called(at.snapshot.commit, model)
         fitted = store_for(at.snapshot, name, loaded)
-        with _running(client, memory, self.storage_options) as run:
+        with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
             return transform(
                 fitted,
@@ -385,112 +382,12 @@ class Store:
         column = self.snapshot.form.text_column
         return Fields(column, self.snapshot.dates.column, id_column, named)
 
-    def _most_coherent(
-        self, alpha0: float, run: Run, method: Method, seed: int, refine: Any
-    ) -> int:
-        pilot = self.snapshot.commit.lineage.pilot or {}
-        most = int(pilot.get("max_topics", self.snapshot.basis.columns))
-        step = max(1, -(-(most - 1) // _TRIED))
-        tried = range(min(2, most), most + 1, step)
-        best = select(self.snapshot, tried, [alpha0], run, method, seed, refine).best
-        if best is None:
-            raise NotIdentifiable(
-                "the store keeps no co-document counts, by which topics are chosen; give their "
-                "number"
-            )
-        return best.n_topics
-
-
-def create_store(
-    url: str,
-    documents: Any,
-    *,
-    source: str | None = None,
-    client: Client | None = None,
-    max_topics: int = 32,
-    counting: CountingOptions = CountingOptions(),
-    pilot: PilotOptions = PilotOptions(),
-    storage_options: Mapping[str, Any] | None = None,
-    memory: int | None = None,
-) -> Store:
-    """Make an empty store whose words fit the documents, which are sampled and not counted.
-
-    Parameters
-    ----------
-    url : str
-        fsspec URL, or a local path, where nothing is yet.
-    documents, source
-        As of `Store`; of an iterable the first 128 MiB. One that can be read once only is refused.
-    client, memory
-        As of `Store.update`.
-    max_topics : int
-        Up to so many topics are told apart well.
-    counting : CountingOptions
-        What a document is, and what is counted of it; kept in the store.
-    pilot : PilotOptions
-        How words are chosen; its `max_topics` is not used.
-    storage_options : mapping, optional
-        Of fsspec.
-
-    Raises
-    ------
-    InvalidInput
-        Documents of another type, or too few for a vocabulary.
-    ShardError, StoreError, BoundExceeded
-        As `pipelines.create`.
-
-    Examples
-    --------
-    >>> texts = ["the sea and a ship"] * 30 + ["the law of the tax"] * 30
-    >>> few = PilotOptions(min_documents=2)
-    >>> store = create_store("memory://shipping", texts, source="texts", max_topics=2, pilot=few)
-    >>> store = store.update(texts, source="texts")
-    >>> store.documents, store.update(texts, source="texts").version == store.version
-    (60, True)
-    """
-    known = {"max_topics": max_topics, "counting": counting, "pilot": pilot, "source": source}
-    require_fitting(create_store, url=url, storage_options=storage_options, **known)
-    options = replace(pilot, max_topics=max_topics)
-    if isinstance(documents, Iterator):
-        raise InvalidInput(
-            f"the documents are of type {type(documents).__name__}, which can be read only once, "
-            "and are read again by update; give a list, or a function that returns them"
-        )
-    fields = Fields(counting.text_column, counting.dates.column)
-    with _running(client, memory, storage_options) as run:
-        given = next(
-            given_as(documents, source or name_of_sampled(documents), fields, run, counting.format),
-            None,
-        )
-        if given is None:
-            raise InvalidInput("there are no documents to sample; give some")
-        form = counting.form
-        policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
-        told = given.shards, form, policy, options, given.on(run)
-        made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)
-    return Store(made, storage_options)
-
-
-def open_store(
-    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
-) -> Store:
-    """A store at a version, by default the latest; errors as `MomentStore.open`.
-
-    Examples
-    --------
-    >>> open_store("memory://no-store-here")
-    Traceback (most recent call last):
-        ...
-    streaming_moments.errors.StoreError: ...
-    """
-    require_fitting(open_store, url=url, version=version, storage_options=storage_options)
-    return Store(MomentStore.open(url, version, storage_options), storage_options)
-
 
 @contextmanager
-def _running(
+def running(
     client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
 ) -> Iterator[Run]:
+    """A run where the client is, or on threads of this process; arguments as of `Store`."""
     require_fitting(Store.update, memory=memory)
     cluster = connect(memory=memory) if client is None else connect_by(client, memory)
     with cluster as found:

@@ -1,11 +1,12 @@
-"""Choose: numbers that a refit was told to find, by the likelihood of pairs held out."""
+"""Choose: numbers that a refit was told to find, by pairs held out or by coherence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.halves import HalfRows
 from streaming_moments.models.predicting import numbers_of_topics, predicting_rounds
 from streaming_moments.models.topic_options import TopicOptions
@@ -14,6 +15,9 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
 from streaming_moments.storage.operations.windows import StatisticsSource
+from streaming_moments.storage.store.store import MomentStore
+
+_TRIED = 10  # numbers of topics that are compared by coherence
 
 
 def chosen_options(
@@ -60,3 +64,30 @@ def chosen_options(
         run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
         options = replace(options, refine=rounds)
     return options
+
+
+def most_coherent(
+    store: MomentStore,
+    alpha0: float,
+    run: Run,
+    method: str,
+    seed: int,
+    refine: int | Literal["auto"],
+) -> int:
+    """The number of topics of the most coherent model; arguments and errors as `select`.
+
+    Raises
+    ------
+    NotIdentifiable
+        The store keeps no co-document counts.
+    """
+    pilot = store.commit.lineage.pilot or {}
+    most = int(pilot.get("max_topics", store.basis.columns))
+    step = max(1, -(-(most - 1) // _TRIED))
+    tried = range(min(2, most), most + 1, step)
+    best = select(store, tried, [alpha0], run, method, seed, refine).best
+    if best is None:
+        raise NotIdentifiable(
+            "the store keeps no co-document counts, by which topics are chosen; give their number"
+        )
+    return best.n_topics

@@ -12,7 +12,6 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
@@ -27,20 +26,25 @@ from streaming_moments.models.predicting import predicting_rounds_there
 from streaming_moments.models.refinement import ROUNDS, pair_rows, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
-    Evidence,
-    TopicRows,
     core_by_rows,
-    slice_evidence,
-    solve,
-    topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.candidates import Candidate, Fitted, Selection
+from streaming_moments.pipelines.jobs.candidates import (
+    Candidate,
+    Fitted,
+    Selection,
+    finish_leading,
+    leading_evidence,
+    leading_rows,
+    model_at,
+    numbers_of,
+    refusal_of,
+    solve_leading,
+)
 from streaming_moments.pipelines.jobs.refit import (
     WordPairs,
     blocks_held,
@@ -49,9 +53,7 @@ from streaming_moments.pipelines.jobs.refit import (
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
-from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
-from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
     AnyCoreMoments,
     CoreMoments,
@@ -65,17 +67,6 @@ from streaming_moments.statistics.counts.whitening import (
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 _ROW_COPIES = 3  # of the topic rows: the parts, joined, and the topics made of them
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """Directions of the topics of a candidate, or why there are none; seconds it took."""
-
-    directions: Directions | None
-    refusal: str
-    seconds: float
-
-    __sizeof__ = held_bytes
 
 
 def select(
@@ -236,82 +227,6 @@ def whiten_most_of(
     positive = positive_eigenvalues(core, basis, form)
     fitting = [k for k in topics if k <= positive]
     return (whiten(core, basis, fitting[-1], form) if fitting else None), positive
-
-
-def leading_evidence(
-    statistics: Statistics, whitening: Whitening, n_topics: int, method: str
-) -> Evidence:
-    """Evidence of a block by the leading columns of a whitening."""
-    return slice_evidence(statistics, whitening.leading(n_topics), method)
-
-
-def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed: int) -> Solved:
-    """Directions of so many topics from evidence for as many or more."""
-    started = time.perf_counter()
-    if evidence.n_topics > n_topics:
-        evidence = evidence.leading(n_topics)
-    try:
-        directions = solve(evidence, whitening.leading(n_topics), seed)
-    except NotIdentifiable as error:
-        return Solved(None, str(error), time.perf_counter() - started)
-    return Solved(directions, "", time.perf_counter() - started)
-
-
-def leading_rows(
-    statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
-) -> list[tuple[TopicRows, float]]:
-    """Topic rows of a block of each candidate with directions, and the seconds each took."""
-    found = []
-    for directions, _ in _with_directions(solved):
-        started = time.perf_counter()
-        k = directions.vectors.shape[0]
-        rows = topic_rows(statistics, whitening.leading(k), directions)
-        found.append((rows, time.perf_counter() - started))
-    return found
-
-
-def finish_leading(
-    parts: Sequence[list[tuple[TopicRows, float]]],
-    whitening: Whitening,
-    solved: Sequence[Solved],
-    lengths: RowLengths[Lengths],
-    basis: Basis,
-    method: str,
-) -> list[tuple[TopicModel, float] | NotIdentifiable]:
-    """Each model from its rows of all blocks, with the seconds that it took, or its refusal."""
-    models: list[tuple[TopicModel, float] | NotIdentifiable] = []
-    found = _with_directions(solved)
-    for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):
-        leading = whitening.leading(directions.vectors.shape[0])
-        rows, spent = [one for one, _ in own], sum(one for _, one in own)
-        try:
-            model = TopicModel.finished(leading, directions, rows, lengths, basis, method)
-        except NotIdentifiable as error:
-            models.append(error)
-        else:
-            models.append((model, seconds + spent))
-    return models
-
-
-def _with_directions(solved: Sequence[Solved]) -> list[tuple[Directions, float]]:
-    return [(one.directions, one.seconds) for one in solved if one.directions is not None]
-
-
-def refusal_of(solved: Solved) -> str:
-    """Why there are no directions; empty where there are."""
-    return solved.refusal
-
-
-def numbers_of(
-    made: Sequence[tuple[TopicModel, float] | NotIdentifiable],
-) -> list[float | NotIdentifiable]:
-    """Seconds of each model, or its refusal."""
-    return [one if isinstance(one, NotIdentifiable) else one[1] for one in made]
-
-
-def model_at(made: Sequence[tuple[TopicModel, float]], place: int) -> TopicModel:
-    """One of the models that were made together."""
-    return made[place][0]
 
 
 def _planned(

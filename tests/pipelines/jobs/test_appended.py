@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.store import open_store
+from streaming_moments.pipelines.interface.opening import open_store
 from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget

@@ -1,0 +1,103 @@
+"""Opening: a store that is made, or that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from distributed import Client
+
+from streaming_moments.arguments import require_fitting
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.interface.given import given_as, name_of_sampled
+from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.store import Store, running
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.storage.store.store import MomentStore
+
+
+def create_store(
+    url: str,
+    documents: Any,
+    *,
+    source: str | None = None,
+    client: Client | None = None,
+    max_topics: int = 32,
+    counting: CountingOptions = CountingOptions(),
+    pilot: PilotOptions = PilotOptions(),
+    storage_options: Mapping[str, Any] | None = None,
+    memory: int | None = None,
+) -> Store:
+    """Make an empty store whose words fit the documents, which are sampled and not counted.
+
+    Parameters
+    ----------
+    url : str
+        fsspec URL, or a local path, where nothing is yet.
+    documents, source
+        As of `Store`; of an iterable the first 128 MiB. One that can be read once only is refused.
+    client, memory
+        As of `Store.update`.
+    max_topics : int
+        Up to so many topics are told apart well.
+    counting : CountingOptions
+        What a document is, and what is counted of it; kept in the store.
+    pilot : PilotOptions
+        How words are chosen; its `max_topics` is not used.
+    storage_options : mapping, optional
+        Of fsspec.
+
+    Raises
+    ------
+    InvalidInput
+        Documents of another type, or too few for a vocabulary.
+    ShardError, StoreError, BoundExceeded
+        As `pipelines.create`.
+
+    Examples
+    --------
+    >>> texts = ["the sea and a ship"] * 30 + ["the law of the tax"] * 30
+    >>> few = PilotOptions(min_documents=2)
+    >>> store = create_store("memory://shipping", texts, source="texts", max_topics=2, pilot=few)
+    >>> store = store.update(texts, source="texts")
+    >>> store.documents, store.update(texts, source="texts").version == store.version
+    (60, True)
+    """
+    known = {"max_topics": max_topics, "counting": counting, "pilot": pilot, "source": source}
+    require_fitting(create_store, url=url, storage_options=storage_options, **known)
+    options = replace(pilot, max_topics=max_topics)
+    if isinstance(documents, Iterator):
+        raise InvalidInput(
+            f"the documents are of type {type(documents).__name__}, which can be read only once, "
+            "and are read again by update; give a list, or a function that returns them"
+        )
+    fields = Fields(counting.text_column, counting.dates.column)
+    with running(client, memory, storage_options) as run:
+        given = next(
+            given_as(documents, source or name_of_sampled(documents), fields, run, counting.format),
+            None,
+        )
+        if given is None:
+            raise InvalidInput("there are no documents to sample; give some")
+        form = counting.form
+        policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
+        told = given.shards, form, policy, options, given.on(run)
+        made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)
+    return Store(made, storage_options)
+
+
+def open_store(
+    url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
+) -> Store:
+    """A store at a version, by default the latest; errors as `MomentStore.open`.
+
+    Examples
+    --------
+    >>> open_store("memory://no-store-here")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.StoreError: ...
+    """
+    require_fitting(open_store, url=url, version=version, storage_options=storage_options)
+    return Store(MomentStore.open(url, version, storage_options), storage_options)
