@@ -108,7 +108,6 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             one,
             MODELS[model].Options,
             one.metadata.get(AUTO, False),
-            required=everywhere and one.default is MISSING,
             help=told if everywhere else f"Of {', '.join(holders)}: {told}",
         )(placed)
     return click.option(
@@ -130,6 +129,8 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     """
     chosen = model_named(model)
     own = {one.name: one for one in fields(chosen.Options)}
+    if chosen is TopicModel:
+        given = {"topics": AUTO} | given
     for name in given:
         if name not in own:
             raise click.UsageError(
@@ -170,7 +171,9 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
 def _default(holders: dict[str, Field[Any]]) -> str:
     """The default of all models, or of each where it is not that of the first."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
-    first = next(iter(known.values()), "")
+    if not known:
+        return f"{AUTO}, of {DEFAULT_MODEL}"
+    first = next(iter(known.values()))
     others = (f"; of {model} {value}" for model, value in known.items() if value != first)
     return f"{first}{''.join(others)}"
 

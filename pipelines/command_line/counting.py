@@ -34,7 +34,7 @@ from streaming_moments.pipelines.jobs.create_kinds import (
     require_options_of,
 )
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
-from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
 from streaming_moments.pipelines.reports.states import (
@@ -165,6 +165,7 @@ def refit(
     """Fit a model to STORE, without the documents, and keep it there."""
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
+    require_kind_of(asked.model, source)
     if name or not asked.auto:
         require_free(opened.latest().commit, name or asked.label + suffix)
     with running(session) as run:

@@ -141,6 +141,19 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     options : FitOptions
         Of its `Options`.
     """
+    require_kind_of(model, store)
+    fitted = model.fit(refit_rows(store, model, options, run), options)
+    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
+
+
+def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
+    """Refuse a model of another kind of statistics than a store holds.
+
+    Raises
+    ------
+    InvalidInput
+        Names the models of what it holds.
+    """
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
         own = [name for name, one in MODELS.items() if one.kind == foundation.kind]
@@ -148,8 +161,6 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
             f"model {model.name} is of statistics of kind {model.kind}, the store holds "
             f"{foundation.kind}; give --model {' or '.join(own)}"
         )
-    fitted = model.fit(refit_rows(store, model, options, run), options)
-    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
 
 def refit_rows(

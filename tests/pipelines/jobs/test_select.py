@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 
+import click
 import pytest
 
 from streaming_moments import METHODS, fit_by
@@ -25,6 +26,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.model_options import requested
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -275,6 +277,13 @@ def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
 
 def fewer_rounds_for_more_topics(halves, start):
     return {2: 7, 4: 3}[halves.rows.value(start).topics.shape[1]]
+
+
+def test_a_refit_that_names_no_number_finds_it():
+    assert requested("topics", {}).auto == ("topics",)
+    assert requested("topics", {"topics": 3}).auto == ()
+    with pytest.raises(click.UsageError, match="model poisson needs --topics"):
+        requested("poisson", {})
 
 
 @pytest.mark.parametrize("option", ["--topics", "--refine"])
