@@ -197,7 +197,9 @@ def members(kind):
         function = getattr(kind, name)
         called = inspect.isfunction(function) or inspect.ismethod(function)
         if called and (name == "__init__" or not name.startswith("_")):
-            taken = [one for one in inspect.signature(function).parameters if one != "self"]
+            taken = [*inspect.signature(function).parameters]
+            # the one of whom it is asked, whatever it is called there
+            taken = taken[1:] if inspect.isfunction(inspect.getattr_static(kind, name)) else taken
             if taken and function.__module__.startswith("streaming_moments"):
                 yield name, taken
 
