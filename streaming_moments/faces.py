@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from itertools import accumulate
 from types import ModuleType
 
 
@@ -17,8 +18,11 @@ class LateModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> object:
-        # importlib's own lazy loader is not safe among threads before Python 3.12
-        return getattr(import_module(self.__name__), name)
+        # importlib's own lazy loader is not safe among threads before Python 3.12; and a module
+        # that is loaded while another thread ends loading its package may not find the package
+        for parent in accumulate(self.__name__.split("."), "{}.{}".format):
+            module = import_module(parent)
+        return getattr(module, name)
 
 
 def late(

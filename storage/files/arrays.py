@@ -17,10 +17,18 @@ from streaming_moments.errors import StoreError
 from streaming_moments.faces import LateModule
 
 if TYPE_CHECKING:
+    import numcodecs.blosc as blosc
     import zarr
+    import zarr.codecs as codecs
+    import zarr.core.buffer.cpu as cpu
+    import zarr.storage as stores
     from zarr.core.buffer import Buffer
 else:
+    blosc = LateModule("numcodecs.blosc")
     zarr = LateModule("zarr")
+    codecs = LateModule("zarr.codecs")
+    cpu = LateModule("zarr.core.buffer.cpu")
+    stores = LateModule("zarr.storage")
 
 
 @dataclass(frozen=True)
@@ -98,14 +106,11 @@ def decode(files: Mapping[str, bytes], where: str) -> zarr.Group:
     StoreError
         Files that describe no group.
     """
-    from zarr.core.buffer import cpu
-    from zarr.storage import MemoryStore
-
     buffers: dict[str, Buffer] = {
         path: cpu.Buffer.from_bytes(content) for path, content in files.items()
     }
     try:
-        return zarr.open_group(MemoryStore(buffers, read_only=True), mode="r", zarr_format=3)
+        return zarr.open_group(stores.MemoryStore(buffers, read_only=True), mode="r", zarr_format=3)
     except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
         raise StoreError(f"{where} is no Zarr group ({error}); restore it from a copy") from error
 
@@ -175,21 +180,20 @@ def magnitude(array: NDArray[np.int64]) -> int:
 def _create_group(
     files: dict[str, Buffer], specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]
 ) -> dict[str, zarr.Array[Any]]:
-    from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec
-    from zarr.storage import MemoryStore
-
     # Most counts need one byte of eight: the others side by side are zeros. Four times as fast as
     # zstd at level 1, both ways, and its files a fifth larger.
-    counts = BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
-    group = zarr.create_group(MemoryStore(files), zarr_format=3, attributes=dict(attributes))
+    counts = codecs.BloscCodec(cname="lz4", clevel=5, shuffle="shuffle")
+    group = zarr.create_group(stores.MemoryStore(files), zarr_format=3, attributes=dict(attributes))
     return {
         name: group.create_array(
             name,
             shape=spec.shape,
             chunks=spec.chunks,
             dtype=spec.dtype,
-            serializer=BytesCodec(),
-            compressors=[counts, Crc32cCodec()] if spec.compressed else [Crc32cCodec()],
+            serializer=codecs.BytesCodec(),
+            compressors=[counts, codecs.Crc32cCodec()]
+            if spec.compressed
+            else [codecs.Crc32cCodec()],
             fill_value=0,
             dimension_names=spec.dimensions,
             # one folder for an array, not one for a chunk
@@ -217,7 +221,6 @@ def _read_quickly(
 
 def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
     import google_crc32c
-    from numcodecs.blosc import decompress
 
     described = json.loads(files[f"{name}/zarr.json"])
     described.pop("dimension_names", None)  # which are for other readers
@@ -228,7 +231,7 @@ def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
     stored = files[chunk_path(name, spec)]
     if google_crc32c.value(stored[:-4]) != int.from_bytes(stored[-4:], "little"):
         raise ValueError(name)
-    return np.frombuffer(decompress(stored[:-4]), dtype=f"<{dtype[0]}8").reshape(shape)
+    return np.frombuffer(blosc.decompress(stored[:-4]), dtype=f"<{dtype[0]}8").reshape(shape)
 
 
 def _described(spec: ArraySpec) -> dict[str, Any]:
