@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -11,6 +11,20 @@ from numpy.typing import NDArray
 from streaming_moments.statistics.row_block import RowBlock
 
 Arrays = Mapping[str, NDArray[np.int64]]
+
+
+def take_away_by_adding(
+    arrays: Arrays, add: Callable[[Iterable[Any]], None], batches: Iterable[Any]
+) -> None:
+    """Take batches away from arrays that `add` adds them to, in no more memory than adding takes.
+
+    `a - b` is `-(-a + b)`.
+    """
+    for array in arrays.values():
+        np.negative(array, out=array)
+    add(batches)
+    for array in arrays.values():
+        np.negative(array, out=array)
 
 
 class Totals(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
-from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.base import Arrays, take_away_by_adding
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import cell_kernels, triple_kernels
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
@@ -90,13 +90,7 @@ class BlockSums:
 
     def take_away(self, batches: Iterable[ProjectedBatch]) -> None:
         """Take batches away that were added; errors as `add`."""
-        # a - b is -(-a + b), which takes no memory beyond that of an addition
-        arrays = self.opened().values()
-        for array in arrays:
-            np.negative(array, out=array)
-        self.add(batches)
-        for array in arrays:
-            np.negative(array, out=array)
+        take_away_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
         """Some rows of all arrays, for reading: views, but new arrays of what is in cells."""

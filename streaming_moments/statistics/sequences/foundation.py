@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -22,27 +21,17 @@ from streaming_moments.statistics.sequences.windows import (
     SymbolBatch,
     joined_windows,
 )
-from streaming_moments.statistics.views.foundation import (
-    ViewSums,
-    added_up,
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
+from streaming_moments.statistics.views.three_views import (
+    ThreeViews,
     describe_words,
-    lumps,
     require_sketch,
-    with_halves,
     words_described,
-)
-from streaming_moments.statistics.views.statistics import (
-    TRIPLES,
-    ViewStatistics,
-    ViewTotals,
-    broken_identities,
-    require_bounded,
-    require_same_foundation,
 )
 
 
 @dataclass(frozen=True)
-class SequencesFoundation:
+class SequencesFoundation(ThreeViews):
     """What statistics of sequences of symbols are gathered on, a `Foundation`.
 
     Windows of three symbols are records of three views: the middle one has rows, those before and
@@ -72,6 +61,7 @@ class SequencesFoundation:
     sketch: Basis
     halves: bool = True
     kind: ClassVar[str] = "sequences"
+    join = staticmethod(joined_windows)
 
     def __post_init__(self) -> None:
         require_sketch(self.sketch, self.alphabet)
@@ -120,30 +110,10 @@ class SequencesFoundation:
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         return cls(alphabet, sketch, bool(attributes["halves_kept"]))
 
-    def names(self) -> dict[str, str]:
-        """The fingerprint."""
-        return {"basis": self.fingerprint, "vocabulary": ""}
-
-    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name."""
+    def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name, without those of halves."""
         size, width = block.size(self.rows), 1 + self.sketch.columns
-        return with_halves({TRIPLES: (size, width, width), FIRST: (size,)}, self.halves)
-
-    def compresses(self, name: str) -> bool:
-        """Rows of rare symbols are mostly zeros."""
-        return True
-
-    def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
-        """Totals that `ViewTotals.tables` described."""
-        return ViewTotals.of_tables(tables)
-
-    def statistics(self, block: RowBlock, totals: ViewTotals, arrays: Arrays) -> ViewStatistics:
-        """The statistics whose arrays were read back."""
-        return ViewStatistics(self, block, totals, arrays)
-
-    def require_own(self, statistics: ViewStatistics) -> None:
-        """Refuse statistics of another alphabet or sketch; errors as `require_same_foundation`."""
-        require_same_foundation(self, statistics)
+        return {TRIPLES: (size, width, width), FIRST: (size,)}
 
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:
         """The windows of a batch; errors as `PreparedWindows.of`."""
@@ -159,32 +129,6 @@ class SequencesFoundation:
             "create a store from such shards"
         )
 
-    def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
-        require_bounded(bound)
-
-    def joined(
-        self, batches: Iterable[PreparedWindows], most_bytes: int
-    ) -> Iterator[PreparedWindows]:
-        """The same windows in fewer batches."""
-        return lumps(batches, most_bytes, joined_windows)
-
-    def sums(self, block: RowBlock) -> ViewSums:
-        """Sums of a block of rows, of no sequences yet."""
-        return ViewSums.zero(self, block)
-
-    def of(
-        self, batches: Iterable[PreparedWindows], block: RowBlock = RowBlock()
-    ) -> ViewStatistics:
-        """The statistics of prepared batches; zero without any."""
-        return added_up(self, batches, block)
-
     def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
         """The statistics of chunks of sequences; errors as `prepared`."""
         return self.of([self.prepared(batch)], block)
-
-    def problems(
-        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
-    ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break."""
-        return broken_identities(blocks, totals)

@@ -1,0 +1,167 @@
+"""Three views: what foundations of triples of views have in common, and their sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays, take_away_by_adding
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views.statistics import (
+    EVEN,
+    ViewStatistics,
+    ViewTotals,
+    broken_identities,
+    require_bounded,
+    require_same_foundation,
+)
+
+
+class ThreeViews:
+    """What any `Foundation` of three views does alike; what a record is, the others say."""
+
+    halves: bool
+
+    @staticmethod
+    def join(prepared: Sequence[Any]) -> Any:
+        """One of several prepared batches."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits, the same for the same content."""
+        raise NotImplementedError
+
+    def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name, without those of halves."""
+        raise NotImplementedError
+
+    def names(self) -> dict[str, str]:
+        """The fingerprint."""
+        return {"basis": self.fingerprint, "vocabulary": ""}
+
+    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name; the even half has those of the whole."""
+        whole = self.whole_shapes(block)
+        even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
+        return {**whole, **even}
+
+    def compresses(self, name: str) -> bool:
+        """Rows of rare words are mostly zeros."""
+        return True
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
+        """Totals that `ViewTotals.tables` described."""
+        return ViewTotals.of_tables(tables)
+
+    def statistics(self, block: RowBlock, totals: ViewTotals, arrays: Arrays) -> ViewStatistics:
+        """The statistics whose arrays were read back."""
+        return ViewStatistics(self, block, totals, arrays)
+
+    def require_own(self, statistics: ViewStatistics) -> None:
+        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        require_same_foundation(self, statistics)
+
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        require_bounded(bound)
+
+    def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
+        """The same records in fewer batches, joined while their bytes stay below a bound."""
+        held: list[Any] = []
+        size = 0
+        for batch in batches:
+            if held and size + batch.nbytes > most_bytes:
+                yield type(self).join(held)
+                held, size = [], 0
+            held.append(batch)
+            size += batch.nbytes
+        if held:
+            yield type(self).join(held)
+
+    def sums(self, block: RowBlock) -> ViewSums:
+        """Sums of a block of rows, of no records yet."""
+        shapes = self.shapes(block).items()
+        return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
+
+    def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> ViewStatistics:
+        """The statistics of prepared batches; zero without any.
+
+        Raises
+        ------
+        BoundExceeded
+            A sum could pass 2^62.
+        """
+        sums, totals = self.sums(block), ViewTotals()
+        for batch in batches:
+            totals = totals + batch.totals
+            require_bounded(totals.bound)
+            sums.add([batch])
+        return ViewStatistics(self, block, totals, sums.arrays)
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break."""
+        return broken_identities(blocks, totals)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewSums:
+    """Row arrays of a block while records are added to them: the `Sums` of three views.
+
+    Parameters
+    ----------
+    block : RowBlock
+        Which rows.
+    arrays : mapping
+        int64 row arrays of the block by name.
+    """
+
+    block: RowBlock
+    arrays: Arrays
+
+    def add(self, batches: Iterable[Any]) -> None:
+        """Add prepared batches."""
+        for batch in batches:
+            batch.add(self.arrays, self.block)
+
+    def take_away(self, batches: Iterable[Any]) -> None:
+        """Take prepared batches away that were added."""
+        take_away_by_adding(self.arrays, self.add, batches)
+
+    def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
+        """Some rows of all arrays, for reading."""
+        return {name: array[rows] for name, array in self.arrays.items()}
+
+
+def require_sketch(basis: Basis, words: Vocabulary) -> None:
+    """Refuse a basis that is not of a vocabulary, weighs documents, or passes 127.
+
+    Raises
+    ------
+    InvalidInput
+        Says which.
+    """
+    if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
+        raise InvalidInput("a basis is of another vocabulary than its view; make it of that one")
+    if not basis.weights.is_pooled or basis.matrix.min() < -127:
+        raise InvalidInput("a sketch of a view has entries of -127 to 127 and weighs no records")
+
+
+def describe_words(words: Vocabulary) -> dict[str, Any]:
+    """A vocabulary as JSON can hold it."""
+    return {"terms": list(words.terms), "core": words.core, "policy": words.policy}
+
+
+def words_described(content: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary that `describe_words` described."""
+    terms = tuple(map(str, content["terms"]))
+    return Vocabulary(terms, int(content["core"]), str(content["policy"]))
