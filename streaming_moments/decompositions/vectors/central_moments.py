@@ -3,62 +3,81 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, eq=False)
-class CentralMoments:
-    """Central moments of rows x and of their projections `y = Q'x`.
+class CentralMoments(Protocol):
+    """Central moments of rows x (d,), of mean m, and of their projections `y = Q'x` (s,)."""
 
-    Parameters
-    ----------
-    rows : int
-        Of which they are.
-    mean : (d,) float64
-        m = E x.
-    covariance : (d, d) float64
-        C.
-    basis : (d, s) float64
-        Q.
-    projected : (s, s) float64
-        Covariance of y.
-    third : (s, s, s) float64
-        E (y - E y)^(x)3.
-    norms : (s,) float64
-        E (y - E y) |x - m|^2.
-    squares : (d, d) float64, optional
-        E (x_i - m_i) (x_h - m_h)^2.
-    fourth : (s, s, s, s) float64, optional
-        E (y - E y)^(x)4.
+    @property
+    def number(self) -> int:
+        """Rows of which they are."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(d,) m."""
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(d, d) C."""
+
+    @property
+    def basis(self) -> NDArray[np.float64]:
+        """(d, s) Q."""
+
+    @property
+    def sketch_covariance(self) -> NDArray[np.float64]:
+        """(s, s) covariance of y."""
+
+    @property
+    def third(self) -> NDArray[np.float64]:
+        """(s, s, s) `E (y - E y)` three times."""
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """(s,) `E (y - E y) |x - m|^2`."""
+
+    @property
+    def squares(self) -> NDArray[np.float64] | None:
+        """(d, d) `E (x - m)_i (x - m)_h^2`, where it is known."""
+
+    @property
+    def fourth(self) -> NDArray[np.float64] | None:
+        """(s, s, s, s) `E (y - E y)` four times, where it is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMoments:
+    """`CentralMoments` given as arrays.
 
     Examples
     --------
-    >>> moments = CentralMoments.of_rows(np.array([[0.0], [0.0], [3.0]]), np.eye(1))
+    >>> moments = GivenMoments.of_rows(np.array([[0.0], [0.0], [3.0]]), np.eye(1))
     >>> moments.mean, moments.covariance, moments.third.ravel()
     (array([1.]), array([[2.]]), array([2.]))
     """
 
-    rows: int
+    number: int
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
     basis: NDArray[np.float64]
-    projected: NDArray[np.float64]
+    sketch_covariance: NDArray[np.float64]
     third: NDArray[np.float64]
     norms: NDArray[np.float64]
     squares: NDArray[np.float64] | None = None
     fourth: NDArray[np.float64] | None = None
 
     @classmethod
-    def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> CentralMoments:
+    def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
         """All moments of some (n, d) rows, by a (d, s) basis; memory of n s^2 numbers."""
-        n = len(rows)
+        n, s = len(rows), basis.shape[1]
         mean = rows.mean(axis=0)
         x = rows - mean
         y = x @ basis
         pairs = (y[:, :, None] * y[:, None, :]).reshape(n, -1)
-        s = basis.shape[1]
         return cls(
             n,
             mean,
@@ -70,11 +89,6 @@ class CentralMoments:
             x.T @ np.square(x) / n,
             (pairs.T @ pairs).reshape(s, s, s, s) / n,
         )
-
-    @property
-    def dimensions(self) -> int:
-        """Coordinates d of a row."""
-        return self.mean.size
 
 
 def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ def independent_factors(
 ) -> Factors:
     """Factors h of `x = m + A h + noise`, with independent h of which at most one is normal.
 
+    Whether noise alone tells them apart is for `require_told_apart` to say.
+
     Parameters
     ----------
     moments : CentralMoments
@@ -72,16 +74,16 @@ def independent_factors(
     Raises
     ------
     NotIdentifiable
-        As `Signal.of`; or a factor whose cumulant is within three standard errors of noise; or, of
-        "full" noise, kurtoses of both signs.
+        As `Signal.of`; or, of "full" noise, kurtoses of both signs.
     InvalidInput
         Another order or noise, k below 1, or fourth moments that are not there.
 
     Examples
     --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.exponential(size=(20000, 2)) @ np.array([[2.0, 0, 1], [0, 1, 0]])
-    >>> moments = CentralMoments.of_rows(rows + rng.normal(0, 0.1, (20000, 3)), np.eye(3))
+    >>> moments = GivenMoments.of_rows(rows + rng.normal(0, 0.1, (20000, 3)), np.eye(3))
     >>> np.abs(independent_factors(moments, 2).mixing.round(1)).T.tolist()
     [[0.0, 1.0, 0.0], [2.0, 0.0, 1.0]]
     """
@@ -96,11 +98,45 @@ def independent_factors(
             f"{named} needs the statistic fourth; create the store with it, or ask for order third "
             "and noise spherical or diag"
         )
-    found = _unknown_noise(moments, k, order) if noise == "full" else None
-    if found is None:
-        found = _known_noise(moments, k, order, diagonal=noise == "diag")
-    _require_cumulants(found, order, moments.fourth is not None)
-    return found
+    if noise == "full":
+        return _unknown_noise(moments, k, order)
+    return _known_noise(moments, k, order, diagonal=noise == "diag")
+
+
+def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
+    """Which factors have no cumulant beyond three standard errors of noise; of `Factors`."""
+    size, error = _told_by(found, order)
+    return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
+
+
+def require_told_apart(found: Factors, order: str) -> None:
+    """Refuse factors that are told apart by noise alone.
+
+    Raises
+    ------
+    NotIdentifiable
+        Some are: says how many, and what they and noise have.
+    """
+    weak = weak_factors(found, order)
+    if not weak.size:
+        return
+    size, error = _told_by(found, order)
+    called, other = ("skewness", "fourth") if order == "third" else ("kurtosis", "third")
+    first, rest = weak[0], size.size - weak.size
+    remedy = f"ask for {rest} factors" if rest else "add rows"
+    remedy += f", or for order {other}"
+    if np.isnan(found.kurtosis).any():
+        remedy += " of a store that is created with the statistic fourth"
+    raise NotIdentifiable(
+        f"{weak.size} of {size.size} factors have no {called} to be told apart by: factor {first} "
+        f"has {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
+    )
+
+
+def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if order == "third":
+        return found.skewness, found.skewness_error
+    return found.kurtosis, found.kurtosis_error
 
 
 def require_order(order: str) -> None:
@@ -118,7 +154,7 @@ def require_noise(noise: str) -> None:
 def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
     """(s, s, s, s) fourth moment of the projections less what a normal law has."""
     assert moments.fourth is not None
-    S = moments.projected
+    S = moments.sketch_covariance
     pairs = np.multiply.outer(S, S)
     cumulant = moments.fourth - pairs
     cumulant -= pairs.transpose(0, 2, 1, 3)
@@ -137,7 +173,7 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
     # of a projection of variance 1 + v, v that of its noise
     sizes = 1 + np.square(unmixing).T @ signal.noise
     return _ordered(
-        signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.rows,
+        signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
         signal.spectrum, signal.noise,
     )  # fmt: skip
 
@@ -145,13 +181,13 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     """Whitened by a fold of the fourth cumulant, which no normal noise has a part in."""
     fourth, basis = fourth_cumulant(moments), moments.basis
-    s = len(moments.projected)
+    s = len(moments.sketch_covariance)
     if s < k:
         raise NotIdentifiable(
             f"{k} factors asked for and the basis has {s} columns; create the store with a wider "
             "one"
         )
-    values, vectors = np.linalg.eigh(moments.projected)
+    values, vectors = np.linalg.eigh(moments.sketch_covariance)
     weights = _weighting(values[-k:], vectors[:, -k:])
     for _ in range(_TURNS):
         folded = np.einsum("abcd,cd->ab", fourth, weights, optimize=True)
@@ -169,13 +205,13 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     third, four = contracted(moments.third, B, B, B), contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)
     inside = B @ rotation
-    lengths = np.sqrt(np.einsum("aj,ab,bj->j", inside, moments.projected, inside, optimize=True))
+    lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
     # columns in the range of the basis whose projections are those of the factors
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(
-        mixing, basis @ B @ turned, np.ones(k), third, four, turned, order, moments.rows,
+        mixing, basis @ B @ turned, np.ones(k), third, four, turned, order, moments.number,
         np.abs(values), np.empty(0),
     )  # fmt: skip
 
@@ -232,26 +268,4 @@ def _ordered(
         errors[1][place],
         spectrum,
         noise,
-    )
-
-
-def _require_cumulants(found: Factors, order: Order, fourth: bool) -> None:
-    """Refuse factors that are told apart by noise alone."""
-    if order == "third":
-        size, error, other = found.skewness, found.skewness_error, "fourth"
-    else:
-        size, error, other = found.kurtosis, found.kurtosis_error, "third"
-    weak = np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
-    if not weak.size:
-        return
-    called = "skewness" if order == "third" else "kurtosis"
-    first = weak[0]
-    remedy = f"ask for {size.size - weak.size} factors" if weak.size < size.size else "add rows"
-    if order == "fourth" or fourth:
-        remedy += f", or for order {other}"
-    else:
-        remedy += ", or create the store with the statistic fourth and ask for order fourth"
-    raise NotIdentifiable(
-        f"{weak.size} of {size.size} factors have no {called} to be told apart by: factor {first} "
-        f"has {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
     )

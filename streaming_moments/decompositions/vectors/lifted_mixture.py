@@ -79,9 +79,10 @@ def mixture_components(
 
     Examples
     --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(4000, 3)) + np.repeat([[6.0, 0, 0], [0, 0, 0]], [3000, 1000], 0)
-    >>> found = mixture_components(CentralMoments.of_rows(rows, np.eye(3)), 2)
+    >>> found = mixture_components(GivenMoments.of_rows(rows, np.eye(3)), 2)
     >>> found.means.round(1) + 0.0, found.weights.round(1), found.variances.round(1).ravel()
     (array([[6., 0., 0.],
            [0., 0., 0.]]), array([0.8, 0.2]), array([1., 1.]))
@@ -172,7 +173,7 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
     B, r = signal.inside, signal.spectrum.size
     along = B * np.sqrt(signal.spectrum)  # of orthonormal columns, Q along
     within = np.einsum("abc,bi,ci->a", moments.third, along, along, optimize=True)
-    found = B.T @ (moments.norms - within) / (moments.dimensions - r)
+    found = B.T @ (moments.norms - within) / (moments.mean.size - r)
     return np.asarray(found)
 
 

@@ -63,7 +63,7 @@ class Signal:
         NotIdentifiable
             Too few dimensions, or directions that vary: says how many there are.
         """
-        C, basis, d = moments.covariance, moments.basis, moments.dimensions
+        C, basis, d = moments.covariance, moments.basis, moments.mean.size
         if d <= r:
             raise NotIdentifiable(
                 f"rows of {d} numbers hold at most {d - 1} directions beside noise, {r} are asked "
@@ -111,8 +111,8 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
 
     Of the eigenvalues l of the covariance in units of the noise the d - r smallest are near 1:
     `sum(l - log l - 1)` over them is least, by Newton steps in the logarithms of the noise
-    (Joreskog 1967). Noise is at least a hundredth of a coordinate's variance: beside a coordinate without any
-    nothing else would be a signal.
+    (Joreskog 1967). Noise is at least a hundredth of a coordinate's variance: beside a coordinate
+    without any nothing else would be a signal.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         Whether the noise differs by coordinate.
     """
     d, s = moments.basis.shape
-    C, n = moments.covariance, moments.rows
+    C, n = moments.covariance, moments.number
     if not np.trace(C) > 0:
         return 0
     most = min(s, d - 1)

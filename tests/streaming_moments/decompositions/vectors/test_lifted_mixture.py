@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streaming_moments.decompositions.vectors.central_moments import CentralMoments, crossed
+from streaming_moments.decompositions.vectors.central_moments import GivenMoments, crossed
 from streaming_moments.decompositions.vectors.lifted_mixture import (
     COVARIANCES,
     mixture_components,
@@ -20,7 +20,7 @@ def planted(covariance: str, d: int = 9, k: int = 4, seed: int = 0) -> MixtureRo
     return MixtureRows(drawn.rows, drawn.labels, means, drawn.weights, drawn.variances)
 
 
-def exact_moments(truth: MixtureRows, basis: np.ndarray, rows: int = 10**9) -> CentralMoments:
+def exact_moments(truth: MixtureRows, basis: np.ndarray, rows: int = 10**9) -> GivenMoments:
     """Of the law itself: each component adds its mean, and its variances crossed with it."""
     w, mean = truth.weights, truth.weights @ truth.means
     centred = truth.means - mean
@@ -34,7 +34,7 @@ def exact_moments(truth: MixtureRows, basis: np.ndarray, rows: int = 10**9) -> C
         third += weight * crossed(y, (basis.T * v) @ basis)
         norms += weight * (y * (c @ c + v.sum()) + 2 * basis.T @ (v * c))
         squares += weight * (np.outer(c, c**2 + v) + np.diag(2 * v * c))
-    return CentralMoments(rows, mean, C, basis, basis.T @ C @ basis, third, norms, squares)
+    return GivenMoments(rows, mean, C, basis, basis.T @ C @ basis, third, norms, squares)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -83,7 +83,7 @@ def error_of(drawn: MixtureRows, covariance: str) -> float:
     basis = np.hstack([axes, np.random.default_rng(0).normal(size=(drawn.rows.shape[1], 2))])
     if covariance.endswith("diag"):
         basis = np.eye(drawn.rows.shape[1])
-    moments = CentralMoments.of_rows(drawn.rows, basis)
+    moments = GivenMoments.of_rows(drawn.rows, basis)
     found = mixture_components(moments, len(drawn.weights), covariance)
     return float(matched_means(found.means, drawn.means)[0].mean())
 
@@ -92,7 +92,7 @@ def test_drawn_rows_err_as_much_as_the_prototypes() -> None:
     drawn = mixture_rows(20_000, 50, 10, separation=3.0, seed=3)
     assert error_of(drawn, "tied-spherical") < 0.40  # .32
     assert error_of(drawn, "spherical") < 0.42  # .32
-    assert signal_directions(CentralMoments.of_rows(drawn.rows, np.eye(50)[:, :20])) == 9
+    assert signal_directions(GivenMoments.of_rows(drawn.rows, np.eye(50)[:, :20])) == 9
 
 
 def test_variances_that_differ_need_their_correction() -> None:
@@ -103,17 +103,17 @@ def test_variances_that_differ_need_their_correction() -> None:
 
 def test_what_rows_do_not_hold_is_refused() -> None:
     rng = np.random.default_rng(0)
-    flat = CentralMoments.of_rows(np.ones((10, 3)), np.eye(3))
+    flat = GivenMoments.of_rows(np.ones((10, 3)), np.eye(3))
     with pytest.raises(NotIdentifiable, match="all rows are equal"):
         mixture_components(flat, 2)
     assert signal_directions(flat) == 0
-    narrow = CentralMoments.of_rows(rng.normal(size=(50, 3)), np.eye(3))
+    narrow = GivenMoments.of_rows(rng.normal(size=(50, 3)), np.eye(3))
     with pytest.raises(NotIdentifiable, match="rows of 3 numbers hold at most 2 directions"):
         mixture_components(narrow, 4)
-    line = CentralMoments.of_rows(np.outer(rng.normal(size=50), [1.0, 2, 0, 0]), np.eye(4))
+    line = GivenMoments.of_rows(np.outer(rng.normal(size=50), [1.0, 2, 0, 0]), np.eye(4))
     with pytest.raises(NotIdentifiable, match=r"2 directions .* vary in 1 .* 2 components"):
         mixture_components(line, 3)
-    bare = CentralMoments(*list(vars(narrow).values())[:7])
+    bare = GivenMoments(*list(vars(narrow).values())[:7])
     with pytest.raises(InvalidInput, match="needs the statistic squares"):
         mixture_components(bare, 2, "diag")
     with pytest.raises(InvalidInput, match='covariance is "full"'):
@@ -124,7 +124,7 @@ def test_constant_columns_change_nothing() -> None:
     drawn = mixture_rows(5000, 8, 3, separation=5.0, seed=5)
     padded = np.hstack([drawn.rows, np.full((5000, 2), 7.0)])
     for covariance in ("tied-diag", "spherical"):
-        found = mixture_components(CentralMoments.of_rows(padded, np.eye(10)), 3, covariance)
+        found = mixture_components(GivenMoments.of_rows(padded, np.eye(10)), 3, covariance)
         errors, _ = matched_means(found.means[:, :8], drawn.means)
         assert errors.max() < 0.5
         np.testing.assert_allclose(found.means[:, 8:], 7.0, atol=1e-6)
