@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from streaming_moments.storage.formats.arrow import Arrow
 from streaming_moments.storage.formats.base import Format
 from streaming_moments.storage.formats.compressions import uncompressed_name
 from streaming_moments.storage.formats.csv import Csv
 from streaming_moments.storage.formats.directory import Directory
 from streaming_moments.storage.formats.jsonl import JsonLines
 from streaming_moments.storage.formats.lda_c import LdaC
+from streaming_moments.storage.formats.npy import Npy
 from streaming_moments.storage.formats.parquet import Parquet
 from streaming_moments.storage.formats.text import Text
 from streaming_moments.storage.formats.zip import Zip
@@ -24,6 +26,8 @@ _ALL: tuple[Format, ...] = (
     Csv("csv", (".csv",), ","),
     Csv("tsv", (".tsv", ".tab"), "\t"),
     Zip(),
+    Npy(),
+    Arrow(),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _ALL})
 

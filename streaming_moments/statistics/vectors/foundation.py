@@ -159,28 +159,24 @@ class VectorsFoundation:
     @cached_property
     def largest_gain(self) -> int:
         """No row adds more to an entry of a sum."""
-        radius = self.grid.radius + isqrt(self.dimension) + 1  # coordinates are rounded
-        norms = np.sqrt((self.basis**2).sum(axis=0))
-        most = int(norms.max(initial=0) * radius) + 2
-        sketched = np.array([[most]], dtype=object)
-        return int(self.gains(sketched, np.array([radius**2], dtype=object))[0])
+        return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
-    def gains(self, sketches: NDArray[Any], norms: NDArray[Any]) -> NDArray[Any]:
+    def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) the most that each row adds to an entry of a sum."""
-        most = np.abs(sketches).max(axis=1, initial=0).astype(norms.dtype)
+        most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
-            roots = np.array([isqrt(norm) + 1 for norm in norms.tolist()], dtype=norms.dtype)
-            found = np.maximum(found, roots * norms)
+            # a root that is rounded down has one more
+            found = np.maximum(found, (np.sqrt(norms).astype(np.int64) + 1) * norms)
         if self.fourth:
             found = np.maximum(found, most**4)
-        return found
+        return np.asarray(found, dtype=np.int64)
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
         """(N, s) sketches y of rows of the grid."""
         # no part of Q'x is larger than its norm times that of Q's column
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
-        exact = peak * (self.grid.radius + isqrt(self.dimension) + 1) < _LARGEST_SINGLE
+        exact = peak * _reach(self.grid) < _LARGEST_SINGLE
         kind = np.float32 if exact else np.float64
         wide = (rows.astype(kind) @ self.matrix.astype(kind)).astype(np.int64)
         shift = self.shift.astype(np.int64)
@@ -302,3 +298,19 @@ class VectorsFoundation:
     ) -> Iterator[tuple[RowBlock | None, str]]:
         """Identities that stored statistics break."""
         return broken_identities(self, blocks, totals)
+
+
+def largest_gain(
+    grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
+) -> int:
+    """No row of the grid adds more to an entry of a sum."""
+    radius = _reach(grid)
+    basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
+    most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2
+    gains = [radius**2, most**3, most * radius**2]
+    return max(gains + [(radius + 1) * radius**2] * squares + [most**4] * fourth)
+
+
+def _reach(grid: Grid) -> int:
+    """No row is longer: coordinates are rounded once it is drawn in."""
+    return grid.radius + isqrt(grid.dimension) + 1

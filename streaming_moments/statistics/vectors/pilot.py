@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation, largest_gain
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
+from streaming_moments.statistics.vectors.sums import LARGEST_FLOAT_SUM
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
 # Steps of the standard deviation of a middling coordinate: 2 already cost nothing, measured.
@@ -19,6 +20,7 @@ _STEPS = 16
 _MOST_WHOLE_STEPS = 64
 # Of the median norm of the pilot: rows beyond it are drawn in. Measured on 1% outliers.
 _RADIUS = 1.3
+_WITHIN = 0.99
 # Up to so many numbers a row is its own sketch.
 WHOLE = 64
 # As many components as a sketch tells apart by default, and the columns for so many.
@@ -27,6 +29,7 @@ _RANDOM = 2
 _SCALE = 127
 # Standard deviation of a column of the sketch is 2^5 to 2^6; three bits would do, measured.
 _BITS, _FEWEST_BITS = 5, 2
+_WHOLE_OF_FOURTH = 40
 # A store should hold so many vectors before an entry of its sums could pass 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 30, 1e-4
@@ -45,10 +48,11 @@ def foundation_of(
     """A foundation for vectors like those of a pilot.
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
-    vary, the radius 1.3 times the median norm. The sketch has the leading directions of a factor
-    model of the pilot (diagonal noise, so that noisy coordinates do not rule), rounded to int8, and
-    two seeded columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so that
-    y spreads over 2^5 to 2^6, or less where 2 x 10^9 rows would not fit.
+    vary, the radius 1.3 times the median norm, or more where rows spread in few directions. The
+    sketch has the leading directions of a factor model of the pilot (diagonal noise, so that noisy
+    coordinates do not rule), rounded to int8, and two seeded columns of +-1; rows of up to 64
+    numbers are their own sketch. It is shifted so that y spreads over 2^5 to 2^6, or less where
+    2 x 10^9 rows would not fit.
 
     Parameters
     ----------
@@ -84,20 +88,21 @@ def foundation_of(
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
     wide = found.astype(np.float64) @ matrix
-    spread = wide.std(axis=0)
-    bits = _BITS
-    while True:
-        needed = np.frexp(np.maximum(spread, 1.0))[1] - 1 - bits
-        shift = np.maximum(needed, 0).astype(np.uint8)
-        sketches = np.rint(np.ldexp(wide, -shift.astype(np.int64))).astype(np.int64)
-        made = _made(grid, matrix, shift, squares, fourth, halves)
-        if made is not None:
-            mean = made.gains(sketches, norms).astype(np.float64).mean()
-            if mean * _VECTORS < LARGEST_SUM or bits == _FEWEST_BITS:
-                return made
-        elif bits == _FEWEST_BITS:
-            return VectorsFoundation(grid, matrix, shift, squares, fourth, halves)
-        bits -= 1
+    for bits in range(_BITS, -1, -1):
+        kept = _shift(wide, bits), squares, fourth, halves
+        if bits and largest_gain(grid, matrix, *kept[:3]) >= LARGEST_FLOAT_SUM:
+            continue
+        made = VectorsFoundation(grid, matrix, *kept)
+        gains = made.gains(made.sketched(found).astype(np.int64), norms).astype(np.float64)
+        if bits <= _FEWEST_BITS or gains.mean() * _VECTORS < LARGEST_SUM:
+            break
+    return made
+
+
+def _shift(wide: NDArray[np.float64], bits: int) -> NDArray[np.uint8]:
+    """(s,) shifts by which columns of Q'x spread over `2^bits` to `2^(bits + 1)`."""
+    needed = np.frexp(np.maximum(wide.std(axis=0), 1.0))[1] - 1 - bits
+    return np.maximum(needed, 0).astype(np.uint8)
 
 
 def grid_of(rows: NDArray[Any]) -> Grid:
@@ -117,27 +122,25 @@ def grid_of(rows: NDArray[Any]) -> Grid:
     if whole:
         offset = np.rint(offset)
     norms = np.sqrt(((values - offset) ** 2).sum(axis=1))
-    # most rows may lie at the offset, as of sparse columns
-    away = norms[norms > 0]
-    reach = _RADIUS * float(np.median(norms)) or _RADIUS * float(np.median(away))
+    # half of the rows may lie at the offset, as sparse ones
+    middle = float(np.median(norms)) or float(np.median(norms[norms > 0]))
+    reach = _reach(values) * middle
     step = 1.0 if whole else middling / _STEPS
     if reach / step > LARGEST_RADIUS:
         step, whole = reach / LARGEST_RADIUS, False
     return Grid(offset, step, min(ceil(reach / step), LARGEST_RADIUS), whole)
 
 
-def _made(
-    grid: Grid,
-    matrix: NDArray[np.int8],
-    shift: NDArray[np.uint8],
-    squares: bool,
-    fourth: bool,
-    halves: bool,
-) -> VectorsFoundation | None:
-    try:
-        return VectorsFoundation(grid, matrix, shift, squares, fourth, halves)
-    except InvalidInput:
-        return None
+def _reach(values: NDArray[np.float64]) -> float:
+    """Radius, in median norms: 1.3, or what 99% of a Gaussian of so few directions lie within."""
+    from scipy.special import gammaincinv
+
+    centred = values - values.mean(axis=0)
+    tall = centred.shape[0] > centred.shape[1]
+    gram = centred.T @ centred if tall else centred @ centred.T
+    directions = np.trace(gram) ** 2 / (gram**2).sum()
+    far, middle = (2 * gammaincinv(directions / 2, share) for share in (_WITHIN, 0.5))
+    return max(_RADIUS, float(np.sqrt(far / middle)))
 
 
 def _sketch(
@@ -146,7 +149,8 @@ def _sketch(
     """(d, s) int8 directions of a pilot and random columns, or all directions there are."""
     size = rows.shape[1]
     if columns is None:
-        columns = size if size <= (WHOLE if not fourth else 40) else ceil(1.5 * _COMPONENTS) + 2
+        whole = size <= (_WHOLE_OF_FOURTH if fourth else WHOLE)
+        columns = size if whole else ceil(1.5 * _COMPONENTS) + 2
     if columns >= size:
         return np.eye(size, dtype=np.int8)
     leading = max(1, columns - _RANDOM)
@@ -173,7 +177,7 @@ def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
     # more directions stand out of pure noise by chance than a longer pilot would show
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
-    noise = np.maximum(_smallest_noise(covariance), least)
+    noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):
         root = np.sqrt(noise)
         values, vectors = np.linalg.eigh(covariance / np.outer(root, root))
@@ -189,8 +193,3 @@ def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
     left = np.linalg.svd(leading * weights / root[:, None], full_matrices=False)[0]
     peaks = left[np.abs(left).argmax(axis=0), np.arange(number)]
     return np.asarray(left * np.sign(peaks))
-
-
-def _smallest_noise(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where the iteration begins: what no coordinate can know of the others, at least."""
-    return np.asarray(np.full(len(covariance), np.median(covariance.diagonal())))

@@ -121,10 +121,10 @@ class PreparedVectors:
             )
         rows, norms, clipped = foundation.grid.quantised(batch.values)
         sketches = foundation.sketched(rows)
-        gains = foundation.gains(sketches, norms)
-        # a Python integer where int64 could not hold it
-        most = int(gains.max(initial=0))
-        largest = int(gains.sum()) if most * len(gains) < LARGEST_SUM else sum(gains.tolist())
+        gains = foundation.gains(sketches.astype(np.int64), norms)
+        # Python's integers hold what int64 could not
+        fits = foundation.largest_gain * len(gains) < LARGEST_SUM
+        largest = int(gains.sum()) if fits else sum(gains.tolist())
         even = int((~batch.odd).sum()) if foundation.halves else 0
         totals = VectorTotals(batch.documents, len(rows), clipped, even, largest)
         return cls(foundation, rows, sketches, norms, batch.odd, totals)
