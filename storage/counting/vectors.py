@@ -113,11 +113,14 @@ class ReadVectors:
         Records that are no row of numbers.
     after : Position
         Where the shard goes on.
+    kept : (records,) bool
+        Which of the records are rows of numbers.
     """
 
     batch: VectorBatch
     outside: int
     after: Position
+    kept: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +176,7 @@ class VectorReader:
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
             odd = (np.arange(kept.size) + number + shard.size) % 2 == 1
             number += kept.size
-            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after)
+            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
         width = int(rows.widths[place])
