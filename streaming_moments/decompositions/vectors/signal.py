@@ -201,21 +201,32 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     roots = np.sqrt(max(n - 1, 1)), np.sqrt(d)
     spread = sum(roots) * sum(1 / one for one in roots) ** (1 / 3)
     edge = (sum(roots) ** 2 + _TAIL * spread) / n
+    if diagonal:
+        # more factors than there are fit noise: from none on, until no more are told from it
+        found, most = 0, min(most, _identified(d))
+        while found < (told := min(_above(C, diagonal_noise(C, found), edge), most)):
+            found = told
+        return found
+    # many directions alike are told from noise by the smallest alone: from all on
     found = most
-    # noise is told from what the directions leave: fewer of them leave more
-    for _ in range(most + 1):
-        if diagonal:
-            root = np.sqrt(diagonal_noise(C, found))
-        else:
-            root = np.full(d, np.sqrt(spherical_noise(C, found)))
-        if not (root > 0).all():
-            return min(int(np.linalg.matrix_rank(C, hermitian=True)), most)
-        values = np.linalg.eigvalsh(C / np.outer(root, root))
-        above = min(int((values > edge).sum()), most)
-        if above >= found:
-            break
-        found = above
+    while found > (told := _above(C, np.full(d, spherical_noise(C, found)), edge)):
+        found = told
     return found
+
+
+def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
+    """Eigenvalues above the edge, in units of the noise of the coordinates that have any."""
+    varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
+    if not varying.any():
+        return int(np.linalg.matrix_rank(C, hermitian=True))
+    root = np.sqrt(noise[varying])
+    values = np.linalg.eigvalsh(C[np.ix_(varying, varying)] / np.outer(root, root))
+    return int((values > edge).sum())
+
+
+def _identified(d: int) -> int:
+    """Factors beside noise by coordinate that d variances and covariances can tell (Ledermann)."""
+    return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 
 
 def _pencil(

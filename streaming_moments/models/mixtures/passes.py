@@ -20,10 +20,10 @@ ROW = 1 << 16
 _MOST = 1 << 62
 _EXACT = 1 << 53  # whole numbers that float64 adds up exactly
 _ROWS = 1024  # at a time
-_FINEST = 30  # bits below a step of the grid
+_BITS = 50  # of a product that sums of products still hold
 _ROUNDING = 1 / 12  # variance that the grid adds
 _LEAST_VARIANCE = 1e-3  # of the mean of all
-RULES = (ROW, _FINEST)  # by which rows are read
+RULES = (ROW, _BITS)  # by which rows are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,5 +270,5 @@ def shape_of(model: GaussianMixture) -> tuple[int, int]:
 
 def _rounded(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
     """Numbers in units so coarse that sums of their products stay exact, and no finer."""
-    bits = min(_FINEST, 50 - int(np.frexp(max(largest, 1e-300))[1]))
+    bits = _BITS - int(np.frexp(max(largest, 1e-300))[1])
     return np.asarray(np.ldexp(np.rint(np.ldexp(numbers, bits)), -bits))
