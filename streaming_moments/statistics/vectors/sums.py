@@ -28,6 +28,8 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
+# Columns of a product with all behind them, so that half of a symmetric one is not made.
+_PANEL = 128
 # Rows of a product: fewer spend the time on adding up, more do not fit the cache.
 _CHUNK = 2048
 # Of them at a time where products of columns are held as well.
@@ -76,20 +78,22 @@ def sums_of(
 
 def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     width = rows.shape[1]
-    total = np.zeros((width, width), dtype=np.int64)
+    panels = [(start, min(start + _PANEL, width)) for start in range(0, width, _PANEL)]
+    totals = [np.zeros((stop - start, width - start), dtype=np.int64) for start, stop in panels]
     single = True
     for part in _chunks(rows, chunk):
         if single:
-            wide = part.astype(np.float32)
-            product = wide.T @ wide
+            wide: NDArray[Any] = part.astype(np.float32)
             # sums of squares only grow, so that none came to where numbers are missing
-            single = bool(product.diagonal().max(initial=0) < _LARGEST_SINGLE)
+            squares = np.einsum("ni,ni->i", wide, wide)
+            single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:
-            double = part.astype(np.float64)
-            total += (double.T @ double).astype(np.int64)
-        else:
-            total += product.astype(np.int64)
-    return total[np.triu_indices(width)]
+            wide = part.astype(np.float64)
+        for total, (start, stop) in zip(totals, panels, strict=True):
+            product = wide[:, start:stop].T @ wide[:, start:]
+            np.add(total, product, out=total, casting="unsafe")
+    rising = [panel[place, place:] for panel in totals for place in range(len(panel))]
+    return np.concatenate(rising)
 
 
 def _sketched(
@@ -105,7 +109,8 @@ def _sketched(
         with_norms += (sizes.astype(np.float64) @ wide).astype(np.int64)
         for a, slice_ in enumerate(third):
             rest = wide[:, a:]
-            slice_ += ((rest * wide[:, a, None]).T @ rest).astype(np.int64)
+            product = (rest * wide[:, a, None]).T @ rest
+            np.add(slice_, product, out=slice_, casting="unsafe")
     return {
         SKETCHED_FIRST: sketches.sum(axis=0, dtype=np.int64),
         SKETCHED_SECOND: pairs[np.triu_indices(width)],
