@@ -26,8 +26,9 @@ WHOLE, _WHOLE_OF_FOURTH = 64, 40
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
-# Standard deviation of a column of the sketch is 2^5 to 2^6; three bits would do, measured.
-_BITS, _FEWEST_BITS = 5, 2
+# Standard deviation of a column of the sketch is 2^3 to 2^4: more is no better, measured, and this
+# much is added up in single precision.
+_BITS, _FEWEST_BITS = 3, 1
 # Of a number of which the cube, or the fourth power, is to stay below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # A store should hold so many vectors before an entry of its sums could pass 2^62.
@@ -51,7 +52,7 @@ def foundation_of(
     vary, the radius 1.3 times the median norm, or more where rows spread in few directions. The
     sketch has the leading directions of a factor model of the pilot (diagonal noise, so that noisy
     coordinates do not rule), rounded to int8, and two seeded columns of +-1; rows of up to 64
-    numbers are their own sketch. It is shifted so that y spreads over 2^5 to 2^6, or less where
+    numbers are their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where
     2 x 10^9 rows would not fit.
 
     Parameters
