@@ -207,7 +207,7 @@ def number_rows(table: pa.Table, columns: Sequence[str], url: str) -> NumberRows
         whole = _whole(table[columns[0]])
         widths = np.asarray(pc.fill_null(pc.list_value_length(whole), 0), dtype=np.int64)
         return NumberRows(widths, _numbers(whole.flatten(), columns[0], url))
-    held = [_numbers(_whole(table[name]), name, url) for name in columns]
+    held = [_numbers(_read(_whole(table[name])), name, url) for name in columns]
     values = np.stack(held, axis=1)
     return NumberRows(np.full(len(values), len(columns)), values.ravel())
 
@@ -252,10 +252,8 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
-    """Numbers of an array, NaN where one is missing; texts are read as numbers."""
+    """Numbers of an array, NaN where one is missing."""
     kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _read_numbers(array)
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise ShardError(
             url,
@@ -267,16 +265,18 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _read_numbers(texts: pa.Array) -> NDArray[np.float64]:
+def _read(array: pa.Array) -> pa.Array:
+    """The numbers that texts say, null where one says none; others as they are."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
     try:
-        return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        return array.cast(pa.float64())
     except pa.ArrowInvalid:
-        return np.array([_number(text) for text in texts.to_pylist()])
+        return pa.array(map(_number, array.to_pylist()), pa.float64())
 
 
-def _number(text: str | None) -> float:
-    """The number that a text says; NaN of one that says none."""
+def _number(text: str | None) -> float | None:
     try:
-        return np.nan if text is None else float(text)
+        return None if text is None else float(text)
     except ValueError:
-        return np.nan
+        return None

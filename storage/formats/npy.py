@@ -56,12 +56,12 @@ class Npy(Format):
         with opened(source.fs, source.path) as stream:
             rows, width, kind = _header(stream, source.url)
             row_bytes = width * kind.itemsize
-            begin = stream.tell()
             passed = start.passed
-            if passed and not source.compressed:
-                stream.seek(begin + passed * row_bytes)
-            else:
+            begin = 0 if source.compressed else stream.tell()
+            if source.compressed:
                 _read(stream, passed * row_bytes, source.url, keep=False)
+            else:
+                stream.seek(begin + passed * row_bytes)
             most = min(limits.batch_documents, max(1, limits.batch_bytes // max(1, row_bytes)))
             while passed < rows:
                 number = min(most, rows - passed)

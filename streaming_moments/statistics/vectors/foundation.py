@@ -176,7 +176,7 @@ class VectorsFoundation:
         """(N, s) sketches y of rows of the grid."""
         # no part of Q'x is larger than its norm times that of Q's column
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
-        exact = peak * _reach(self.grid) < _LARGEST_SINGLE
+        exact = peak * reach_of(self.grid) < _LARGEST_SINGLE
         kind = np.float32 if exact else np.float64
         wide = (rows.astype(kind) @ self.matrix.astype(kind)).astype(np.int64)
         shift = self.shift.astype(np.int64)
@@ -304,13 +304,13 @@ def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
     """No row of the grid adds more to an entry of a sum."""
-    radius = _reach(grid)
+    radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2
     gains = [radius**2, most**3, most * radius**2]
     return max(gains + [(radius + 1) * radius**2] * squares + [most**4] * fourth)
 
 
-def _reach(grid: Grid) -> int:
+def reach_of(grid: Grid) -> int:
     """No row is longer: coordinates are rounded once it is drawn in."""
     return grid.radius + isqrt(grid.dimension) + 1

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation, largest_gain
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation, reach_of
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
-from streaming_moments.statistics.vectors.sums import LARGEST_FLOAT_SUM
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
 # Steps of the standard deviation of a middling coordinate: 2 already cost nothing, measured.
@@ -23,17 +22,19 @@ _RADIUS = 1.3
 _FAR = 4.0
 _WITHIN = 0.99
 # Up to so many numbers a row is its own sketch.
-WHOLE = 64
+WHOLE, _WHOLE_OF_FOURTH = 64, 40
 # As many components as a sketch tells apart by default, and the columns for so many.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
-# Standard deviation of a column of the sketch is 2^5 to 2^6; three bits would do, measured.
-_BITS, _FEWEST_BITS = 5, 2
-_WHOLE_OF_FOURTH = 40
+# Standard deviation of a column of the sketch is 2^3 to 2^4: more is no better, measured, and this
+# much is added up in single precision.
+_BITS, _FEWEST_BITS = 3, 1
+# Of a number of which the cube, or the fourth power, is to stay below 2^53.
+_LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
 # A store should hold so many vectors before an entry of its sums could pass 2^62.
 _VECTORS = 2 * 10**9
-_PASSES, _TOLERANCE = 30, 1e-4
+_PASSES, _TOLERANCE = 15, 1e-2
 _LEAST_NOISE = 1e-3  # of the middling variance: a coordinate without noise would rule alone
 _DRAWS = 10
 
@@ -53,7 +54,7 @@ def foundation_of(
     vary, the radius 1.3 times the median norm, or more where rows spread in few directions. The
     sketch has the leading directions of a factor model of the pilot (diagonal noise, so that noisy
     coordinates do not rule), rounded to int8, and two seeded columns of +-1; rows of up to 64
-    numbers are their own sketch. It is shifted so that y spreads over 2^5 to 2^6, or less where
+    numbers are their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where
     2 x 10^9 rows would not fit.
 
     Parameters
@@ -93,21 +94,26 @@ def foundation_of(
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
     wide = found.astype(np.float64) @ matrix
-    for bits in range(_BITS, -1, -1):
-        kept = _shift(wide, bits), squares, fourth, halves
-        if bits and largest_gain(grid, matrix, *kept[:3]) >= LARGEST_FLOAT_SUM:
-            continue
-        made = VectorsFoundation(grid, matrix, *kept)
+    for bits in range(_BITS, _FEWEST_BITS - 1, -1):
+        shift = _shift(wide, matrix, grid, bits, fourth)
+        made = VectorsFoundation(grid, matrix, shift, squares, fourth, halves)
         gains = made.gains(made.sketched(found).astype(np.int64), norms).astype(np.float64)
-        if bits <= _FEWEST_BITS or gains.mean() * _VECTORS < LARGEST_SUM:
+        if gains.mean() * _VECTORS < LARGEST_SUM:
             break
     return made
 
 
-def _shift(wide: NDArray[np.float64], bits: int) -> NDArray[np.uint8]:
-    """(s,) shifts by which columns of Q'x spread over `2^bits` to `2^(bits + 1)`."""
+def _shift(
+    wide: NDArray[np.float64], matrix: NDArray[np.int8], grid: Grid, bits: int, fourth: bool
+) -> NDArray[np.uint8]:
+    """(s,) shifts by which columns of Q'x spread over `2^bits` to `2^(bits + 1)`, or less.
+
+    Less where the longest row that there may be would not fit.
+    """
+    most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
+    room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
     needed = np.frexp(np.maximum(wide.std(axis=0), 1.0))[1] - 1 - bits
-    return np.maximum(needed, 0).astype(np.uint8)
+    return np.maximum(np.maximum(needed, room), 0).astype(np.uint8)
 
 
 def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:

@@ -143,32 +143,22 @@ class PreparedVectors:
     @cached_property
     def summed(self) -> SummedVectors:
         """Their sums."""
-        parts = self._halves() if self.foundation.halves else [slice(None)]
-        whole: dict[str, NDArray[np.int64]] = {}
-        sums: dict[str, NDArray[np.int64]] = {}
-        for number, part in enumerate(parts):
-            own = sums_of(
-                self.rows[part],
-                self.sketches[part],
-                self.norms[part],
-                self.foundation.largest_gain,
-                self.foundation.squares,
-                self.foundation.fourth,
-            )
-            if number == 0:
-                whole = own
-                if self.foundation.halves:
-                    sums = {EVEN + name: array for name, array in own.items()}
-            else:
-                whole = {name: array + own[name] for name, array in whole.items()}
-        return SummedVectors(self.foundation, whole | sums, self.totals)
+        if not self.foundation.halves:
+            return SummedVectors(self.foundation, self._sums(slice(None)), self.totals)
+        even, whole = self._sums(np.flatnonzero(~self.odd)), self._sums(np.flatnonzero(self.odd))
+        for name, array in whole.items():
+            array += even[name]
+        halves = {EVEN + name: array for name, array in even.items()}
+        return SummedVectors(self.foundation, whole | halves, self.totals)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
         """Add them to the row arrays of a block."""
         self.summed.add(arrays, block)
 
-    def _halves(self) -> list[Any]:
-        return [np.flatnonzero(~self.odd), np.flatnonzero(self.odd)]
+    def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
+        base = self.foundation
+        rows = self.rows[part], self.sketches[part], self.norms[part]
+        return sums_of(*rows, base.largest_gain, base.squares, base.fourth)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,12 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
+# Columns of a product with all behind them, so that half of a symmetric one is not made.
+_PANEL = 128
 # Rows of a product: fewer spend the time on adding up, more do not fit the cache.
 _CHUNK = 2048
-# Of them at a time where products of columns are held as well.
-_FEW = 256
+# Of them at a time where products of columns are held as well, of so many columns with others.
+_FEW, _PAIRED = 512, 8
 
 
 def sums_of(
@@ -76,20 +78,22 @@ def sums_of(
 
 def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     width = rows.shape[1]
-    total = np.zeros((width, width), dtype=np.int64)
+    panels = [(start, min(start + _PANEL, width)) for start in range(0, width, _PANEL)]
+    totals = [np.zeros((stop - start, width - start), dtype=np.int64) for start, stop in panels]
     single = True
     for part in _chunks(rows, chunk):
         if single:
-            wide = part.astype(np.float32)
-            product = wide.T @ wide
+            wide: NDArray[Any] = part.astype(np.float32)
             # sums of squares only grow, so that none came to where numbers are missing
-            single = bool(product.diagonal().max(initial=0) < _LARGEST_SINGLE)
+            squares = np.einsum("ni,ni->i", wide, wide)
+            single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:
-            double = part.astype(np.float64)
-            total += (double.T @ double).astype(np.int64)
-        else:
-            total += product.astype(np.int64)
-    return total[np.triu_indices(width)]
+            wide = part.astype(np.float64)
+        for total, (start, stop) in zip(totals, panels, strict=True):
+            product = wide[:, start:stop].T @ wide[:, start:]
+            np.add(total, product, out=total, casting="unsafe")
+    rising = [panel[place, place:] for panel in totals for place in range(len(panel))]
+    return np.concatenate(rising)
 
 
 def _sketched(
@@ -98,20 +102,47 @@ def _sketched(
     width = sketches.shape[1]
     pairs = np.zeros((width, width), dtype=np.int64)
     with_norms = np.zeros(width, dtype=np.int64)
-    third = [np.zeros((width - a, width - a), dtype=np.int64) for a in range(width)]
     for part, sizes in zip(_chunks(sketches, chunk), _chunks(norms, chunk), strict=True):
         wide = part.astype(np.float64)
         pairs += (wide.T @ wide).astype(np.int64)
         with_norms += (sizes.astype(np.float64) @ wide).astype(np.int64)
-        for a, slice_ in enumerate(third):
-            rest = wide[:, a:]
-            slice_ += ((rest * wide[:, a, None]).T @ rest).astype(np.int64)
     return {
         SKETCHED_FIRST: sketches.sum(axis=0, dtype=np.int64),
         SKETCHED_SECOND: pairs[np.triu_indices(width)],
         NORMS: with_norms,
-        THIRD: np.concatenate([one[np.triu_indices(len(one))] for one in third]),
+        THIRD: _third(sketches, min(chunk, _FEW)),
     }
+
+
+def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
+    """Products of all pairs `a <= b`, some b at a time, with every c from the first b on."""
+    width = sketches.shape[1]
+    panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]
+    number = [sum(range(start + 1, stop + 1)) for start, stop in panels]
+    totals = [
+        np.zeros((size, width - start), dtype=np.int64)
+        for size, (start, _) in zip(number, panels, strict=True)
+    ]
+    for part in _chunks(sketches, chunk):
+        wide: NDArray[Any] = np.ascontiguousarray(part.T, dtype=np.float64)
+        # no part of a sum of products of three is larger than the largest sum of cubes
+        if (np.abs(wide) ** 3).sum(axis=1).max(initial=0) < _LARGEST_SINGLE:
+            wide = wide.astype(np.float32)
+        held = np.empty((max(number, default=0), len(part)), dtype=wide.dtype)
+        for total, (start, stop) in zip(totals, panels, strict=True):
+            place = 0
+            for b in range(start, stop):
+                np.multiply(wide[: b + 1], wide[b], out=held[place : place + b + 1])
+                place += b + 1
+            np.add(total, held[:place] @ wide[start:].T, out=total, casting="unsafe")
+    full = np.zeros((width,) * 3, dtype=np.int64)
+    for total, (start, stop) in zip(totals, panels, strict=True):
+        place = 0
+        for b in range(start, stop):
+            full[: b + 1, b, start:] = total[place : place + b + 1]
+            place += b + 1
+    rising = [full[a, a:, a:][np.triu_indices(width - a)] for a in range(width)]
+    return np.concatenate(rising)
 
 
 def _squares(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:

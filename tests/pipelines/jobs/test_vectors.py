@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.store.store import MomentStore
@@ -26,10 +27,14 @@ def shards(tmp_path_factory):
     return folder, rows[:1_197]
 
 
+def command(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert not ended.value.code
+
+
 @pytest.fixture(scope="module")
 def store(shards, tmp_path_factory):
-    from test_kinds_of_statistics import command
-
     folder, _ = shards
     made = tmp_path_factory.mktemp("kinds") / "vectors"
     command(
@@ -75,17 +80,15 @@ def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(run, stor
     assert run("verify", store)[0] == 0
 
 
-def test_one_worker_and_two_give_the_same_bits(run, shards, tmp_path):
+def test_two_worker_processes_give_the_same_bits(run, store, shards, tmp_path):
     folder, _ = shards
-    given = sorted(folder.iterdir())
-    stores = [tmp_path / str(workers) for workers in (1, 2)]
-    for workers, store in enumerate(stores, start=1):
-        assert run("create", store, folder / "0.parquet", "--kind", "vectors")[0] == 0
-        code, _, err = run("update", store, *given, "--workers", workers)
-        assert code == 0, err
-    one, two = (MomentStore.open(str(store)).load() for store in stores)
+    both, again = (folder / "0.parquet", folder / "1.npy"), tmp_path / "again"
+    assert run("create", again, *both, "--kind", "vectors", "--squares")[0] == 0
+    code, _, err = run("update", again, *both, "--workers", "2")
+    assert code == 0, err
+    one, two = (MomentStore.open(str(url)).load() for url in (store, again))
     assert one == two
-    assert one.totals.n_tokens == 1_197
+    assert one.totals.n_tokens == 800
 
 
 def test_bad_rows_may_spoil_their_shard(run, shards, tmp_path):
@@ -107,7 +110,7 @@ def test_bad_rows_may_spoil_their_shard(run, shards, tmp_path):
     ("options", "told"),
     [
         (("--columns", "other"), "no column 'other'"),
-        (("--symbols", "lines"), "no use for --symbols"),
+        (("--symbols", "words"), "no use for --symbols"),
         (("--max-topics", "9"), "no use for --max-topics"),
         (("--vocabulary-size", "9"), "no use for --vocabulary-size"),
     ],
