@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture
@@ -26,6 +28,11 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.jobs.outputs.assign import AssignResult, assign
 from streaming_moments.pipelines.jobs.outputs.complete import CompleteResult, complete
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, DecodeResult, decode
+from streaming_moments.pipelines.jobs.outputs.read_vectors import (
+    VectorsResult,
+    read_components,
+    read_factors,
+)
 from streaming_moments.pipelines.jobs.transform import (
     FOREIGN_BELOW,
     METHODS,
@@ -105,15 +112,20 @@ def transform(
     A row a document: id, source and row, words known and unknown, topic and proportions. A
     document without a known word, and one in another language, has no topic. The same command
     goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols, of a table its rows with what is missing completed.
+    all symbols, of a table its rows with what is missing completed, of rows of numbers their
+    components or factors.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
-    if not isinstance(model, HiddenMarkovModel | MultiViewMixture | LatentTree):
+    others = HiddenMarkovModel, MultiViewMixture, LatentTree, GaussianMixture, IndependentFactors
+    if not isinstance(model, others):
         model = opened.load_model(chosen)
-    if isinstance(model, LatentTree) and (method is not None or seed is not None):
-        raise click.UsageError("a latent tree is not sampled: leave out --method and --seed.")
+    unsampled = LatentTree, GaussianMixture, IndependentFactors
+    if isinstance(model, unsampled) and (method is not None or seed is not None):
+        raise click.UsageError(
+            f"model {chosen}, of {model.name}, is not sampled: leave out --method and --seed."
+        )
     methods = DECODINGS if isinstance(model, HiddenMarkovModel) else METHODS
     method = method or methods[0]
     if method not in methods:
@@ -124,7 +136,7 @@ def transform(
     of_documents = {
         "--id-column": id_column is not None,
         "--passages": passages,
-        "--top-documents": top_documents > 0,
+        "--top-documents": top_documents > 0 and not isinstance(model, GaussianMixture),
         "--foreign-below": foreign_below != FOREIGN_BELOW,
         "--seed": seed is not None and isinstance(model, HiddenMarkovModel),
     }
@@ -137,18 +149,23 @@ def transform(
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
     if not isinstance(model, TopicModel):
         with running(session, storage_options, limits) as run:
-            written: AssignResult | CompleteResult | DecodeResult
+            written: AssignResult | CompleteResult | DecodeResult | VectorsResult
             if isinstance(model, HiddenMarkovModel):
                 written = decode(opened, model, listed, output, run, method)
             elif isinstance(model, LatentTree):
                 written = complete(opened, model, listed, output, run)
+            elif isinstance(model, GaussianMixture):
+                written = read_components(opened, model, listed, output, run, top_documents)
+            elif isinstance(model, IndependentFactors):
+                written = read_factors(opened, model, listed, output, run)
             else:
                 written = assign(opened, model, listed, output, run, method, seed)
         if json_output:
             told = {**written.as_json(), **stale_as_json(stale)}
             print_json({"store": opened.url, "model": chosen, **told})
         else:
-            say(f"{written.sentence} in {output}")
+            near = written.near if isinstance(written, VectorsResult) else []
+            say(f"{written.sentence} in {output}", *near)
         return
     with running(session, storage_options, limits) as run:
         result = transform_shards(

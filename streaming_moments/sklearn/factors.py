@@ -97,8 +97,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         rows = self._rows(X, reset=True)
         k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
-        told = {"order": self.order, "noise": self.noise, "weak": "keep"}
-        options = FactorOptions(topics=k, **told)
+        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         fourth = self.order == "fourth" or self.noise == "full"
         asked = self.n_components, self.sketch_columns, self.random_state
         foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,10 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.faces import LateModule
 
-optimize = LateModule("scipy.optimize")
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LateModule("scipy.optimize")
 
 SOURCES = ("exponential", "laplace", "uniform", "normal")
 

@@ -53,8 +53,9 @@ class ExpectedRows:
     @classmethod
     def zero(cls, model: GaussianMixture) -> ExpectedRows:
         """Of no rows."""
-        shapes = model.weights.shape, model.means.shape, model.variances.shape
-        return cls(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
+        like = model.weights, model.means, model.variances
+        counts, first, squares = (np.zeros(one.shape, dtype=np.int64) for one in like)
+        return cls(counts, first, squares)
 
     @property
     def documents(self) -> int:
@@ -73,7 +74,7 @@ class ExpectedRows:
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
         """The sums of `parts`."""
-        held = (arrays[name] for name in ("counts", "first", "squares"))
+        held = arrays["counts"], arrays["first"], arrays["squares"]
         return cls(*held, numbers["log_likelihood"], numbers["rows"])
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
