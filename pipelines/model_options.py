@@ -158,7 +158,8 @@ def options_table() -> str:
         one = next(iter(holders.values()))
         choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))
         told = one.metadata["help"].removesuffix(".") + (f": {choices}" if choices else "")
-        row = f"`{_flag(one.name)}`", _default(holders), ", ".join(holders), told
+        flags = " or ".join(f"`{flag}`" for flag in _flags(one))
+        row = flags, _default(holders), ", ".join(holders), told
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
