@@ -37,7 +37,7 @@ from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.counting.tokens import TokenPolicy
