@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import Values, values_of, words_of
-from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
 from streaming_moments.storage.formats.parquet import is_list
@@ -90,25 +90,6 @@ class Sequences:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadSequences:
-    """Some consecutive chunks of sequences.
-
-    Parameters
-    ----------
-    batch : SymbolBatch
-        Their symbols.
-    outside : int
-        Symbols that the alphabet has not: sequences are cut there.
-    after : Position
-        After the records that it is of.
-    """
-
-    batch: SymbolBatch
-    outside: int
-    after: Position
-
-
-@dataclass(frozen=True, eq=False)
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
@@ -144,7 +125,7 @@ class SequenceReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         """Chunks of the sequences of a shard, of the even and the odd half in turn.
 
         Raises
@@ -161,7 +142,7 @@ class SequenceReader:
 
     def _counted(
         self, found: Iterable[tuple[Sequences, Position]], number: int
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         pieces = _Pieces(number)
         # the last sequence may go on, so that what ends with it is known one later
         waiting: tuple[Sequences, Position] | None = None
@@ -174,12 +155,12 @@ class SequenceReader:
 
     def _read(
         self, pieces: _Pieces, sequences: Sequences, after: Position, ends: bool
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         values = sequences.values
         symbols = values.places(self.words)
         for batch in pieces.of(values.offsets, symbols, sequences.goes_on, ends):
             outside = int((batch.symbols[batch.own] < 0).sum())
-            yield ReadSequences(batch, outside, after)
+            yield ReadBatch(batch, outside, after)
 
 
 def read_sequences(

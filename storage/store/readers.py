@@ -11,7 +11,7 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.reading import CountReader, index_of
+from streaming_moments.storage.counting.reading import CountReader, ReadBatch, index_of
 from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
 from streaming_moments.storage.counting.vectors import VectorReader, VectorsForm
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm
@@ -20,28 +20,12 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.snapshot import Snapshot
 
 
-class ReadRecords(Protocol):
-    """Some consecutive records of a shard."""
-
-    @property
-    def batch(self) -> Any:
-        """The records, as `Foundation.prepared` takes them."""
-
-    @property
-    def outside(self) -> int:
-        """What lies in them that is not counted."""
-
-    @property
-    def after(self) -> Position:
-        """Where the shard goes on."""
-
-
 class ShardReader(Protocol):
     """Reads shards of one store, batch by batch; it goes to the workers once."""
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadRecords]:
+    ) -> Iterator[ReadBatch[Any]]:
         """Records of a shard from a position on; at least one batch, or a ShardError.
 
         With `content` nothing but that is read; anything else is a ShardError.

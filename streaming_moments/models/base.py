@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.seeds import require_seed
 
 Arrays = Mapping[str, NDArray[Any]]
 Attributes = Mapping[str, Any]
@@ -38,11 +38,6 @@ def option(
     return field(default=default, metadata={"help": told, "check": check, **more})
 
 
-def _require_seed(seed: int) -> None:
-    if not 0 <= seed < 1 << 64:
-        raise InvalidInput(f"the seed is {seed}; it must be 0 to 2^64 - 1")
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
     """What every fit of the moments is told; a model adds its own.
@@ -64,7 +59,7 @@ class FitOptions:
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
     )
-    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, _require_seed)
+    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, require_seed)
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -5,6 +5,7 @@ The only package that imports scikit-learn (`pip install streaming-moments[sklea
 
 from typing import TYPE_CHECKING
 
+from streaming_moments.arguments import checked
 from streaming_moments.faces import late
 
 if TYPE_CHECKING:
@@ -39,3 +40,4 @@ if not TYPE_CHECKING:
             "views": ("MomentViews",),
         },
     )
+    __getattr__ = checked(__getattr__)

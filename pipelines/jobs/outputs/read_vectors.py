@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.mixtures.passes import shape_of
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -66,23 +68,19 @@ class VectorsResult:
     log_likelihood: float | None = None
     nearest: tuple[tuple[NearRow, ...], ...] = ()
 
-    @property
-    def sentence(self) -> str:
-        """For people."""
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
         without = f", {self.without:,} of them no row of numbers" if self.without else ""
         likely = ""
         if self.log_likelihood is not None:
             likely = f", log likelihood of a row {self.log_likelihood:.4f}"
-        return f"{self.documents:,} records{without}{likely}; {len(self.files)} files"
-
-    @property
-    def near(self) -> list[str]:
-        """A line for each row that is nearest to a mean."""
-        return [
+        said = f"{self.documents:,} records{without}{likely}; {len(self.files)} files in {output}"
+        near = [
             f"component {number}: row {one.row} of {one.source}, distance {one.distance:.4g}"
             for number, rows in enumerate(self.nearest)
             for one in rows
         ]
+        return [said, *near]
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -107,7 +105,7 @@ def read_components(
     shards: Sequence[Shard],
     output: str,
     run: Run,
-    nearest: int = 0,
+    options: OutputOptions,
 ) -> VectorsResult:
     """Write one Parquet file a shard, a row for each record: see `components_schema`.
 
@@ -115,8 +113,8 @@ def read_components(
     ----------
     store, model, shards, output, run
         As of `transform`.
-    nearest : int
-        So many rows nearest to each mean are told.
+    options : OutputOptions
+        `top_documents`: so many rows nearest to each mean are told.
 
     Raises
     ------
@@ -125,8 +123,10 @@ def read_components(
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
+    nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
+    plan = plan_transform(*shape_of(model), *room, run.limits)
     work = write_components, VectorsContext, model, output, nearest
-    found = write_each(store, shards, run, "reading rows of numbers", *work)
+    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without, logs, near = zip(*found, strict=True)
     read = sum(documents) - sum(without)
     told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
@@ -140,13 +140,16 @@ def read_factors(
     shards: Sequence[Shard],
     output: str,
     run: Run,
+    options: OutputOptions,
 ) -> VectorsResult:
     """Write one Parquet file a shard, a row for each record: see `factors_schema`.
 
     Arguments and errors as of `read_components`; no rows are told.
     """
+    room = run.cluster.threads, run.cluster.memory
+    plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
     work = write_factors, VectorsContext, model, output, 0
-    found = write_each(store, shards, run, "reading rows of numbers", *work)
+    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without = zip(*found, strict=True)
     return VectorsResult(files, sum(documents), sum(without))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.faces import LateModule
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
@@ -79,7 +80,7 @@ def sketch_of(
         raise InvalidInput(
             "no words of two views go together in the pilot; give a larger one, or other columns"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     leading = _leading(pairs, max(1, wanted - _RANDOM), rng)
     for _ in range(_DRAWS):
         size = words.core, wanted - leading.shape[1]
