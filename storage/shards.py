@@ -134,7 +134,7 @@ class ShardFormat:
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
                 "give another --format or none",
             )
-        kind = self.kind or kind_by_suffix("/" if folder else whole_of(url))
+        kind = self.kind or kind_by_suffix("/" if url.endswith(DOCUMENT) else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
