@@ -15,7 +15,7 @@ from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
-from streaming_moments.pipelines.jobs.create_vectors import vectors_of
+from streaming_moments.pipelines.jobs.create_vectors import VectorsShape, vectors_of
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
@@ -30,7 +30,7 @@ from streaming_moments.storage.counting.sequences import (
     Symbols,
 )
 from streaming_moments.storage.counting.symbol_samples import sample_symbols
-from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
+from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows, VectorsForm
 from streaming_moments.storage.counting.views import (
     ViewReader,
     ViewsForm,
@@ -283,8 +283,10 @@ def _sequences(
     return _Made(foundation, sequences.to_json(), f"{origin}; {_state(foundation)}")
 
 
-def _vectors(*given: Any) -> _Made:
-    return _Made(*vectors_of(*given))
+def _vectors(shards: Sequence[Shard], shape: KindOptions, *given: Any) -> _Made:
+    form = VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
+    kept = VectorsShape(form, shape.sketch_columns, shape.squares, shape.fourth)
+    return _Made(*vectors_of(shards, kept, *given))
 
 
 _MAKERS: Mapping[str, Callable[..., _Made]] = MappingProxyType(

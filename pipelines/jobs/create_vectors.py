@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +18,35 @@ from streaming_moments.storage.counting.vectors import VectorsForm, pilot_of, sa
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.create_kinds import KindOptions
-
 # As good as all there are, measured; and what a coordinator holds of a pilot, as float64.
 _ENOUGH = 8_000
 _PILOT_BYTES = 256 << 20
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
 
+@dataclass(frozen=True)
+class VectorsShape:
+    """What is kept of vectors.
+
+    Parameters
+    ----------
+    form : VectorsForm
+        Where the numbers are.
+    sketch_columns : int, optional
+        Of the sketch.
+    squares, fourth : bool
+        Optional sums.
+    """
+
+    form: VectorsForm
+    sketch_columns: int | None = None
+    squares: bool = False
+    fourth: bool = False
+
+
 def vectors_of(
     shards: Sequence[Shard],
-    shape: KindOptions,
+    shape: VectorsShape,
     counting: CountingOptions,
     options: PilotOptions,
     run: Run,
@@ -39,8 +57,10 @@ def vectors_of(
 
     Parameters
     ----------
-    shards, shape, counting, options, run
+    shards, counting, options, run
         As of `create_kind`.
+    shape : VectorsShape
+        What is kept.
     limits, in_flight
         Of a reading task, and how many at once.
 
@@ -51,10 +71,9 @@ def vectors_of(
     InvalidInput
         No rows of numbers, or all of them equal.
     """
-    vectors = VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
     more = limits, run.storage_options
     calls = [
-        (shard, counting.form, vectors, min(quota, _ENOUGH), options.seed + place, *more)
+        (shard, counting.form, shape.form, min(quota, _ENOUGH), options.seed + place, *more)
         for place, (shard, quota) in enumerate(quotas(shards, options))
     ]
     samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
@@ -80,4 +99,4 @@ def vectors_of(
     if totals.clipped > _CLIPPED * len(rows):
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
     sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)
-    return foundation, vectors.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])
+    return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])

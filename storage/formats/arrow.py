@@ -48,8 +48,8 @@ class Arrow(Format):
     def share_before(self, source: Source, place: Position) -> float:
         """Share of the rows."""
         with opened(source.fs, source.path) as stream:
-            rows = sum(batch.num_rows for batch in _batches(stream, None, source.url))
-        return min(place.passed / max(rows, 1), 1.0)
+            rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
+        return float(min(place.passed / max(rows, 1), 1.0))
 
 
 def _tables(

@@ -79,6 +79,20 @@ def table_of(values: NDArray[Any], name: str) -> pa.Table:
     return pa.table({name: column})
 
 
+def require_rows(shape: tuple[int, ...], kind: np.dtype[Any], url: str) -> None:
+    """Refuse an array that is no rows of numbers.
+
+    Raises
+    ------
+    ShardError
+        It has other dimensions, or another type.
+    """
+    if kind.kind not in "biuf" or len(shape) != 2 or not shape[1]:
+        raise ShardError(
+            url, f"is {shape} of {kind}; give rows of numbers, an array of two dimensions"
+        )
+
+
 def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
     try:
         version = npy_format.read_magic(stream)
@@ -90,10 +104,7 @@ def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
         shape, by_columns, kind = read(stream, max_header_size=_HEADER_BYTES)
     except (ValueError, EOFError) as error:
         raise ShardError(url, f"is no array of NumPy ({error}); write it again") from error
-    if kind.kind not in "biuf" or len(shape) != 2 or not shape[1]:
-        raise ShardError(
-            url, f"is {shape} of {kind}; give rows of numbers, an array of two dimensions"
-        )
+    require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:
         raise ShardError(
             url, "lies by columns (Fortran's order); write numpy.ascontiguousarray of it"

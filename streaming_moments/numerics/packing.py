@@ -68,4 +68,5 @@ def tensor_places(size: int, order: int) -> NDArray[np.intp]:
     grid = np.sort(np.indices((size,) * order).reshape(order, -1), axis=0)
     codes = np.ravel_multi_index(tuple(grid), (size,) * order)
     rising = np.unique(codes)
-    return np.searchsorted(rising, codes).reshape((size,) * order)
+    places: NDArray[np.intp] = np.searchsorted(rising, codes).reshape((size,) * order)
+    return places

@@ -180,11 +180,16 @@ class VectorsFoundation:
         kind = np.float32 if exact else np.float64
         wide = (rows.astype(kind) @ self.matrix.astype(kind)).astype(np.int64)
         shift = self.shift.astype(np.int64)
-        return ((wide + (1 << shift >> 1)) >> shift).astype(np.int32)
+        sketches: NDArray[np.int32] = ((wide + (1 << shift >> 1)) >> shift).astype(np.int32)
+        return sketches
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Offset, Q and the shifts; the rest of the grid, and which sums are kept."""
-        arrays = {"offset": self.grid.offset, "Q": self.matrix, "shift": self.shift}
+        arrays: dict[str, NDArray[Any]] = {
+            "offset": self.grid.offset,
+            "Q": self.matrix,
+            "shift": self.shift,
+        }
         grid = {"step": self.grid.step, "radius": self.grid.radius, "whole": self.grid.whole}
         kept = {"squares": self.squares, "fourth": self.fourth, "halves_kept": self.halves}
         return arrays, {**grid, **kept}

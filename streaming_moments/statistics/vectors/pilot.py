@@ -113,7 +113,8 @@ def _shift(
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
     needed = np.frexp(np.maximum(wide.std(axis=0), 1.0))[1] - 1 - bits
-    return np.maximum(np.maximum(needed, room), 0).astype(np.uint8)
+    shift: NDArray[np.uint8] = np.maximum(np.maximum(needed, room), 0).astype(np.uint8)
+    return shift
 
 
 def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:

@@ -163,7 +163,8 @@ def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
         total += (pairs.T @ pairs).astype(np.int64)
     places = tensor_places(width, 2)
     rising = np.array(list(itertools.combinations_with_replacement(range(width), 4))).T
-    return total[places[rising[0], rising[1]], places[rising[2], rising[3]]]
+    found: NDArray[np.int64] = total[places[rising[0], rising[1]], places[rising[2], rising[3]]]
+    return found
 
 
 def _chunks(rows: NDArray[Any], chunk: int) -> Iterator[NDArray[Any]]:

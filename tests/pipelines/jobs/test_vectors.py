@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zarr
 
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.vectors.moments import VectorMoments
@@ -64,15 +65,21 @@ def test_vectors_are_created_counted_and_shown(run, store, shards):
     assert np.abs(found - rows[:800].mean(axis=0)).max() < 0.1
 
 
-def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(run, store, shards):
-    folder, _ = shards
+def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
+    run, store, shards, tmp_path
+):
+    folder, rows = shards
     before = MomentStore.open(str(store)).load()
     code, said, _ = run("update", store, folder / "2.parquet")
     assert code == 0
     assert "3 records left out" in said
     status = json.loads(run("status", store, "--json")[1])
     assert (status["vectors"], status["without_numbers"]) == (1_197, 3)
-    assert run("forget", store, folder / "2.parquet")[0] == 0
+    zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
+    code, said, err = run("update", store, tmp_path / "more.zarr")
+    assert code == 0, err
+    assert "counted 1 shards (100 documents" in said
+    assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
     assert run("compact", store)[0] == 0
     found = MomentStore.open(str(store))
     assert found.load() == before

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zarr
 from small_shards import COMPRESS, parquet, put
 
 from streaming_moments.errors import InvalidInput, ShardError
@@ -21,6 +22,7 @@ from streaming_moments.storage.counting.vectors import (
     sample_vectors,
 )
 from streaming_moments.storage.formats import START, ReadLimits
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, files_of
 
 ROWS = np.round(np.random.default_rng(0).normal(size=(23, 5)), 2).astype(np.float32)
@@ -191,7 +193,8 @@ def test_arrays_are_no_documents():
 
     for name in ("rows.npy", "file.arrow"):
         shard, _ = written(name)
-        assert FORM.holds(shard.url) == "vectors"
+        with pytest.raises(ShardError, match="--kind vectors"):
+            FORM.holds(shard.url)
         with pytest.raises(ShardError, match="--kind vectors"):
             list(read_chunks(shard, FORM))
 
@@ -227,6 +230,53 @@ def test_a_pilot_takes_rows_of_the_commonest_width():
                 )
             ]
         )
+
+
+def zarred(place, rows, name="", **kept):
+    """An array of Zarr in a folder, and the shard that it is."""
+    if name:
+        zarr.open_group(f"{place}", mode="w").create_array(name, data=rows, **kept)
+    else:
+        zarr.create_array(f"{place}", data=rows, **kept)
+    [shard] = list_shards([str(place)])
+    return shard
+
+
+@pytest.mark.parametrize("kept", [{"chunks": (4, 2)}, {"chunks": (2, 5), "shards": (6, 5)}, {}])
+@pytest.mark.parametrize("name", ["", "v"])
+def test_arrays_of_zarr_are_read_by_the_rows_of_a_chunk(tmp_path, kept, name):
+    shard = zarred(tmp_path / "a.zarr", ROWS, name, **kept)
+    assert FORM.kind_of(shard.url) == "zarr"
+    for documents in (1, 4, 100):
+        limits = ReadLimits(batch_documents=documents)
+        whole = read(shard, LISTS, limits)
+        assert np.array_equal(join_vectors([one.batch for one in whole]).values, ROWS)
+        assert all(len(one.batch.values) <= documents for one in whole)
+        for number, cut in enumerate(whole[:-1], start=1):
+            rest = read(shard, LISTS, limits, cut.after)
+            assert np.array_equal(rest[0].batch.values, whole[number].batch.values)
+
+
+def test_what_is_no_array_of_zarr_is_refused(tmp_path):
+    shard = zarred(tmp_path / "a.zarr", ROWS, chunks=(4, 5))
+    with pytest.raises(ShardError, match="chunks of 4 rows, 80 bytes, above 20"):
+        read(shard, LISTS, ReadLimits(row_group_bytes=20))
+    with pytest.raises(ShardError, match="one array at a time"):
+        read(shard, NUMBERS)
+    with pytest.raises(ShardError, match=r"\(23,\) of float32; give rows"):
+        read(zarred(tmp_path / "flat.zarr", ROWS[:, 0]), LISTS)
+    group = zarred(tmp_path / "group.zarr", ROWS, "v")
+    with pytest.raises(ShardError, match="has no w/zarr.json"):
+        read(group, VectorsForm(("w",)))
+    part = tmp_path / "a.zarr" / "c" / "0" / "0"
+    part.write_bytes(part.read_bytes()[:-7])
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
+    (tmp_path / "a.zarr" / "zarr.json").write_text("{")
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
 
 
 @pytest.mark.parametrize("columns", [(), ("a", "a"), ("",)])

@@ -42,7 +42,7 @@ POLICY = TokenPolicy(1)
 OF_IDS = Vocabulary(TERMS, core=2, token_ids=TERM_IDS)
 FORM = ShardFormat()
 # Formats without documents, tested in tests/storage/counting/test_vectors.py.
-TABLES = ("npy", "arrow")
+TABLES = ("npy", "arrow", "zarr")
 FORM_OF_IDS = ShardFormat(ids_column="ids", counts_column="counts")
 documents = st.lists(
     st.lists(st.sampled_from(TERMS), max_size=6).map(" ".join), min_size=2, max_size=14
@@ -149,7 +149,9 @@ def test_a_column_of_dates_gives_the_days_wherever_there_are_columns(kind):
     if dated(kind, []) is None:
         assert type(form).days is Format.days
         if kind in TABLES:
-            shard = put(f"memory:///{uuid.uuid4().hex}", f"a{form.suffixes[0]}", b"1")
+            name = f"a{form.suffixes[0]}" + "/zarr.json" * form.of_folder
+            shard = put(f"memory:///{uuid.uuid4().hex}", name, b"1")
+            shard = replace(shard, url=shard.url.removesuffix("zarr.json"))
         else:
             shard, *_ = written(kind, "texts" if kind in TEXTS_AS else "ids", "", ["sea"])
         with pytest.raises(ShardError, match=f"of format {kind}, which has no column 'day' of"):
