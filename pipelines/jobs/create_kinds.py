@@ -65,7 +65,8 @@ class KindOptions:
     kind: str = option("What is counted.", CountsFoundation.kind, choices=tuple(KINDS))
     columns: str | None = option(
         "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
-        "sequences one of lists, or sequence,time,symbol in this order [texts].",
+        "sequences one of lists, or sequence,time,symbol in this order, or sequence,from,symbols "
+        "of lists [texts].",
         None,
         metavar="NAMES",
     )
@@ -255,12 +256,17 @@ def _sequences(
     bigrams = sp.csr_array((pairs[known, 2], (before[known], after[known])), shape=shape_of)
     together = sp.hstack([bigrams, bigrams.T], format="csr")
     sketch = sketch_of(together, alphabet, shape.sketch_columns, options.seed)
-    foundation = SequencesFoundation(alphabet, sketch, counting.halves)
+    steps = sum(sample.steps for sample in samples)
+    numbered = 0 < steps == sum(sample.ones for sample in samples)
+    sequences = replace(sequences, numbered=numbered)
+    foundation = SequencesFoundation(alphabet, sketch, counting.halves, sequences.named)
     number = sum(sample.sequences for sample in samples)
     origin = (
         f"a pilot of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
+    if numbered:
+        origin += f"; {sequences.columns[1]} goes up by one, and what is missing is a gap"
     return _Made(foundation, sequences.to_json(), f"{origin}; {_state(foundation)}")
 
 

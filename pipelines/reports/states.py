@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.update import UpdateResult
 
 
+_GAPS = 3  # shown
+
+
 @dataclass(frozen=True)
 class StateLine:
     """One hidden state.
@@ -101,6 +104,7 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "documents": totals.n_documents,
         "without_a_triple": totals.without,
         "triples": totals.triples,
+        **({"gaps": len(store.gaps())} if foundation.joins else {}),
         "tokens": commit.tokens,
         "outside": outside,
         "outside_share": outside / seen if seen else None,
@@ -145,6 +149,10 @@ def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
     if result.outside:
         cut = ": sequences are cut there" if final.kind == "sequences" else ""
         lines.append(f"{result.outside:,} of another word or symbol than the store counts{cut}")
+    if gaps := final.gaps():
+        lines.append(
+            f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
+        )
     lacking = final.totals().without
     if lacking:
         what = "sequences under three symbols" if final.kind == "sequences" else "without a view"

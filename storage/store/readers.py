@@ -48,7 +48,8 @@ def _sequence_reader(
     store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
 ) -> ShardReader:
     sequences, alphabet = SequencesForm.from_json(store.reading), store.foundation.alphabet
-    return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options)
+    joins = store.foundation.joins
+    return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options, joins)
 
 
 READERS: Mapping[
@@ -78,8 +79,9 @@ def reader_of(
 def may_grow(store: Snapshot) -> bool:
     """Whether what comes to a counted file is records of its own.
 
-    The rows that come to a long table may go on with the sequence that it ended with.
+    The rows that come to a long table may go on with the sequence that it ended with: then they are
+    joined, but in stores of before sequences were.
     """
-    if store.kind != SequencesFoundation.kind:
+    if store.kind != SequencesFoundation.kind or store.foundation.joins:
         return True
     return len(SequencesForm.from_json(store.reading).columns) < 3

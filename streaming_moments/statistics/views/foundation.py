@@ -62,6 +62,7 @@ class ViewsFoundation(ThreeViews):
     columns: tuple[str, str, str] = VIEWS
     halves: bool = True
     kind: ClassVar[str] = "views"
+    joins: ClassVar[bool] = False
     join = staticmethod(joined_records)
 
     def __post_init__(self) -> None:

@@ -87,6 +87,7 @@ class Grid:
     offset: np.ndarray
     kind: ClassVar[str] = "grid"
     rows: ClassVar[int] = GRID
+    joins: ClassVar[bool] = False
 
     @property
     def fingerprint(self):
