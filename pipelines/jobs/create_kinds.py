@@ -1,9 +1,10 @@
-"""Create a store of views or of sequences: vocabularies and sketches from a pilot of the shards."""
+"""Create a store of another kind than counts: vocabularies and sketches from a pilot of shards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.pipelines.jobs.create_vectors import VectorsShape, vectors_of
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.storage.counting.sequences import (
@@ -27,6 +30,7 @@ from streaming_moments.storage.counting.sequences import (
     Symbols,
 )
 from streaming_moments.storage.counting.symbol_samples import sample_symbols
+from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows, VectorsForm
 from streaming_moments.storage.counting.views import (
     ViewReader,
     ViewsForm,
@@ -56,6 +60,8 @@ _OF_COUNTS = frozenset(
     }
 )
 _OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
+_OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
+_OF_VECTORS = frozenset({"squares", "fourth", "bad_rows"})
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,25 @@ class KindOptions:
     columns: str | None = option(
         "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
         "sequences one of lists, or sequence,time,symbol in this order, or sequence,from,symbols "
-        "of lists [texts].",
+        "of lists [texts]. Of vectors one of lists of numbers, or several of numbers [vector].",
         None,
         metavar="NAMES",
     )
     symbols: Symbols = option("A symbol of texts.", "characters", choices=SYMBOLS)
     sketch_columns: Count | None = option(
         "Of views and sequences: columns of a sketch, twice the states and two more [22; all of up "
-        "to 128 words].",
+        "to 128 words]; of vectors one and a half for each component [50; all of up to 64].",
         None,
+    )
+
+    squares: bool = option(
+        "Of vectors: keep sums by which each coordinate has a variance in each component.", False
+    )
+    fourth: bool = option("Of vectors: keep fourth moments, for factors without skew.", False)
+    bad_rows: BadRows = option(
+        "Of vectors: whether a row of another width, or with NaN, is left out or spoils its shard.",
+        "skip",
+        choices=BAD_ROWS,
     )
 
     @property
@@ -100,7 +116,7 @@ def create_kind(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make an empty store of views or of sequences, whose vocabularies fit the shards.
+    """Make an empty store of views, sequences or vectors, whose foundation fits the shards.
 
     Parameters
     ----------
@@ -125,8 +141,8 @@ def create_kind(
     require_absent(Folder.at(url, run.storage_options))
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    make = _views if shape.kind == ViewsFoundation.kind else _sequences
-    made = make(shards, shape, counting, options, run, limits, plan.in_flight)
+    given = shards, shape, counting, options, run, limits, plan.in_flight
+    made = _MAKERS[shape.kind](*given)
     return MomentStore.create_on(
         url,
         made.foundation,
@@ -152,10 +168,12 @@ def require_options_of(
     own = _changed(shape) - {"kind"}
     if shape.kind == CountsFoundation.kind:
         idle = own
+    elif shape.kind == VectorsFoundation.kind:
+        idle = given & (_OF_COUNTS | _OF_TEXTS | _OF_WORDS) | own & {"symbols"}
     elif shape.kind == SequencesFoundation.kind:
-        idle = given & (_OF_COUNTS | _OF_TEXTS)
+        idle = given & (_OF_COUNTS | _OF_TEXTS) | own & _OF_VECTORS
     else:
-        idle = given & _OF_COUNTS | own & {"symbols"}
+        idle = given & _OF_COUNTS | own & (_OF_VECTORS | {"symbols"})
     if idle:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
         raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
@@ -268,6 +286,21 @@ def _sequences(
     if numbered:
         origin += f"; {sequences.columns[1]} goes up by one, and what is missing is a gap"
     return _Made(foundation, sequences.to_json(), f"{origin}; {_state(foundation)}")
+
+
+def _vectors(shards: Sequence[Shard], shape: KindOptions, *given: Any) -> _Made:
+    form = VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
+    kept = VectorsShape(form, shape.sketch_columns, shape.squares, shape.fourth)
+    return _Made(*vectors_of(shards, kept, *given))
+
+
+_MAKERS: Mapping[str, Callable[..., _Made]] = MappingProxyType(
+    {
+        ViewsFoundation.kind: _views,
+        SequencesFoundation.kind: _sequences,
+        VectorsFoundation.kind: _vectors,
+    }
+)
 
 
 def _state(foundation: Any) -> str:

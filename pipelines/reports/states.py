@@ -13,8 +13,14 @@ from streaming_moments.models.base import Model
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_models
+from streaming_moments.pipelines.reports.vector_facts import (
+    said_of_vectors,
+    vector_facts,
+    vector_rows,
+)
 from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -92,6 +98,8 @@ def shown_words(line: StateLine, view: str) -> str:
 
 def kind_facts(store: MomentStore) -> dict[str, Any]:
     """What a store of a kind other than counts holds, by name."""
+    if store.kind == VectorsFoundation.kind:
+        return vector_facts(store)
     commit, totals, foundation = store.commit, store.totals(), store.foundation
     outside = sum(record.outside for record in store.ledger())
     seen = commit.tokens + outside
@@ -122,6 +130,8 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
 
 def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Those facts as names and values for people."""
+    if facts["kind"] == VectorsFoundation.kind:
+        return vector_rows(facts)
     sequences = facts["kind"] == "sequences"
     records, triples = ("sequences", "windows") if sequences else ("records", "triples")
     lacking = "under three symbols" if sequences else "that lack a view"
@@ -145,6 +155,8 @@ def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
     """What an update left out, and what the store holds that counts for nothing."""
+    if final.kind == VectorsFoundation.kind:
+        return said_of_vectors(result.outside, final.totals())
     lines = []
     if result.outside:
         cut = ": sequences are cut there" if final.kind == "sequences" else ""

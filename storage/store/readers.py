@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.reading import CountReader, ReadBatch, index_of
 from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.vectors import VectorReader, VectorsForm
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm
 from streaming_moments.storage.formats import START, Position, ReadLimits
 from streaming_moments.storage.shards import Shard
@@ -52,6 +54,13 @@ def _sequence_reader(
     return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options, joins)
 
 
+def _vector_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    vectors, width = VectorsForm.from_json(store.reading), store.foundation.dimension
+    return VectorReader(store.form, vectors, width, limits, storage_options)
+
+
 READERS: Mapping[
     str, Callable[[Snapshot, ReadLimits, Mapping[str, object] | None], ShardReader]
 ] = MappingProxyType(
@@ -59,6 +68,7 @@ READERS: Mapping[
         CountsFoundation.kind: _count_reader,
         ViewsFoundation.kind: _view_reader,
         SequencesFoundation.kind: _sequence_reader,
+        VectorsFoundation.kind: _vector_reader,
     }
 )
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
 _ALL: tuple[Any, ...] = (
     CountsFoundation,
     ViewsFoundation,
     SequencesFoundation,
+    VectorsFoundation,
 )
 KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})
