@@ -15,7 +15,7 @@ from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 
-AUTO = "auto"
+AUTO, FOUND = "auto", "found"
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -72,7 +72,8 @@ def field_option(
         kind: Any = click.Choice(one.metadata["choices"])
     else:
         kind = OptionOf(one, get_type_hints(options)[one.name], auto)
-    return click.option(_flag(one.name), type=kind, **{"help": one.metadata["help"], **shown})
+    told = {"help": one.metadata["help"], **shown}
+    return click.option(one.name, *_flags(one), type=kind, **told)
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,6 +140,9 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
+    # what the fit itself finds
+    found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
+    given |= {name: value for name, value in found.items() if given[name] == AUTO}
     auto = tuple(name for name, value in given.items() if value == AUTO)
     if auto and chosen is not TopicModel:
         raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")
@@ -154,7 +158,8 @@ def options_table() -> str:
         one = next(iter(holders.values()))
         choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))
         told = one.metadata["help"].removesuffix(".") + (f": {choices}" if choices else "")
-        row = f"`{_flag(one.name)}`", _default(holders), ", ".join(holders), told
+        flags = " or ".join(f"`{flag}`" for flag in _flags(one))
+        row = flags, _default(holders), ", ".join(holders), told
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
@@ -176,6 +181,11 @@ def _default(holders: dict[str, Field[Any]]) -> str:
     first = next(iter(known.values()))
     others = (f"; of {model} {value}" for model, value in known.items() if value != first)
     return f"{first}{''.join(others)}"
+
+
+def _flags(one: Field[Any]) -> list[str]:
+    """All flags of an option, the first of them as the field is called."""
+    return [_flag(name) for name in (one.name, *one.metadata.get("also", ()))]
 
 
 def _flag(name: str) -> str:

@@ -19,6 +19,8 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip while they are added up: so far, of a block, and both.
 _SUMS_COPIES = 3
+# Of a third or fourth moment while it is centred and turned, and of covariances.
+_TENSOR_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -194,3 +196,42 @@ def plan_rows(
     kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, 0, int(in_flight), 1, int(peak + kept * keep))
+
+
+def plan_moments(
+    layout: SegmentLayout, workers: int, memory: int, columns: int, dimension: int
+) -> RefitPlan:
+    """Divide a worker's memory for a fit of moments, in one place, of the sums of all rows.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    workers, memory
+        As of `plan_refit`.
+    columns, dimension : int
+        Of the sketch s and of a row d.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the work: names the parts.
+    """
+    shapes = layout.foundation.shapes(RowBlock())
+    orders = 4 if "fourth" in shapes else 3
+    tensors = 8 * (columns**orders + dimension**2 * (2 if "squares" in shapes else 1))
+    # as they are read, their sum, of all rows, and of a half
+    gathered = int(SLACK * 4 * layout.state_bytes)
+    finishing = int(SLACK * _TENSOR_COPIES * tensors)
+    peak = PROCESS_BYTES + gathered + finishing
+    if peak > memory:
+        raise BoundExceeded(
+            f"a fit of moments of {dimension} numbers and a sketch of {columns} needs "
+            f"{mebibytes(peak)} on each worker ({mebibytes(PROCESS_BYTES)} the process, "
+            f"{mebibytes(gathered)} the sums, {mebibytes(finishing)} tensors of them) but the "
+            f"budget is {mebibytes(memory)}; raise --memory, or create the store with fewer "
+            "--sketch-columns"
+        )
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
+    keep = peak + kept <= memory
+    return RefitPlan(keep, 0, 1, 1, peak + kept * keep)

@@ -94,7 +94,8 @@ def transform(
     A row a document: id, source and row, words known and unknown, topic and proportions. A
     document without a known word, and one in another language, has no topic. The same command
     goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols, of a table its rows with what is missing completed.
+    all symbols, of a table its rows with what is missing completed, of rows of numbers their
+    components or factors.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     chosen = model_called(opened.commit, name)

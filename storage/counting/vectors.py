@@ -102,6 +102,19 @@ class NumberRows:
 
 
 @dataclass(frozen=True, eq=False)
+class ReadVectors(ReadBatch[VectorBatch]):
+    """Some consecutive records of a shard, the rows of numbers among them.
+
+    Parameters
+    ----------
+    kept : (records,) bool
+        Which of the records are rows of numbers; `outside` are the others.
+    """
+
+    kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
 class VectorReader:
     """Reads the shards of a store of vectors.
 
@@ -125,7 +138,7 @@ class VectorReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadBatch[VectorBatch]]:
+    ) -> Iterator[ReadVectors]:
         """Batches of a shard from a position on.
 
         Rows are of the even and the odd half in turn. The first is of the even one where the shard
@@ -144,7 +157,7 @@ class VectorReader:
 
     def _batches(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard, start: Position
-    ) -> Iterator[ReadBatch[VectorBatch]]:
+    ) -> Iterator[ReadVectors]:
         number = 0
         for table, after in tables:
             rows = number_rows(table, self.vectors.columns, shard.url)
@@ -154,7 +167,7 @@ class VectorReader:
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
             odd = (np.arange(kept.size) + number + shard.size) % 2 == 1
             number += kept.size
-            yield ReadBatch(VectorBatch(values, odd[kept], bad.size), bad.size, after)
+            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
         width = int(rows.widths[place])

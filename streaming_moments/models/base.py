@@ -32,9 +32,8 @@ def option(
     check : callable, optional
         Raises `InvalidInput` for a value that is none.
     **more : object
-        `choices`, where only some values are; `auto`, where a refit can find one; `flag`, where the
-        option is not called as the field;
-        `metavar`, what stands for its value in the help.
+        `choices`, where only some values are; `auto`, where a refit can find one, and `found`, the
+        value by which the fit does so itself; `also`, other names of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 
@@ -52,7 +51,10 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics, or auto: by pairs held out.", check=require_topics, auto=True
+        "Number of topics, or auto: by pairs held out.",
+        check=require_topics,
+        auto=True,
+        also=("components",),
     )
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS

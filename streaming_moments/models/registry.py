@@ -8,7 +8,9 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
@@ -23,6 +25,8 @@ _ALL: tuple[Any, ...] = (
     HiddenMarkovModel,
     LatentTree,
     Communities,
+    GaussianMixture,
+    IndependentFactors,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

@@ -9,7 +9,9 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
@@ -20,6 +22,7 @@ from streaming_moments.pipelines.jobs.outputs.assign import assign
 from streaming_moments.pipelines.jobs.outputs.complete import complete
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, decode
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
+from streaming_moments.pipelines.jobs.outputs.read_vectors import read_components, read_factors
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
 from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
 from streaming_moments.storage.shards import Shard
@@ -64,6 +67,8 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
         MultiViewMixture.name: Output(assign, METHODS, frozenset({"seed"})),
         HiddenMarkovModel.name: Output(decode, DECODINGS),
         LatentTree.name: Output(complete),
+        GaussianMixture.name: Output(read_components, (), frozenset({"top_documents"})),
+        IndependentFactors.name: Output(read_factors),
     }
 )
 
