@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
@@ -26,6 +27,7 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.jobs.outputs.assign import AssignResult, assign
 from streaming_moments.pipelines.jobs.outputs.complete import CompleteResult, complete
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, DecodeResult, decode
+from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
 from streaming_moments.pipelines.jobs.transform import (
     FOREIGN_BELOW,
     METHODS,
@@ -116,6 +118,11 @@ def transform(
         raise click.UsageError("a latent tree is not sampled: leave out --method and --seed.")
     methods = DECODINGS if isinstance(model, HiddenMarkovModel) else METHODS
     method = method or methods[0]
+    if isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of all nodes of a graph: `streaming-moments memberships` writes "
+            "what it says of them."
+        )
     if method not in methods:
         raise click.UsageError(
             f"--method {method} is not of model {chosen}, of {model.name}; give "
@@ -173,3 +180,39 @@ def transform(
     if top_documents:
         lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
         print_top_documents(console(), lines, result)
+
+
+@click.command()
+@store_argument
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
+@click.option("--model", "name", help="Name of the model [the latest].")
+@storage_option
+@json_option
+def memberships(
+    store: str,
+    output: str,
+    name: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Write the memberships of all nodes by a model of STORE, of edges, as Parquet.
+
+    A row a node: its name, edges, community, memberships, and the L1 error to be expected of them.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
+    if not isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
+            "others say of records is written by `streaming-moments transform`."
+        )
+    stale = staleness(opened, chosen)
+    if stale.is_stale:
+        tell(f"warning: {stale_line(stale)}")
+    opened = store_for(opened, chosen, model)
+    file = write_memberships(model, opened.foundation.nodes, output, storage_options)
+    if json_output:
+        told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
+        print_json({"store": opened.url, "model": chosen, **told})
+        return
+    say(f"memberships of {len(model.memberships):,} nodes in {file}")

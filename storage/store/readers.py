@@ -7,9 +7,12 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.edge_batches import EdgeReader
+from streaming_moments.storage.counting.edges import EdgeColumns
 from streaming_moments.storage.counting.reading import CountReader, index_of
 from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm
@@ -67,6 +70,13 @@ def _sequence_reader(
     return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options)
 
 
+def _edge_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    columns, nodes = EdgeColumns(**store.reading), store.foundation.nodes
+    return EdgeReader.of(store.form, columns, nodes, limits, storage_options)
+
+
 READERS: Mapping[
     str, Callable[[Snapshot, ReadLimits, Mapping[str, object] | None], ShardReader]
 ] = MappingProxyType(
@@ -74,6 +84,7 @@ READERS: Mapping[
         CountsFoundation.kind: _count_reader,
         ViewsFoundation.kind: _view_reader,
         SequencesFoundation.kind: _sequence_reader,
+        EdgesFoundation.kind: _edge_reader,
     }
 )
 
@@ -94,8 +105,11 @@ def reader_of(
 def may_grow(store: Snapshot) -> bool:
     """Whether what comes to a counted file is records of its own.
 
-    The rows that come to a long table may go on with the sequence that it ended with.
+    The rows that come to a long table may go on with the sequence that it ended with, and edges
+    that come may be there already.
     """
+    if store.kind == EdgesFoundation.kind:
+        return False
     if store.kind != SequencesFoundation.kind:
         return True
     return len(SequencesForm.from_json(store.reading).columns) < 3

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
@@ -14,5 +15,6 @@ _ALL: tuple[Any, ...] = (
     CountsFoundation,
     ViewsFoundation,
     SequencesFoundation,
+    EdgesFoundation,
 )
 KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})
