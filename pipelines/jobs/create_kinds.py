@@ -56,6 +56,8 @@ else:
 _SYMBOLS_EACH = 50
 _EDGES_EACH = 100
 _COLUMNS = 22
+# Of a graph most directions of a sketch are noise, which never settles: communities have by then.
+_BLOCKS = 10
 # What only a store of documents has.
 _OF_COUNTS = frozenset(
     {
@@ -315,7 +317,8 @@ def _edges(
             together = sp.csr_array(together + together.T)
         # an edge that is there twice is one
         together.data[:] = 1.0
-        sketch = sketch_of(together, nodes, shape.sketch_columns or _COLUMNS, options.seed)
+        wanted = shape.sketch_columns or _COLUMNS
+        sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
     foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
     what = "all neighbours of each" if sketch is None else f"{sketch.columns} columns of each part"
     origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {len(shards)} shards: {what}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 else:
     pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
 
+# Rows of a batch, which are two short names, for each that one of documents has.
+_ROWS = 8
 # Of a shard, whose edges are held to see which are there twice: 128 MB.
 MOST_EDGES = 1 << 24
 _NAME, _COUNT = "name", "count"
@@ -96,10 +98,8 @@ class EdgeReader:
             The shard cannot be read or changed, a column is missing or of another type, an edge
             with one end, or more edges than one shard may have.
         """
-        options = self.storage_options
-        tables = read_tables(
-            shard, self.form, self.columns.ends, self.limits, options, start, content
-        )
+        options, limits = self.storage_options, _more_rows(self.limits)
+        tables = read_tables(shard, self.form, self.columns.ends, limits, options, start, content)
         return steadily(self._counted(tables, shard), shard, options, content)
 
     def _counted(
@@ -107,12 +107,12 @@ class EdgeReader:
     ) -> Iterator[ReadEdgeBatch]:
         seen, passed, n = _Seen(), 0, len(self.names)
         for table, after in tables:
-            ends = [
-                one.places(self.names)
-                for one in both_ends(table, self.columns.ends, shard.url, passed)
-            ]
+            ends = both_ends(table, self.columns.ends, shard.url, passed)
             passed += table.num_rows
-            given = np.stack(ends, axis=1).astype(np.int64)
+            # a look-up reads all names first, so both ends are looked up at once
+            texts = pa.concat_arrays([one.texts for one in ends])
+            places = Values(np.arange(len(texts) + 1), texts).places(self.names)
+            given = places.reshape(2, -1).T.astype(np.int64)
             known = given[(given >= 0).all(axis=1)]
             keys, loops = edge_keys(known, n, self.columns.directed)
             new = seen.added(np.unique(keys))
@@ -173,6 +173,10 @@ def both_ends(
     return found[0], found[1]
 
 
+def _more_rows(limits: ReadLimits) -> ReadLimits:
+    return replace(limits, batch_documents=_ROWS * limits.batch_documents)
+
+
 @dataclass(frozen=True, eq=False)
 class EdgeSample:
     """All nodes of a shard, and some of its edges.
@@ -215,7 +219,7 @@ def sample_edges(
     drawn: pa.Table | None = None
     keys, passed = np.empty(0), 0
     counted: list[pa.Table] = []
-    tables = read_tables(shard, form, columns.ends, limits, storage_options)
+    tables = read_tables(shard, form, columns.ends, _more_rows(limits), storage_options)
     for table, _ in steadily(tables, shard, storage_options):
         ends = both_ends(table, columns.ends, shard.url, passed)
         passed += table.num_rows

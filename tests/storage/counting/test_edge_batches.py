@@ -35,7 +35,7 @@ def written(path, edges):
 
 @given(
     edges=st.lists(st.tuples(ENDS, ENDS), min_size=1, max_size=40),
-    rows=st.integers(1, 12),
+    rows=st.integers(1, 3),
     directed=st.booleans(),
 )
 def test_each_edge_of_a_shard_is_there_once_however_it_is_cut(
@@ -59,7 +59,7 @@ def test_each_edge_of_a_shard_is_there_once_however_it_is_cut(
 def test_names_of_all_nodes_and_some_edges_are_drawn(tmp_path):
     edges = [("hub", f"leaf{number:03d}") for number in range(300)]
     shard = written(tmp_path / "a.tsv.gz", edges)
-    limits = ReadLimits(batch_documents=40)
+    limits = ReadLimits(batch_documents=5)
     sample = sample_edges(shard, ShardFormat(), EdgeColumns(), 50, 0, limits)
     assert sample.nodes.num_rows == 301
     assert sample.nodes.to_pylist()[0] == {"name": "hub", "count": 300}
