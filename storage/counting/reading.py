@@ -48,10 +48,10 @@ class ReadBatch(Generic[_Batch]):
 
     Parameters
     ----------
-    batch : CountBatch, ViewBatch, SymbolBatch or VectorBatch
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
         The records, as `Foundation.prepared` takes them, each of its half.
     outside : int
-        Words, symbols or rows of them that are none here, and that are not counted.
+        Words, symbols, rows or edges of them that are none here, and that are not counted.
     after : Position
         Where the shard goes on.
     """

@@ -7,10 +7,13 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.edge_batches import EdgeReader
+from streaming_moments.storage.counting.edges import EdgeColumns
 from streaming_moments.storage.counting.reading import CountReader, ReadBatch, index_of
 from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
 from streaming_moments.storage.counting.vectors import VectorReader, VectorsForm
@@ -61,6 +64,13 @@ def _vector_reader(
     return VectorReader(store.form, vectors, width, limits, storage_options)
 
 
+def _edge_reader(
+    store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None
+) -> ShardReader:
+    columns, nodes = EdgeColumns(**store.reading), store.foundation.nodes
+    return EdgeReader.of(store.form, columns, nodes, limits, storage_options)
+
+
 READERS: Mapping[
     str, Callable[[Snapshot, ReadLimits, Mapping[str, object] | None], ShardReader]
 ] = MappingProxyType(
@@ -69,6 +79,7 @@ READERS: Mapping[
         ViewsFoundation.kind: _view_reader,
         SequencesFoundation.kind: _sequence_reader,
         VectorsFoundation.kind: _vector_reader,
+        EdgesFoundation.kind: _edge_reader,
     }
 )
 
@@ -90,8 +101,10 @@ def may_grow(store: Snapshot) -> bool:
     """Whether what comes to a counted file is records of its own.
 
     The rows that come to a long table may go on with the sequence that it ended with: then they are
-    joined, but in stores of before sequences were.
+    joined, but in stores of before sequences were. Edges that come may be there already.
     """
+    if store.kind == EdgesFoundation.kind:
+        return False
     if store.kind != SequencesFoundation.kind or store.foundation.joins:
         return True
     return len(SequencesForm.from_json(store.reading).columns) < 3
