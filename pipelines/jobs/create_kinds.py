@@ -349,7 +349,9 @@ def _edges(
         wanted = shape.sketch_columns or _COLUMNS
         sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
     foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
-    what = "all neighbours of each" if sketch is None else f"{sketch.columns} columns of each part"
+    what = "all neighbours of each"
+    if sketch is not None:
+        what = f"{sketch.columns} columns of each part, an edge that two shards hold counts twice"
     origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {len(shards)} shards: {what}"
     return _Made(foundation, asdict(columns), f"{origin}; {_state(foundation)}")
 

@@ -191,7 +191,7 @@ def sample_edges(
     --------
     >>> import fsspec
     >>> fsspec.filesystem("memory").pipe("/named/a.csv", b"source,target\nann,bob\nann,cid\n")
-    >>> shard = Shard("memory:///named/a.csv", 29)
+    >>> shard = Shard("memory:///named/a.csv", 30)
     >>> sample = sample_edges(shard, ShardFormat(), EdgeColumns(), 9, 0)
     >>> sorted(sample.nodes.to_pylist()[0].items()), sample.edges.num_rows
     ([('count', 2), ('name', 'ann')], 2)

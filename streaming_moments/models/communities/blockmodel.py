@@ -312,6 +312,7 @@ def _of_lists(
     topical = TopicOptions(topics=options.topics, alpha0=options.alpha0, seed=options.seed)
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
+    memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
     # ends expected of each community, up to its factor: the least squares of all neighbours
     gram = (M.T @ M) * (memberships.T @ memberships)
     factors = np.linalg.lstsq(gram, (M * (there.T @ memberships)).sum(axis=0))[0]

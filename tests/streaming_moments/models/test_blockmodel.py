@@ -88,6 +88,34 @@ def test_sketched_edges_give_memberships_and_mixing_with_bars(planted):
     assert np.allclose(blocks.mixing, model.mixing)
 
 
+@pytest.mark.parametrize(("columns", "reached"), [(None, 0.31), (12, 0.328)])
+def test_planted_memberships_are_found_of_lists_and_of_sketches(columns, reached):
+    """Bounds: the goal, and what the prototype reached by sketches."""
+    graph = community_graph(2000, 5, 0.1, 0.02, 0.5, seed=0)
+    model = fitted(graph, columns, halves=False, topics=5, alpha0=0.5)
+    assert membership_error(model.memberships, graph.memberships) <= reached
+
+
+def test_directed_edges_tell_where_their_sources_belong():
+    graph = community_graph(700, 2, 0.2, 0.02, 0.0, seed=3)
+    turned = np.random.default_rng(0).random(len(graph.edges)) < 0.5
+    edges = np.where(turned[:, None], graph.edges[:, ::-1], graph.edges)
+    edges = edges[edges[:, 0] != 5]
+    names = Vocabulary(tuple(map(str, range(700))), 700)
+    for columns in (None, 6):
+        sketch = None if columns is None else sketch_of(graph.batch.to_csr(), names, columns)
+        foundation = EdgesFoundation(names, sketch, directed=True, halves=False)
+        statistics = foundation.of_edges(EdgeBatch.of(edges, 700, directed=True))
+        model = Blockmodel.fit(InMemory((statistics,)), Blockmodel.Options(topics=2))
+        assert membership_error(model.memberships, graph.memberships) < 0.1
+        assert np.abs(model.mixing - [[0.1, 0.01], [0.01, 0.1]]).max() < 0.03
+        # a node that nothing goes out from has the mean
+        assert model.degrees[5] == 0
+        assert "1 nodes have no edge" in model.described().sentence
+        rest = np.delete(model.memberships, 5, axis=0).mean(axis=0)
+        assert model.memberships[5] == pytest.approx(rest, abs=1e-3)
+
+
 def test_of_few_nodes_all_neighbours_are_read_and_what_they_lack_is_filled_in(planted):
     graph = community_graph(140, 2, 0.5, 0.05, 0.5, seed=1)
     model = fitted(graph, topics=2, alpha0=0.5)
