@@ -11,7 +11,12 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
+from streaming_moments.models.registry import (
+    COUNTERPARTS,
+    DEFAULT_MODEL,
+    MODELS,
+    model_named,
+)
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 
@@ -42,6 +47,32 @@ class FitRequest:
         """What the model is called after, before the version."""
         name = self.model.name
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
+
+    def on(self, kind: str) -> FitRequest:
+        """The same on statistics of that kind, where the model is another one there.
+
+        Raises
+        ------
+        UsageError
+            An option that it has not there.
+        """
+        other = COUNTERPARTS.get((self.model.name, kind))
+        if other is None:
+            return self
+        own = {one.name for one in fields(other.Options)}
+        told = {one.name: getattr(self.options, one.name) for one in fields(self.options)}
+        idle = [
+            one.name
+            for one in fields(self.options)
+            if one.name not in own and told[one.name] != one.default
+        ]
+        if idle:
+            raise click.UsageError(
+                f"{_flag(idle[0])} is no option of model {self.model.name} of {kind}; it has "
+                f"{', '.join(map(_flag, sorted(own)))}."
+            )
+        options = other.Options(**{name: told[name] for name in told.keys() & own})
+        return FitRequest(other, options)
 
 
 class OptionOf(click.ParamType[Any]):

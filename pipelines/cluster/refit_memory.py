@@ -158,7 +158,13 @@ def plan_refit(
 
 
 def plan_rows(
-    layout: SegmentLayout, k: int, workers: int, threads: int, memory: int, row_copies: int
+    layout: SegmentLayout,
+    k: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    row_copies: int,
+    beside: int = 0,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit of any kind: sweeps that sum up what k states need.
 
@@ -170,6 +176,8 @@ def plan_rows(
         States.
     workers, threads, memory, row_copies
         As of `plan_refit`.
+    beside : int
+        Bytes that the last step holds beside those copies.
 
     Raises
     ------
@@ -182,7 +190,7 @@ def plan_rows(
     # a block as it is read, its sum, one half, and as floats
     task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
-    finishing = 8 * row_copies * layout.foundation.rows * k
+    finishing = 8 * row_copies * layout.foundation.rows * k + beside
     least = PROCESS_BYTES + gathered + max(task, finishing)
     if least > memory:
         raise BoundExceeded(

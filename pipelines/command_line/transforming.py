@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -20,6 +21,7 @@ from streaming_moments.pipelines.command_line.options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS
+from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
@@ -101,6 +103,11 @@ def transform(
     chosen = model_called(opened.commit, name)
     model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
+    if isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of all nodes of a graph: `streaming-moments memberships` writes "
+            "what it says of them."
+        )
     made = output_of(model.name)
     if not made.methods and (method is not None or seed is not None):
         raise click.UsageError(
@@ -138,3 +145,39 @@ def transform(
     if isinstance(written, TransformResult) and top_documents:
         lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
         print_top_documents(console(), lines, written)
+
+
+@click.command()
+@store_argument
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
+@click.option("--model", "name", help="Name of the model [the latest].")
+@storage_option
+@json_option
+def memberships(
+    store: str,
+    output: str,
+    name: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Write the memberships of all nodes by a model of STORE, of edges, as Parquet.
+
+    A row a node: its name, edges, community, memberships, and the L1 error to be expected of them.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
+    if not isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
+            "others say of records is written by `streaming-moments transform`."
+        )
+    stale = staleness(opened, chosen)
+    if stale.is_stale:
+        tell(f"warning: {stale_line(stale)}")
+    opened = store_for(opened, chosen, model)
+    file = write_memberships(model, opened.foundation.nodes, output, storage_options)
+    if json_output:
+        told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
+        print_json({"store": opened.url, "model": chosen, **told})
+        return
+    say(f"memberships of {len(model.memberships):,} nodes in {file}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
@@ -23,6 +24,7 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
 
@@ -203,7 +205,10 @@ def _plain_rows(
         plan = plan_moments(store.layout, cluster.workers, cluster.memory, *size)
     else:
         shape = options.topics, cluster.workers, cluster.threads, cluster.memory
-        plan = plan_rows(store.layout, *shape, model.row_copies(options))
+        beside = 0
+        if isinstance(foundation, EdgesFoundation):
+            beside = Blockmodel.beside_rows(foundation)
+        plan = plan_rows(store.layout, *shape, model.row_copies(options), beside)
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)

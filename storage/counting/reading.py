@@ -48,10 +48,10 @@ class ReadBatch(Generic[_Batch]):
 
     Parameters
     ----------
-    batch : CountBatch, ViewBatch or SymbolBatch
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
         The records, as `Foundation.prepared` takes them, each of its half.
     outside : int
-        Words or symbols of them that no vocabulary has, and that are not counted.
+        Words, symbols, rows or edges of them that are none here, and that are not counted.
     after : Position
         Where the shard goes on.
     """
