@@ -7,7 +7,6 @@ k^3, and the result depends on the table alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,10 @@ from numpy.typing import NDArray
 from streaming_moments.models.views import decoding
 from streaming_moments.numerics.held_bytes import held_bytes
 
-STARTS = 3  # random ones beside the spectral one
+# Random starts beside the spectral one: so many where the table is small, of windows times states
+# in all, and 3 at least.
+_STARTS, _LEAST_STARTS, _STARTED = 63, 3, 5_000_000
+_TRIED = 20  # rounds after which the less likely half of the starts is given up
 # Of a distribution, spread over all of it before the first round: what is 0 would stay 0.
 _SPREAD = 1e-3
 
@@ -66,22 +68,31 @@ class Windows:
 
 
 def likelier(windows: Windows, start: Chain, rounds: int, seed: int = 0) -> tuple[Chain, float]:
-    """The likeliest of the start and of 3 random ones after so many rounds, with nats a window."""
+    """The likeliest of the start and of some random ones after so many rounds, with nats a window.
+
+    After each 20 rounds the likelier half of them goes on.
+    """
     rng = np.random.default_rng(seed)
     n, k = start.emission.shape
     starts = [spread(start)]
-    for _ in range(STARTS if k > 1 else 0):
+    random = min(_STARTS, max(_LEAST_STARTS, _STARTED // (len(windows.counts) * k)))
+    for _ in range(random if k > 1 else 0):
         emission, moves = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         starts.append(Chain(emission, moves, np.full(k, 1 / k)))
-    found = [after_rounds(windows, one, rounds) for one in starts]
-    return max(found, key=lambda one: one[1])
+    found, left = [(one, -np.inf) for one in starts], rounds
+    while left:
+        step = left if len(found) == 1 else min(_TRIED, left)
+        found = [after_rounds(windows, one, step) for one, _ in found]
+        found.sort(key=lambda one: -one[1])
+        found, left = found[: (len(found) + 1) // 2], left - step
+    return found[0]
 
 
 def after_rounds(windows: Windows, start: Chain, rounds: int) -> tuple[Chain, float]:
     """The chain after so many rounds, and the nats a window of the last one but one."""
     chain, score = start, -np.inf
-    for chain, score in _rounds(windows, start, rounds):  # noqa: B007
-        pass
+    for number in range(1, rounds + 1):
+        chain, score = _round(windows, chain, scored=number == rounds)
     return chain, score
 
 
@@ -95,27 +106,18 @@ def spread(chain: Chain) -> Chain:
     )
 
 
-def _rounds(windows: Windows, chain: Chain, rounds: int) -> Iterator[tuple[Chain, float]]:
-    total = windows.counts.sum()
-    for _ in range(rounds):
-        O, T, w = chain.emission, chain.moves, chain.weights
-        joint = T * w
-        before, after = O @ joint.T, O @ T
-        sums = [np.zeros_like(O) for _ in range(3)]
-        cells = windows.cells, windows.counts
-        score = decoding.window_posteriors(*cells, before, O, after, *sums)
-        left, middle, right = sums
-        with np.errstate(divide="ignore", invalid="ignore"):
-            left, right = np.nan_to_num(left / before), np.nan_to_num(right / after)
-        first, second = joint * (left.T @ O), T * (O.T @ right)
-        emitted = O * (left @ joint) + middle + O * (right @ T.T)
-        moved = first + second
-        chain = Chain(
-            _columns(emitted),
-            _columns(moved),
-            first.sum(axis=0) / first.sum(),
-        )
-        yield chain, float(score / total)
+def _round(windows: Windows, chain: Chain, scored: bool) -> tuple[Chain, float]:
+    """The likelier chain, and the nats a window of the one given where these are asked for."""
+    O, T, w = chain.emission, chain.moves, chain.weights
+    joint = T * w
+    before, after = O @ joint.T, O @ T
+    left, middle, right = (np.zeros_like(O) for _ in range(3))
+    cells = windows.cells, windows.counts
+    score = decoding.window_posteriors(*cells, before, O, after, left, middle, right, scored)
+    first, second = joint * (left.T @ O), T * (O.T @ right)
+    emitted = O * (left @ joint) + middle + O * (right @ T.T)
+    likelier = Chain(_columns(emitted), _columns(first + second), first.sum(axis=0) / first.sum())
+    return likelier, float(score / windows.counts.sum())
 
 
 def _columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
