@@ -47,7 +47,7 @@ class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
     refine: int = option(
-        "Rounds by the windows; of a sketched alphabet none.", 100, _require_rounds
+        "Rounds by the windows; of a sketched alphabet none.", 200, _require_rounds
     )
 
     def __post_init__(self) -> None:

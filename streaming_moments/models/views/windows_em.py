@@ -125,21 +125,17 @@ def spread(chain: Chain) -> Chain:
 
 
 def _round(windows: Windows, chain: Chain) -> tuple[Chain, float]:
-    """The chain after one round, and the nats a window of the one given."""
+    """The likelier chain, and the nats a window of the one given."""
     O, T, w = chain.emission, chain.moves, chain.weights
     joint = T * w
     before, after = O @ joint.T, O @ T
-    sums = [np.zeros_like(O) for _ in range(3)]
+    left, middle, right = (np.zeros_like(O) for _ in range(3))
     cells = windows.cells, windows.counts
-    score = decoding.window_posteriors(*cells, before, O, after, *sums)
-    left, middle, right = sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left, right = np.nan_to_num(left / before), np.nan_to_num(right / after)
+    score = decoding.window_posteriors(*cells, before, O, after, left, middle, right)
     first, second = joint * (left.T @ O), T * (O.T @ right)
     emitted = O * (left @ joint) + middle + O * (right @ T.T)
-    moved = first + second
-    weights = first.sum(axis=0) / first.sum()
-    return Chain(_columns(emitted), _columns(moved), weights), float(score / windows.counts.sum())
+    likelier = Chain(_columns(emitted), _columns(first + second), first.sum(axis=0) / first.sum())
+    return likelier, float(score / windows.counts.sum())
 
 
 def _further(chain: Chain, following: Chain, reach: float) -> Chain:

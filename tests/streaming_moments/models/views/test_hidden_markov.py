@@ -9,7 +9,14 @@ from scipy.optimize import linear_sum_assignment
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.windows_em import Chain, Windows, after_rounds
+from streaming_moments.models.views.transitions import window_table
+from streaming_moments.models.views.windows_em import (
+    Chain,
+    Windows,
+    after_rounds,
+    likelier,
+    spread,
+)
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -234,3 +241,20 @@ def test_one_long_sequence_begins_as_the_states_are_everywhere():
     model = fitted(foundation_of(10).of_sequences(drawn.batch), 2, refine=5)
     assert np.array_equal(model.start, model.weights)
     assert "too few sequences to tell how they begin" in model.described().sentence
+
+
+def test_of_many_starts_the_likelier_go_on():
+    drawn = markov_sequences(300, n_symbols=6, k=3, seed=2)
+    windows = Windows.of_table(
+        window_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
+    )
+    rng = np.random.default_rng(0)
+    start = Chain(rng.dirichlet(np.ones(6), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))
+    _, alone = after_rounds(windows, spread(start), 70)
+    scores = [likelier(windows, start, rounds)[1] for rounds in (1, 70)]
+    assert scores[1] >= max(alone, scores[0])
+    # as likely as what drew the sequences, over again
+    truth = Chain(drawn.emission, drawn.moves, np.full(3, 1 / 3))
+    assert scores[1] > after_rounds(windows, truth, 1)[1] - 1e-3
+    again = likelier(windows, start, 70)
+    assert again[1] == scores[1]
