@@ -165,6 +165,7 @@ def refit(
     """Fit a model to STORE, without the documents, and keep it there."""
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
+    asked = asked.on(opened.kind)
     require_kind_of(asked.model, source)
     if name or not asked.auto:
         require_free(opened.latest().commit, name or asked.label + suffix)

@@ -16,15 +16,16 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.given import Given, given_as
+from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.readable import Topics
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, TransformResult, transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
@@ -105,20 +106,24 @@ class Store:
         ------
         InvalidInput
             Documents of another type or without a source; partitions or shards that were counted
-            with other content; an id twice.
+            with other content; an id twice; or, once all others are counted, partitions that were
+            counted and are not there any more.
         ShardError
             A document is no text, or a shard cannot be read: names its place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
-        at = replace(self, snapshot=self.snapshot.latest())
+        at, there = replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
+                there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)
                     done = update(at.snapshot, shards, on, skip_bad_shards, unique=unique)
                     at = replace(at, snapshot=done.store)
+        if source is not None:
+            require_all_there(source, there, at.snapshot.ledger())
         return at
 
     def forget(

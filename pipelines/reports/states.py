@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,12 +14,35 @@ from streaming_moments.models.base import Model
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_models
+from streaming_moments.pipelines.reports.vector_facts import (
+    said_of_vectors,
+    vector_facts,
+    vector_rows,
+)
 from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.ends import EdgeTotals
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.update import UpdateResult
+
+# Records, triples of them, and records without one, by kind; and what lies outside.
+_CALLED: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        "views": ("records", "triples", "that lack a view"),
+        "sequences": ("sequences", "windows", "under three symbols"),
+        "edges": ("edges read", "edges counted", "of a node to itself, or there already"),
+    }
+)
+_OUTSIDE: Mapping[str, str] = MappingProxyType(
+    {
+        "views": "of another word or symbol than the store counts",
+        "sequences": "of another word or symbol than the store counts: sequences are cut there",
+        "edges": "edges with an end that is no node of the store: left out",
+    }
+)
 
 
 _GAPS = 3  # shown
@@ -92,6 +116,8 @@ def shown_words(line: StateLine, view: str) -> str:
 
 def kind_facts(store: MomentStore) -> dict[str, Any]:
     """What a store of a kind other than counts holds, by name."""
+    if store.kind == VectorsFoundation.kind:
+        return vector_facts(store)
     commit, totals, foundation = store.commit, store.totals(), store.foundation
     outside = sum(record.outside for record in store.ledger())
     seen = commit.tokens + outside
@@ -122,9 +148,9 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
 
 def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Those facts as names and values for people."""
-    sequences = facts["kind"] == "sequences"
-    records, triples = ("sequences", "windows") if sequences else ("records", "triples")
-    lacking = "under three symbols" if sequences else "that lack a view"
+    if facts["kind"] == VectorsFoundation.kind:
+        return vector_rows(facts)
+    records, triples, lacking = _CALLED[facts["kind"]]
     words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
     share = facts["outside_share"]
     outside = "unknown" if share is None else f"{share:.1%}"
@@ -145,18 +171,24 @@ def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
     """What an update left out, and what the store holds that counts for nothing."""
+    if final.kind == VectorsFoundation.kind:
+        return said_of_vectors(result.outside, final.totals())
     lines = []
     if result.outside:
-        cut = ": sequences are cut there" if final.kind == "sequences" else ""
-        lines.append(f"{result.outside:,} of another word or symbol than the store counts{cut}")
+        lines.append(f"{result.outside:,} {_OUTSIDE[final.kind]}")
     if gaps := final.gaps():
         lines.append(
             f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
         )
-    lacking = final.totals().without
-    if lacking:
-        what = "sequences under three symbols" if final.kind == "sequences" else "without a view"
-        lines.append(f"{lacking:,} records of the store count for nothing: {what}")
+    totals = final.totals()
+    if totals.without and isinstance(totals, EdgeTotals):
+        lines.append(
+            f"left out of the store {totals.repeated:,} edges that were in the same shard already, "
+            f"and {totals.loops:,} of a node to itself"
+        )
+    elif totals.without:
+        records, _, lacking = _CALLED[final.kind]
+        lines.append(f"{totals.without:,} {records} of the store count for nothing: {lacking}")
     return lines
 
 

@@ -23,7 +23,7 @@ from streaming_moments.storage.counting.named_sequences import (
     lists_of,
     long_tables,
 )
-from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -92,25 +92,6 @@ class SequencesForm:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadSequences:
-    """Some consecutive chunks of sequences.
-
-    Parameters
-    ----------
-    batch : SymbolBatch
-        Their symbols.
-    outside : int
-        Symbols that the alphabet has not: sequences are cut there.
-    after : Position
-        After the records that it is of.
-    """
-
-    batch: SymbolBatch
-    outside: int
-    after: Position
-
-
-@dataclass(frozen=True, eq=False)
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
@@ -150,7 +131,7 @@ class SequenceReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         """Chunks of the sequences of a shard, of the even and the odd half in turn, or by name.
 
         Raises
@@ -167,7 +148,7 @@ class SequenceReader:
 
     def _counted(
         self, found: Iterable[tuple[Sequences, Position]], number: int
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         pieces = _Pieces(number)
         # the last sequence may go on, so that what ends with it is known one later
         waiting: tuple[Sequences, Position] | None = None
@@ -180,7 +161,7 @@ class SequenceReader:
 
     def _read(
         self, pieces: _Pieces, sequences: Sequences, after: Position, ends: bool
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         values, spans = sequences.values, sequences.spans if self.joins else None
         symbols = values.places(self.words)
         found, odd = Pieces(), None
@@ -189,7 +170,7 @@ class SequenceReader:
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         for batch in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
-            yield ReadSequences(replace(batch, pieces=found), outside, after)
+            yield ReadBatch(replace(batch, pieces=found), outside, after)
             found = Pieces()  # of the table, told with its first batch
 
 

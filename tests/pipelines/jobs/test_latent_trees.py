@@ -73,6 +73,9 @@ def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, sh
     assert type(model) is LatentTree
     alone = LatentTree.fit(InMemory((statistics,)), LatentTree.Options(topics=2))
     assert (model.structure, model.scores) == (alone.structure, alone.scores)
+    assert model.bars.scores == alone.bars.scores
+    assert fitted["pair_log_likelihood_error"] == alone.bars.scores
+    assert 0 < np.max(fitted["nodes"][0]["errors"]) < 0.2
     assert fitted["pair_log_likelihood"]["latent_tree"] > fitted["pair_log_likelihood"]["chow_liu"]
     assert {node["node"] for node in fitted["nodes"] if not node["hidden"]} == set(table.names)
 
@@ -85,7 +88,9 @@ def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, sh
     assert run("status", store)[0] == 0
     code, _, err = run("page", store, "--output", tmp_path / "tree.html")
     assert code == 0, err
-    assert "└── " in (tmp_path / "tree.html").read_text()
+    page = (tmp_path / "tree.html").read_text()
+    assert "└── " in page
+    assert "err by" in page
     assert run("show", store, "--plot", tmp_path / "tree.png")[0] == 2
 
     code, out, err = run("transform", store, *shards, "--output", tmp_path / "out", "--json")
