@@ -188,7 +188,7 @@ def refit(
     lines = []
     if isinstance(model, TopicModel):
         lines = topic_lines(model, opened.vocabulary, words, labels=labels)
-    states = [] if topical else state_lines(model, opened, words)
+    states = [] if topical else state_lines(model, opened, words, labels)
     if json_output:
         print_json(
             {

@@ -81,6 +81,11 @@ class ViewsFoundation(ThreeViews):
         return max(basis.n_words for basis in self.bases)
 
     @property
+    def whole(self) -> bool:
+        """Whether the slices hold the table of triples: both sketches are identities."""
+        return all(basis.columns == basis.n_words for basis in self.bases[1:])
+
+    @property
     def words(self) -> dict[str, Vocabulary]:
         """The vocabularies, by what their views are called."""
         return dict(zip(self.columns, self.vocabularies, strict=True))

@@ -241,7 +241,8 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
         (("status", view_store, "--drift", "first"), "--drift is of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time is of topics"),
-        (("select", view_store, "--topics", "2-3"), "holds statistics of kind 'views'"),
+        (("select", view_store, "--topics", "2-3", "--refine", "5"), "--refine is of topics"),
+        (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
         (("rebase", view_store), "holds statistics of kind 'views'"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (("polish", view_store, views), "no topics"),
@@ -277,7 +278,6 @@ def test_what_came_after_a_model_of_another_kind_is_said(run, sequence_store, tm
     assert json.loads(run("topics", sequence_store, "--json")[1])["stale"]
     out = tmp_path / "out"
     assert stale in run("transform", sequence_store, later, "--output", out)[2]
-    assert run("label", sequence_store, "0", "vowels")[0] == 2
     assert run("forget", sequence_store, later)[0] == 0
 
 

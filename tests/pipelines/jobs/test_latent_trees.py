@@ -148,14 +148,16 @@ def test_tables_that_hold_nothing_hidden_are_refused(run, tmp_path, columns, giv
 
 
 def test_texts_are_no_tables_and_tables_no_texts(run, store, shards, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "law and sea"}\n')
-    code, _, err = run("create", tmp_path / "s", tmp_path / "a.jsonl", "--categories", "a,b,c")
+    (tmp_path / "a.txt").write_text("law and sea\n")
+    code, _, err = run("create", tmp_path / "s", tmp_path / "a.txt", "--categories", "a,b,c")
     assert (code, "has no columns of categories" in err) == (2, True)
     code, _, err = run(
         "create", tmp_path / "s", shards[0], "--categories", COLUMNS, "--passage-words", "9"
     )
     assert (code, "no order and no spelling" in err) == (2, True)
-    with pytest.raises(InvalidInput, match="needs parquet or csv or tsv, the format is text"):
+    with pytest.raises(
+        InvalidInput, match="needs parquet or jsonl or csv or tsv, the format is text"
+    ):
         ShardFormat("text", categories=("a",))
     with pytest.raises(InvalidInput, match="token ids or categories"):
         ShardFormat(ids_column="ids", categories=("a",))
