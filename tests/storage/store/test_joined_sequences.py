@@ -1,5 +1,6 @@
 """Stores of sequences that go on in other shards: any order, forgotten, compacted, versions."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,10 +14,13 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.storage.counting.sequences import SequencesForm
+from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.readers import may_grow
 from streaming_moments.storage.store.store import MomentStore
 
 LETTERS = Vocabulary(tuple("abc"), 3)
@@ -143,3 +147,12 @@ def test_what_overlaps_is_refused_whoever_counted_it_and_replaced_in_one_commit(
     assert store.gaps() == []
     assert store.at(1).load() == before
     assert store.verify() == []
+
+
+def test_a_long_table_grows_only_where_its_sequences_are_joined():
+    long = {READING: SequencesForm(columns=("name", "time", "symbol")).to_json()}
+    for joins in (True, False):
+        foundation = replace(FOUNDATION, joins=joins)
+        store = MomentStore.create_on(f"memory://joined/grows-{joins}", foundation, long)
+        assert may_grow(store) == joins
+        assert MomentStore.open(store.url).foundation == foundation
