@@ -6,8 +6,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import InMemory
+from streaming_moments.pipelines.cluster.refit_memory import plan_rows
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 
@@ -101,6 +107,20 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     again = MomentStore.open(store)
     assert again.load() == opened.load()
     assert again.verify() == []
+
+
+def test_a_refit_plans_with_all_neighbours_and_says_the_bytes():
+    nodes = Vocabulary(tuple(map(str, range(2000))), 2000)
+    foundation = EdgesFoundation(nodes)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    beside = Blockmodel.beside_rows(foundation)
+    assert beside == 12 * 8 * 2000**2
+    alone, whole = (plan_rows(layout, 5, 1, 1, 4 << 30, 8, more) for more in (0, beside))
+    assert whole.peak_bytes > alone.peak_bytes
+    with pytest.raises(BoundExceeded, match="MiB finishing"):
+        plan_rows(layout, 5, 1, 1, alone.peak_bytes, 8, beside)
+    sketch = Basis(np.eye(2000, 6, dtype=np.int8), 2000, nodes.fingerprint)
+    assert Blockmodel.beside_rows(EdgesFoundation(nodes, sketch)) == 0
 
 
 def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
