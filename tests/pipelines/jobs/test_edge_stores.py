@@ -17,7 +17,7 @@ from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 
-GRAPH = community_graph(220, 2, 0.5, 0.05, 0.0, seed=0)
+GRAPH = community_graph(140, 2, 0.6, 0.05, 0.0, seed=0)
 
 
 def lines(ends, mark):
@@ -58,7 +58,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     status = json.loads(run("status", store, "--json")[1])
     number = len(GRAPH.edges)
     assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)
-    assert status["words"] == {"nodes": 220}
+    assert status["words"] == {"nodes": 140}
     assert "edges counted" in run("status", store)[1]
     opened = MomentStore.open(store)
     assert opened.verify() == []
@@ -71,7 +71,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     assert fitted["fitted_as"] == "blockmodel"
     assert 0 < fitted["membership_error"] < 0.3
     assert np.array(fitted["mixing"]) == pytest.approx(
-        np.array([[0.5, 0.05], [0.05, 0.5]]), abs=0.1
+        np.array([[0.6, 0.05], [0.05, 0.6]]), abs=0.1
     )
     assert fitted["repeated"] == (0 if sketched else 2)
     options = Blockmodel.Options(topics=2, alpha0=0.0)
@@ -90,10 +90,10 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     [file] = json.loads(out)["files"]
     rows = pq.read_table(file)
     places = np.array([int(name.split()[1]) for name in rows["node"].to_pylist()])
-    assert sorted(places) == list(range(220))
+    assert sorted(places) == list(range(140))
     memberships = np.array(rows["memberships"].to_pylist())
     assert membership_error(memberships, GRAPH.memberships[places]) < 0.15
-    degrees = np.bincount(GRAPH.edges.ravel(), minlength=220)[places]
+    degrees = np.bincount(GRAPH.edges.ravel(), minlength=140)[places]
     assert np.abs(rows["edges"].to_numpy() - degrees).sum() == (2 if sketched else 0)
     assert rows["error"].null_count == 0
 
