@@ -119,6 +119,11 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "documents": totals.n_documents,
         "without_a_triple": totals.without,
         "triples": totals.triples,
+        **(
+            {"loops": totals.loops, "repeated": totals.repeated}
+            if isinstance(totals, EdgeTotals)
+            else {}
+        ),
         "tokens": commit.tokens,
         "outside": outside,
         "outside_share": outside / seen if seen else None,

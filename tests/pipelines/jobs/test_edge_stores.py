@@ -58,6 +58,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     status = json.loads(run("status", store, "--json")[1])
     number = len(GRAPH.edges)
     assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)
+    assert (status["loops"], status["repeated"]) == (1, 5)
     assert status["words"] == {"nodes": 140}
     assert "edges counted" in run("status", store)[1]
     opened = MomentStore.open(store)
