@@ -160,8 +160,8 @@ class ShardFormat:
         if self.categories and _CATEGORIES not in form.options:
             raise ShardError(
                 url,
-                f"is of format {form.name}, which has no columns of categories; give Parquet, CSV "
-                "or TSV, or leave out --categories",
+                f"is of format {form.name}, which has no columns of categories; give Parquet, JSON "
+                "Lines, CSV or TSV, or leave out --categories",
             )
         found = form.holds(self)
         if found == "vectors":

@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.faces import LateModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -102,22 +102,16 @@ class NumberRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadVectors:
-    """Some consecutive rows of a shard.
+class ReadVectors(ReadBatch[VectorBatch]):
+    """Some consecutive records of a shard, the rows of numbers among them.
 
     Parameters
     ----------
-    batch : VectorBatch
-        The rows.
-    outside : int
-        Records that are no row of numbers.
-    after : Position
-        Where the shard goes on.
+    kept : (records,) bool
+        Which of the records are rows of numbers; `outside` are the others.
     """
 
-    batch: VectorBatch
-    outside: int
-    after: Position
+    kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +167,7 @@ class VectorReader:
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
             odd = (np.arange(kept.size) + number + shard.size) % 2 == 1
             number += kept.size
-            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after)
+            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
         width = int(rows.widths[place])

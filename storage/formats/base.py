@@ -195,7 +195,7 @@ class Format(Protocol):
         raise ShardError(
             source.url,
             f"is of format {self.name}, of which no columns {', '.join(columns)} are read; give "
-            "Parquet, CSV or TSV",
+            "Parquet, JSON Lines, CSV or TSV",
         )
 
     def days(self, source: Source, column: str) -> Iterator[date]:
@@ -300,12 +300,12 @@ def table_chunks(
             or size + table.nbytes > limits.batch_bytes
         )
         if held and full:
-            yield concat_tables(held), end
+            yield concat_tables(held, promote_options="default"), end
             held, rows, size = [], 0, 0
         held.append(table)
         rows, size, end = rows + table.num_rows, size + table.nbytes, after
     if held:
-        yield concat_tables(held), end
+        yield concat_tables(held, promote_options="default"), end
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:

@@ -64,7 +64,7 @@ class ZarrArray(Format):
 
     def share_before(self, source: Source, place: Position) -> float:
         """Share of the rows, of the array at the root."""
-        rows = _Array(source, "").stored.shape[0]
+        rows = int(_Array(source, "").stored.shape[0])
         return min(place.passed / max(rows, 1), 1.0)
 
 

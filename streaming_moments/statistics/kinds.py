@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
@@ -16,5 +17,6 @@ _ALL: tuple[Any, ...] = (
     ViewsFoundation,
     SequencesFoundation,
     VectorsFoundation,
+    EdgesFoundation,
 )
 KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})

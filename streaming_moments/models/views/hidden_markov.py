@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts, windows_em
 from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
@@ -46,7 +47,7 @@ class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
     refine: int = option(
-        "Rounds by the windows; of a sketched alphabet none.", 100, _require_rounds
+        "Rounds by the windows; of a sketched alphabet none.", 200, _require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -91,6 +92,8 @@ class HiddenMarkovModel:
         Rounds of refinement by the table of windows.
     window_score : float
         Nats a window, by the refinement; NaN without.
+    held_out : HeldOut, optional
+        How likely the windows of each half are by the model of the other one, where that was asked.
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of `emission` before refinement, and standard errors
         of its entries, where the statistics keep halves of the sequences.
@@ -131,6 +134,7 @@ class HiddenMarkovModel:
     window_score: float = float("nan")
     bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
+    held_out: HeldOut | None = None
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
@@ -153,13 +157,22 @@ class HiddenMarkovModel:
         NotIdentifiable
             The statistics do not hold as many states: says how many.
         """
+        return cls._fitted(rows, options, rows.foundation.halves)
+
+    @classmethod
+    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
+        """The model of one half of the sequences, without error bars; errors as `fit`."""
+        return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: SequencesFoundation = rows.foundation
         sketch, k = foundation.sketch, options.topics
         fitted = view_columns(rows, (sketch, sketch), k)
         found = fitted.found
         chain, score, untold, refined = _chain(rows, foundation, found.topics, options)
         bars = None
-        if foundation.halves:
+        if halves:
             both = sketch, sketch
             bars = half_bars(
                 found.topics, lambda odd: view_columns(half_rows(rows, odd), both, k).found.topics
@@ -204,6 +217,14 @@ class HiddenMarkovModel:
     def tables(self) -> dict[str, NDArray[np.float64]]:
         """(n, k) symbols of the states."""
         return {"symbols": self.emission}
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the middle, the first and the last symbol of a window, their weights, 0."""
+        joint = self.moves * self.weights
+        middle = joint.sum(axis=1)
+        before = joint.T / np.where(middle > 0, middle, 1)
+        return (self.emission, self.emission @ before, self.emission @ self.moves), middle, 0.0
 
     @property
     def rare(self) -> bool:
@@ -336,7 +357,10 @@ class HiddenMarkovModel:
 
     def _ordered(self) -> Self:
         """With the states by falling share."""
-        order = np.argsort(-self.weights.round(9), kind="stable")
+        return self.reordered(np.argsort(-self.weights.round(9), kind="stable"))
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with state `order[j]` as state j."""
         bars = None if self.bars is None else self.bars[order]
         words = None if self.word_bars is None else self.word_bars[:, order]
         return replace(

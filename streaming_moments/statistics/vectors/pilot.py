@@ -19,6 +19,7 @@ _STEPS = 16
 _MOST_WHOLE_STEPS = 64
 # Of the median norm of the pilot: rows beyond it are drawn in. Measured on 1% outliers.
 _RADIUS = 1.3
+_FAR = 4.0
 _WITHIN = 0.99
 # Up to so many numbers a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
@@ -45,6 +46,7 @@ def foundation_of(
     squares: bool = False,
     fourth: bool = False,
     halves: bool = True,
+    reach: float | None = None,
 ) -> VectorsFoundation:
     """A foundation for vectors like those of a pilot.
 
@@ -66,6 +68,9 @@ def foundation_of(
         Of the random columns.
     squares, fourth, halves : bool
         Of the foundation.
+    reach : float, optional
+        Radius in median norms. By default 1.3 or more, which keeps outliers from ruling mixtures;
+        with `fourth` 4, as tails are what factors are told apart by.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def foundation_of(
         )
     if columns is not None and columns < 1:
         raise InvalidInput(f"{columns} columns of a sketch; give 1 at least")
-    grid = grid_of(rows)
+    grid = grid_of(rows, _FAR if reach is None and fourth else reach)
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
     wide = found.astype(np.float64) @ matrix
@@ -112,8 +117,8 @@ def _shift(
     return shift
 
 
-def grid_of(rows: NDArray[Any]) -> Grid:
-    """The grid of a pilot; errors as `foundation_of`."""
+def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
+    """The grid of a pilot; arguments and errors as of `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
@@ -131,7 +136,7 @@ def grid_of(rows: NDArray[Any]) -> Grid:
     norms = np.sqrt(((values - offset) ** 2).sum(axis=1))
     # half of the rows may lie at the offset, as sparse ones
     middle = float(np.median(norms)) or float(np.median(norms[norms > 0]))
-    reach = _reach(values) * middle
+    reach = middle * (_reach(values) if reach is None else reach)
     step = 1.0 if whole else middling / _STEPS
     if reach / step > LARGEST_RADIUS:
         step, whole = reach / LARGEST_RADIUS, False

@@ -65,6 +65,11 @@ class VectorTotals:
         """Records that were no row of numbers, and count for nothing."""
         return self.n_documents - self.n_tokens
 
+    @property
+    def below_zero(self) -> list[str]:
+        """What was taken away without having been added."""
+        return [name for name, number in vars(self).items() if number < 0]
+
     def tables(self) -> dict[str, NDArray[np.int64]]:
         """All numbers, in the order of the fields."""
         return {_TABLE: np.array(self._numbers, dtype=np.int64)}

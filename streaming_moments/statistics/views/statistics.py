@@ -70,6 +70,12 @@ class ViewTotals:
         """What `tables` described; nothing, of none."""
         return cls(*tables[_TABLE].tolist()) if tables else cls()
 
+    @property
+    def below_zero(self) -> list[str]:
+        """What was taken away without having been added."""
+        names = (one.name for one in fields(ViewTotals))
+        return [name for name in names if getattr(self, name) < 0]
+
     def half(self, odd: bool) -> ViewTotals:
         """Of one half of the records."""
         even = ViewTotals(self.even_documents, 0, self.even_triples)
@@ -86,7 +92,7 @@ class ViewTotals:
 
     @property
     def _numbers(self) -> list[int]:
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, one.name) for one in fields(ViewTotals)]
 
     def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
         return type(self)(*map(combine, self._numbers, other._numbers))
@@ -160,11 +166,10 @@ class AdditiveStatistics:
         InvalidInput
             Names the arrays; the records subtracted were never added.
         """
-        problems = list(self.impossible())
-        negative = [name for name, number in vars(self.totals).items() if number < 0]
-        if problems or negative:
+        problems = [*self.impossible(), *self.totals.below_zero]
+        if problems:
             raise InvalidInput(
-                f"records were taken away that were never added: {', '.join(problems + negative)}; "
+                f"records were taken away that were never added: {', '.join(problems)}; "
                 "subtract only what was added"
             )
 

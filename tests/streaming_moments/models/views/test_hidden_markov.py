@@ -9,7 +9,14 @@ from scipy.optimize import linear_sum_assignment
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.windows_em import Chain, Windows, after_rounds
+from streaming_moments.models.views.transitions import window_table
+from streaming_moments.models.views.windows_em import (
+    Chain,
+    Windows,
+    after_rounds,
+    likelier,
+    spread,
+)
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -166,6 +173,22 @@ def test_rounds_never_make_the_windows_less_likely():
     assert np.allclose(following.moves, moved / moved.sum(axis=0))
 
 
+def test_longer_steps_are_never_less_likely_and_get_further():
+    drawn = markov_sequences(100, n_symbols=12, k=4, seed=3)
+    sums = foundation_of(12).of_sequences(drawn.batch).sums["triple_sketch"]
+    windows = Windows.of_table(sums[:, 1:, 1:])
+    rng = np.random.default_rng(1)
+    chain = Chain(rng.dirichlet(np.ones(12), 4).T, rng.dirichlet(np.ones(4), 4).T, np.full(4, 0.25))
+    found = [after_rounds(windows, chain, rounds, 1.2) for rounds in (1, 2, 5, 10, 20, 100)]
+    scores = [score for _, score in found]
+    assert (np.diff(scores) >= 0).all()
+    for one, _ in found:
+        assert np.allclose(one.emission.sum(axis=0), 1)
+        assert np.allclose(one.moves.sum(axis=0), 1)
+        assert one.weights.sum() == pytest.approx(1)
+    assert scores[-1] > after_rounds(windows, chain, 100)[1] + 0.01
+
+
 def test_a_hundred_thousand_symbols_give_the_model_back():
     drawn = markov_sequences(1_000, seed=0)
     held_out = markov_sequences(100, seed=0, draw=1).batch
@@ -218,3 +241,20 @@ def test_one_long_sequence_begins_as_the_states_are_everywhere():
     model = fitted(foundation_of(10).of_sequences(drawn.batch), 2, refine=5)
     assert np.array_equal(model.start, model.weights)
     assert "too few sequences to tell how they begin" in model.described().sentence
+
+
+def test_of_many_starts_the_likelier_go_on():
+    drawn = markov_sequences(300, n_symbols=6, k=3, seed=2)
+    windows = Windows.of_table(
+        window_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
+    )
+    rng = np.random.default_rng(0)
+    start = Chain(rng.dirichlet(np.ones(6), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))
+    _, alone = after_rounds(windows, spread(start), 70)
+    scores = [likelier(windows, start, rounds)[1] for rounds in (1, 70)]
+    assert scores[1] >= max(alone, scores[0])
+    # as likely as what drew the sequences, over again
+    truth = Chain(drawn.emission, drawn.moves, np.full(3, 1 / 3))
+    assert scores[1] > after_rounds(windows, truth, 1)[1] - 1e-3
+    again = likelier(windows, start, 70)
+    assert again[1] == scores[1]
