@@ -7,6 +7,7 @@ k^3, and the result depends on the table alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from streaming_moments.models.views import decoding
 from streaming_moments.numerics.held_bytes import held_bytes
 
-# Random starts beside the spectral one: so many where the table is small, of windows times states
+# Random starts beside the spectral ones: so many where the table is small, of windows times states
 # in all, and 3 at least.
 _STARTS, _LEAST_STARTS, _STARTED = 63, 3, 5_000_000
 _TRIED = 20  # rounds after which the less likely half of the starts is given up
@@ -67,14 +68,16 @@ class Windows:
         return cls(cells, table[middle, left, right].astype(np.float64))
 
 
-def likelier(windows: Windows, start: Chain, rounds: int, seed: int = 0) -> tuple[Chain, float]:
-    """The likeliest of the start and of some random ones after so many rounds, with nats a window.
+def likelier(
+    windows: Windows, given: Sequence[Chain], rounds: int, seed: int = 0
+) -> tuple[Chain, float]:
+    """The likeliest of the starts given and of random ones after so many rounds, with its score.
 
-    After each 20 rounds the likelier half of them goes on.
+    After each 20 rounds the likelier half of them goes on; the score is in nats a window.
     """
     rng = np.random.default_rng(seed)
-    n, k = start.emission.shape
-    starts = [spread(start)]
+    n, k = given[0].emission.shape
+    starts = [spread(start) for start in given]
     random = min(_STARTS, max(_LEAST_STARTS, _STARTED // (len(windows.counts) * k)))
     for _ in range(random if k > 1 else 0):
         emission, moves = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
