@@ -67,7 +67,7 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
         n_components: int = 2,
         n_features: int | None = None,
         *,
-        refine: int = 100,
+        refine: int = 200,
         sketch_columns: int | None = None,
         random_state: int = 0,
     ) -> None:

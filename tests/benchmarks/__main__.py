@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 from corpora import make_addresses, make_planted
+from hidden.listing import HiddenProgramme
 from measure import Measurement, measure
 from plot import plot
 from programme import Programme
@@ -28,6 +29,12 @@ QUICK_DOCUMENTS, QUICK_TOPICS = (2000,), (20,)
     multiple=True,
     help="Labelled corpus: text, part and label by tabs, perhaps .gz; repeatable.",
 )
+@click.option(
+    "--texts",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    multiple=True,
+    help="JSON Lines with a column text, whose letters are sequences; repeatable.",
+)
 @click.option("--real-topics", type=int, multiple=True, help="Of real corpora, repeatable [20].")
 @click.option("--seeds", help="Runs of Gibbs sampling [5].", type=click.IntRange(1))
 @click.option("--starts", help="Runs of other peers that draw [2].", type=click.IntRange(0))
@@ -44,6 +51,7 @@ def main(
     documents: tuple[int, ...],
     topics: tuple[int, ...],
     labelled: tuple[str, ...],
+    texts: tuple[str, ...],
     real_topics: tuple[int, ...],
     seeds: int | None,
     starts: int | None,
@@ -70,6 +78,7 @@ def main(
         (1 if quick else 2) if starts is None else starts,
         corpora,
         know_eta,
+        HiddenProgramme(texts, seeds or (1 if quick else 5), corpora, quick),
     )
     jobs = [job for job in programme.jobs() if not only or any(part in job.name for part in only)]
     if not jobs:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
 from comparing import ComparingFiles, ComparingMany, ListingS3
 from corpora import Addresses, Planted
+from hidden.listing import HiddenProgramme
 from jobs import PlantedFit, PlantedPipelines, RealFit, real_name
 from many import ManyDocuments
 from measure import Job
@@ -92,6 +93,8 @@ class Programme:
         Corpora drawn anew of the first size.
     know_eta : bool
         Whether peers are told the parameters of the topics.
+    hidden : HiddenProgramme
+        Of sequences, views, graphs and tables.
     """
 
     cache: str
@@ -104,6 +107,7 @@ class Programme:
     starts: int = 2
     corpora: int = 1
     know_eta: bool = False
+    hidden: HiddenProgramme = field(default_factory=HiddenProgramme)
 
     def planted(self) -> list[Planted]:
         """Those beside peers: of the first size several drawn anew, and one of each other."""
@@ -132,12 +136,13 @@ class Programme:
         ]
 
     def jobs(self) -> list[Job]:
-        """All measurements: the real corpora, scaling, and the planted corpora by size."""
+        """All measurements: the real corpora, scaling, planted corpora by size, and other kinds."""
         return [
             *(job for source, k in self.real() for job in self._real(source, k)),
             *self._scaling(),
             *(job for corpus in self.planted() for job in self._beside(corpus)),
             *self._lengths(),
+            *self.hidden.jobs(),
         ]
 
     def texts(self) -> Addresses:

@@ -7,12 +7,14 @@ import os
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median
 
 import psutil
 from corpora import Planted
+from hidden.beside import HIDDEN_CAPTION, beside_table
+from hidden.listing import TIMED
 from lines import Lines, captioned
 from measure import Measurement
 from ours import OURS
@@ -33,6 +35,11 @@ PACKAGES = (
     "tomotopy",
     "bitermplus",
     "tensorly",
+    "hmmlearn",
+    "igraph",
+    "networkx",
+    "pomegranate",
+    "statsmodels",
 )
 SCALING_NAMES = ("update ", "store ", "text ", "triple ", "compare ")
 SCALING_NAMES += ("traffic, ", "small shards, ", "killed", "many, ")
@@ -71,7 +78,7 @@ class Machine:
             psutil.virtual_memory().total,
             platform.python_version(),
             platform.platform(),
-            {name: version(name) for name in PACKAGES},
+            {one.name: one.version for one in distributions() if one.name in PACKAGES},
         )
 
 
@@ -103,6 +110,7 @@ class Report:
         return [
             *captioned(real, REAL_CAPTION),
             *captioned(planted, PLANTED_CAPTION),
+            *captioned(self._hidden(), HIDDEN_CAPTION),
             *captioned([self._scaling()], SCALING_CAPTION),
             *captioned([self._ratios()], RATIO_CAPTION),
         ]
@@ -254,9 +262,13 @@ class Report:
             times = [one.figures["refit_median"] for one in stores if one is not None]
             yield f"refit, {many:,} / {few:,} documents: seconds", times[1] / times[0]
 
+    def _hidden(self) -> list[Lines]:
+        sources = self.programme.hidden.sources()
+        return [beside_table(source, self._runs(source.name)) for source in sources]
+
     def _scaling(self) -> Lines:
         rows = []
-        for prefix in SCALING_NAMES:
+        for prefix in (*SCALING_NAMES, *TIMED):
             for name in self._names(prefix):
                 measured = self._one(name)
                 if measured is None:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import decoding, markov_parts, windows_em
+from streaming_moments.models.views import decoding, markov_parts
+from streaming_moments.models.views.chains import chain_of
 from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
 from streaming_moments.models.views.multi_view import require_joint
 from streaming_moments.models.views.transitions import (
@@ -20,10 +21,7 @@ from streaming_moments.models.views.transitions import (
     first_states,
     operators,
     symbol_shares,
-    transitions,
-    window_table,
 )
-from streaming_moments.models.views.windows_em import Chain, Windows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -47,7 +45,7 @@ class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
     refine: int = option(
-        "Rounds by the windows; of a sketched alphabet none.", 100, _require_rounds
+        "Rounds by the windows; of a sketched alphabet none.", 200, _require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -170,7 +168,7 @@ class HiddenMarkovModel:
         sketch, k = foundation.sketch, options.topics
         fitted = view_columns(rows, (sketch, sketch), k)
         found = fitted.found
-        chain, score, untold, refined = _chain(rows, foundation, found.topics, options)
+        chain, score, untold, refined = chain_of(rows, foundation, found.topics, options)
         bars = None
         if halves:
             both = sketch, sketch
@@ -372,28 +370,6 @@ class HiddenMarkovModel:
             bars=bars,
             word_bars=words,
         )
-
-
-def _chain(
-    rows: Rows, foundation: SequencesFoundation, emission: NDArray[np.float64], options: Any
-) -> tuple[Chain, float, int, int]:
-    """Emission and moves, maybe refined: with the score, states without moves, and rounds."""
-    try:
-        moves, untold = transitions(rows, foundation.sketch, emission)
-    except np.linalg.LinAlgError as error:
-        raise NotIdentifiable(
-            f"the symbols of the {options.topics} states depend on one another, so nothing tells "
-            "how states follow; ask for fewer states, or count more sequences"
-        ) from error
-    weights = np.full(options.topics, 1 / options.topics)
-    chain = Chain(emission, moves, weights)
-    if not (foundation.whole and options.refine):
-        return chain, float("nan"), untold, 0
-    windows = Windows.of_table(window_table(rows))
-    chain, score = rows.value(
-        rows.once("refining", windows_em.likelier, windows, chain, options.refine, options.seed)
-    )
-    return chain, score, 0, options.refine
 
 
 def _windows(rows: Rows) -> int:

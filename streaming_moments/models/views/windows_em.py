@@ -8,6 +8,7 @@ k^3, and the result depends on the table alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,16 +73,18 @@ class Windows:
         return cls(cells, table[middle, left, right].astype(np.float64))
 
 
-def likelier(windows: Windows, start: Chain, rounds: int, seed: int = 0) -> tuple[Chain, float]:
-    """The likeliest of the start and of some random ones, with nats a window.
+def likelier(
+    windows: Windows, given: Sequence[Chain], rounds: int, seed: int = 0
+) -> tuple[Chain, float]:
+    """The likeliest of the starts given and of some random ones, with nats a window.
 
     All take half of the rounds; the likeliest quarter as many again as there are, and of all the
     likeliest twelfth twice as many. There are 24 random starts, of large tables fewer.
     """
     rng = np.random.default_rng(seed)
-    n, k = start.emission.shape
+    n, k = given[0].emission.shape
     random = int(_WORK / max(1, windows.counts.size * k * rounds))
-    found = [(spread(start), -np.inf)]
+    found = [(spread(start), -np.inf) for start in given]
     for _ in range(min(max(random, FEWEST), MOST) if k > 1 else 0):
         emission, moves = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         found.append((Chain(emission, moves, np.full(k, 1 / k)), -np.inf))
@@ -125,21 +128,17 @@ def spread(chain: Chain) -> Chain:
 
 
 def _round(windows: Windows, chain: Chain) -> tuple[Chain, float]:
-    """The chain after one round, and the nats a window of the one given."""
+    """The likelier chain, and the nats a window of the one given."""
     O, T, w = chain.emission, chain.moves, chain.weights
     joint = T * w
     before, after = O @ joint.T, O @ T
-    sums = [np.zeros_like(O) for _ in range(3)]
+    left, middle, right = (np.zeros_like(O) for _ in range(3))
     cells = windows.cells, windows.counts
-    score = decoding.window_posteriors(*cells, before, O, after, *sums)
-    left, middle, right = sums
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left, right = np.nan_to_num(left / before), np.nan_to_num(right / after)
+    score = decoding.window_posteriors(*cells, before, O, after, left, middle, right)
     first, second = joint * (left.T @ O), T * (O.T @ right)
     emitted = O * (left @ joint) + middle + O * (right @ T.T)
-    moved = first + second
-    weights = first.sum(axis=0) / first.sum()
-    return Chain(_columns(emitted), _columns(moved), weights), float(score / windows.counts.sum())
+    likelier = Chain(_columns(emitted), _columns(first + second), first.sum(axis=0) / first.sum())
+    return likelier, float(score / windows.counts.sum())
 
 
 def _further(chain: Chain, following: Chain, reach: float) -> Chain:

@@ -9,7 +9,14 @@ from scipy.optimize import linear_sum_assignment
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.windows_em import Chain, Windows, after_rounds
+from streaming_moments.models.views.transitions import window_table
+from streaming_moments.models.views.windows_em import (
+    Chain,
+    Windows,
+    after_rounds,
+    likelier,
+    spread,
+)
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -234,3 +241,37 @@ def test_one_long_sequence_begins_as_the_states_are_everywhere():
     model = fitted(foundation_of(10).of_sequences(drawn.batch), 2, refine=5)
     assert np.array_equal(model.start, model.weights)
     assert "too few sequences to tell how they begin" in model.described().sentence
+
+
+def test_of_many_starts_the_likelier_go_on():
+    drawn = markov_sequences(300, n_symbols=6, k=3, seed=2)
+    windows = Windows.of_table(
+        window_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
+    )
+    rng = np.random.default_rng(0)
+    start = Chain(rng.dirichlet(np.ones(6), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))
+    _, alone = after_rounds(windows, spread(start), 70)
+    scores = [likelier(windows, [start], rounds)[1] for rounds in (1, 70)]
+    assert scores[1] >= max(alone, scores[0])
+    # as likely as what drew the sequences, over again
+    truth = Chain(drawn.emission, drawn.moves, np.full(3, 1 / 3))
+    assert scores[1] > after_rounds(windows, truth, 1)[1] - 1e-3
+    again = likelier(windows, [start], 70)
+    assert again[1] == scores[1]
+
+
+def test_a_state_that_the_whole_alphabet_loses_is_found_from_a_sketch_of_it():
+    drawn = markov_sequences(100, seed=1)
+    statistics = foundation_of(50, halves=True).of_sequences(drawn.batch)
+
+    def error(model):
+        found = model.emission[:, matched(model, drawn.emission)]
+        return np.abs(found - drawn.emission).sum(axis=0).mean()
+
+    assert error(fitted(statistics, 5)) > 0.5  # as decomposed
+    model = fitted(statistics, 5, refine=100)
+    assert error(model) < 0.2
+    parts = [statistics.foundation.of_sequences(drawn.batch, RowBlock(i, 2)) for i in range(2)]
+    options = HiddenMarkovModel.Options(topics=5, refine=100)
+    again = HiddenMarkovModel.fit(InMemory(tuple(parts)), options)
+    assert np.allclose(again.emission, model.emission, atol=1e-6)

@@ -1,0 +1,87 @@
+"""The chain behind sequences: how states follow, and refinement from several starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.faces import LateModule
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.views import windows_em
+from streaming_moments.models.views.columns import view_columns
+from streaming_moments.models.views.transitions import transitions, window_table
+from streaming_moments.models.views.windows_em import Chain, Windows
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sequences.windows import FIRST
+from streaming_moments.statistics.views.sketches import sketch_of
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LateModule("scipy.sparse")
+
+
+def chain_of(
+    rows: Rows, foundation: SequencesFoundation, emission: NDArray[np.float64], options: Any
+) -> tuple[Chain, float, int, int]:
+    """Emission and moves, maybe refined: with the score, states without moves, and rounds.
+
+    Raises
+    ------
+    NotIdentifiable
+        Symbols of the states depend on one another.
+    """
+    chain, untold = _decomposed(rows, foundation.sketch, emission)
+    if not (foundation.whole and options.refine):
+        return chain, float("nan"), untold, 0
+    table = window_table(rows)
+    starts = [chain, *_of_sketch(rows, foundation, table, options)]
+    told = Windows.of_table(table), starts, options.refine, options.seed
+    chain, score = rows.value(rows.once("refining", windows_em.likelier, *told))
+    return chain, score, 0, options.refine
+
+
+def _decomposed(rows: Rows, sketch: Basis, emission: NDArray[np.float64]) -> tuple[Chain, int]:
+    k = emission.shape[1]
+    try:
+        moves, untold = transitions(rows, sketch, emission)
+    except np.linalg.LinAlgError as error:
+        raise NotIdentifiable(
+            f"the symbols of the {k} states depend on one another, so nothing tells "
+            "how states follow; ask for fewer states, or count more sequences"
+        ) from error
+    return Chain(emission, moves, np.full(k, 1 / k)), untold
+
+
+def _of_sketch(
+    rows: Rows, foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
+) -> list[Chain]:
+    """The chain as a sketch of the table shows it, less noisily; none where it does not hold it."""
+    before = table.sum(axis=2).T
+    together = sp.csr_array(np.hstack([before, before.T]).astype(np.float64))
+    k = options.topics
+    sketch = sketch_of(together, foundation.alphabet, 2 * k + 2, options.seed)
+    if sketch.columns == foundation.rows:
+        return []
+    sketched = rows.prepared("sketched windows", partial(_sketched, sketch=sketch))
+    try:
+        emission = view_columns(sketched, (sketch, sketch), k).found.topics
+        return [_decomposed(sketched, sketch, emission)[0]]
+    except NotIdentifiable:
+        return []
+
+
+def _sketched(statistics: ViewStatistics, sketch: Basis) -> ViewStatistics:
+    """Of a table of windows, what a sketch would have counted."""
+    foundation = replace(statistics.foundation, sketch=sketch, halves=False)
+    wide = np.zeros((1 + foundation.rows, 1 + sketch.columns), dtype=np.int64)
+    wide[0, 0], wide[1:, 1:] = 1, sketch.matrix
+    sums = {TRIPLES: wide.T @ (statistics.sums[TRIPLES] @ wide), FIRST: statistics.sums[FIRST]}
+    return ViewStatistics(foundation, statistics.block, statistics.totals, sums)

@@ -1,0 +1,1 @@
+"""Sequences, views, graphs and tables beside their peers."""
