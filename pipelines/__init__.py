@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.forget import forget
     from streaming_moments.pipelines.jobs.grow import grow
     from streaming_moments.pipelines.jobs.measure_drift import drift_since
+    from streaming_moments.pipelines.jobs.outputs.transform import transform
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.rebase import pilot_of, rebase
     from streaming_moments.pipelines.jobs.refit import coherence, refit
     from streaming_moments.pipelines.jobs.select import select
-    from streaming_moments.pipelines.jobs.transform import transform
     from streaming_moments.pipelines.jobs.update import update
     from streaming_moments.pipelines.reports.html_report import html_report
     from streaming_moments.pipelines.reports.metrics import RunMetrics, write_metrics
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:
             "jobs.update": ("update",),
             "jobs.refit": ("coherence", "refit"),
             "jobs.select": ("select",),
-            "jobs.transform": ("transform",),
+            "jobs.outputs.transform": ("transform",),
             "jobs.forget": ("forget",),
             "jobs.compact": ("compact",),
             "jobs.grow": ("grow",),

@@ -11,11 +11,16 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, model_named
+from streaming_moments.models.registry import (
+    COUNTERPARTS,
+    DEFAULT_MODEL,
+    MODELS,
+    model_named,
+)
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 
-AUTO = "auto"
+AUTO, FOUND = "auto", "found"
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -42,6 +47,32 @@ class FitRequest:
         """What the model is called after, before the version."""
         name = self.model.name
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
+
+    def on(self, kind: str) -> FitRequest:
+        """The same on statistics of that kind, where the model is another one there.
+
+        Raises
+        ------
+        UsageError
+            An option that it has not there.
+        """
+        other = COUNTERPARTS.get((self.model.name, kind))
+        if other is None:
+            return self
+        own = {one.name for one in fields(other.Options)}
+        told = {one.name: getattr(self.options, one.name) for one in fields(self.options)}
+        idle = [
+            one.name
+            for one in fields(self.options)
+            if one.name not in own and told[one.name] != one.default
+        ]
+        if idle:
+            raise click.UsageError(
+                f"{_flag(idle[0])} is no option of model {self.model.name} of {kind}; it has "
+                f"{', '.join(map(_flag, sorted(own)))}."
+            )
+        options = other.Options(**{name: told[name] for name in told.keys() & own})
+        return FitRequest(other, options)
 
 
 class OptionOf(click.ParamType[Any]):
@@ -72,7 +103,8 @@ def field_option(
         kind: Any = click.Choice(one.metadata["choices"])
     else:
         kind = OptionOf(one, get_type_hints(options)[one.name], auto)
-    return click.option(_flag(one.name), type=kind, **{"help": one.metadata["help"], **shown})
+    told = {"help": one.metadata["help"], **shown}
+    return click.option(one.name, *_flags(one), type=kind, **told)
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,6 +171,9 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
+    # what the fit itself finds
+    found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
+    given |= {name: value for name, value in found.items() if given[name] == AUTO}
     auto = tuple(name for name, value in given.items() if value == AUTO)
     if auto and chosen is not TopicModel:
         raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")
@@ -154,7 +189,8 @@ def options_table() -> str:
         one = next(iter(holders.values()))
         choices = ", ".join(f"`{choice}`" for choice in one.metadata.get("choices", ()))
         told = one.metadata["help"].removesuffix(".") + (f": {choices}" if choices else "")
-        row = f"`{_flag(one.name)}`", _default(holders), ", ".join(holders), told
+        flags = " or ".join(f"`{flag}`" for flag in _flags(one))
+        row = flags, _default(holders), ", ".join(holders), told
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
@@ -176,6 +212,11 @@ def _default(holders: dict[str, Field[Any]]) -> str:
     first = next(iter(known.values()))
     others = (f"; of {model} {value}" for model, value in known.items() if value != first)
     return f"{first}{''.join(others)}"
+
+
+def _flags(one: Field[Any]) -> list[str]:
+    """All flags of an option, the first of them as the field is called."""
+    return [_flag(name) for name in (one.name, *one.metadata.get("also", ()))]
 
 
 def _flag(name: str) -> str:

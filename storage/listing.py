@@ -212,7 +212,8 @@ def _expand_folder(
             f"{shard_name(text)}; give patterns that name the shards, such as "
             f"{name}*.parquet",
         )
-    if not chosen and nameable and apart is not None and apart(name):
+    of_texts = FORMATS[kind or kind_by_suffix(name) or "directory"].suffixes == ()
+    if not chosen and nameable and of_texts and apart is not None and apart(name):
         yield from (_document(_shard(fs, state)) for state in each_file_under(fs, path, name))
     elif not chosen:
         yield _named(url, nbytes)

@@ -134,7 +134,7 @@ class ShardFormat:
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
                 "give another --format or none",
             )
-        kind = self.kind or kind_by_suffix("/" if folder else whole_of(url))
+        kind = self.kind or kind_by_suffix("/" if url.endswith(DOCUMENT) else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
@@ -144,7 +144,12 @@ class ShardFormat:
         return kind
 
     def holds(self, url: str) -> formats.Holds:
-        """What the shard at a URL holds: "texts", or "ids" of tokens.
+        """What documents the shard at a URL holds: "texts", or "ids" of tokens.
+
+        Raises
+        ------
+        ShardError
+            None, or no categories where these are asked for.
 
         Examples
         --------
@@ -155,10 +160,13 @@ class ShardFormat:
         if self.categories and _CATEGORIES not in form.options:
             raise ShardError(
                 url,
-                f"is of format {form.name}, which has no columns of categories; give Parquet, CSV "
-                "or TSV, or leave out --categories",
+                f"is of format {form.name}, which has no columns of categories; give Parquet, JSON "
+                "Lines, CSV or TSV, or leave out --categories",
             )
-        return form.holds(self)
+        found = form.holds(self)
+        if found == "vectors":
+            raise formats.not_documents(url)
+        return found
 
     def _require_categories(self) -> None:
         if self.ids_column is not None:

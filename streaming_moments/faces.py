@@ -20,8 +20,11 @@ class LateModule(ModuleType):
     def __getattr__(self, name: str) -> object:
         # importlib's own lazy loader is not safe among threads before Python 3.12; and a module
         # that is loaded while another thread ends loading its package may not find the package
-        for parent in accumulate(self.__name__.split("."), "{}.{}".format):
-            module = import_module(parent)
+        module = vars(self).get("_loaded")
+        if module is None:
+            for parent in accumulate(self.__name__.split("."), "{}.{}".format):
+                module = import_module(parent)
+            vars(self)["_loaded"] = module
         return getattr(module, name)
 
 

@@ -1,7 +1,9 @@
 """Values of the wrong type at the public functions: one line that says what is taken."""
 
 import contextlib
+import copy
 import inspect
+import traceback
 from dataclasses import replace
 from datetime import date
 
@@ -11,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streaming_moments
-from streaming_moments import pipelines, storage
+from streaming_moments import pipelines, sklearn, storage
 from streaming_moments.arguments import fits, naming_arguments
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.base import Model
+from streaming_moments.synthetic.hidden import markov_sequences, view_records
+from streaming_moments.synthetic.tables import latent_tree_table
 from streaming_moments.testing import small_store
 
 PACKAGES = (streaming_moments, pipelines, storage)
@@ -224,6 +228,50 @@ def test_what_a_class_cannot_work_with_is_an_error_of_ours(name, instances, tmp_
                     next(result, None)
         except StreamingMomentsError as error:
             said = str(error)
+    assert said
+    assert "\n" not in said
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """Each estimator fitted, and on what, by its name."""
+    tables = np.kron(np.eye(2, dtype=np.int64), np.ones((6, 6), dtype=np.int64))
+    table = latent_tree_table(300, n_columns=4, n_states=2, n_categories=2, seed=1)
+    records = view_records(400, sizes=(6, 5, 4), k=2, seed=1)
+    given = {
+        "MomentCommunities": tables - np.eye(12, dtype=np.int64),
+        "MomentHMM": list(
+            markov_sequences(60, length=20, n_symbols=4, k=2, seed=1).batch.symbols.reshape(60, 20)
+        ),
+        "MomentLatentTree": table.codes,
+        "MomentTopics": 3 * tables + 1,
+        "MomentViews": [view.to_csr() for view in records.batch.views],
+    }
+    return {name: (getattr(sklearn, name)().fit(X), X) for name, X in given.items()}
+
+
+@pytest.mark.parametrize("name", sklearn.__all__)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_what_an_estimator_cannot_work_with_is_an_error_of_ours(name, seen, data):
+    kind, (fitted, X) = getattr(sklearn, name), seen[name]
+    member, taken = data.draw(
+        st.sampled_from([one for one in members(kind) if one[0] != "set_params"])
+    )
+    wrong = data.draw(st.sampled_from([one for one in taken if one != "y"]))
+    value, said = data.draw(VALUES), "what can be worked with is"
+    try:
+        if member == "__init__":
+            kind(**{wrong: value}).fit(X)
+        else:
+            getattr(copy.copy(fitted), member)(**{"X": X, wrong: value})
+    except StreamingMomentsError as error:
+        said = str(error)
+    except (TypeError, ValueError) as error:
+        # what scikit-learn says of an array that is none it says itself
+        where = traceback.extract_tb(error.__traceback__)[-1].filename
+        if wrong != "X" or "sklearn" not in where:
+            raise
     assert said
     assert "\n" not in said
 

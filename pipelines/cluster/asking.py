@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from distributed import Client, WorkerPlugin
+from distributed import Client, Future, WorkerPlugin
 
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
 
@@ -95,6 +95,19 @@ def place_stranded(client: Client) -> None:
         )
 
     client.run_on_scheduler(place)
+
+
+def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
+    """How many workers have died that were to run each task, by its key."""
+    keys = [future.key for future in futures]
+
+    # nested, as above
+    def look(dask_scheduler: Any) -> dict[Any, int]:
+        tasks = dask_scheduler.tasks
+        return {key: tasks[key].suspicious for key in keys if key in tasks}
+
+    counted: dict[Any, int] = client.run_on_scheduler(look)
+    return counted
 
 
 def _answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:

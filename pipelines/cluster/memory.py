@@ -166,7 +166,8 @@ def plan_polish(
     # shares of one document
     adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     what = "a pass", f"the sum of {n_topics} topics"
-    return _plan_with_topics(n_words, n_topics, threads, memory, limits, adding, what)
+    model = _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)
+    return plan_with_model(model, adding, what, threads, memory, limits)
 
 
 def plan_transform(
@@ -205,21 +206,41 @@ def plan_transform(
     sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
     sharing += _SHARE_ARRAYS * 8 * n_topics * passages
     what = "a transform", f"shares of {n_topics} topics"
-    return _plan_with_topics(n_words, n_topics, threads, memory, limits, sharing, what)
+    model = _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)
+    return plan_with_model(model, sharing, what, threads, memory, limits)
 
 
-def _plan_with_topics(
-    n_words: int,
-    n_topics: int,
-    threads: int,
-    memory: int,
-    limits: ReadLimits,
+def plan_with_model(
+    model: int,
     beside: int,
     what: tuple[str, str],
+    threads: int,
+    memory: int,
+    limits: ReadLimits = LIMITS,
 ) -> ReadingPlan:
-    """Of a job of which a worker holds the model, and a task so many bytes beside what it reads."""
-    model = int(SLACK * _MODEL_ARRAYS * _topic_bytes(n_words, n_topics))
-    beside = int(SLACK * beside)
+    """Divide a worker's memory for a job of which each worker holds a model.
+
+    Parameters
+    ----------
+    model, beside : int
+        Bytes of the model and its copies, and of what a task makes beside what it reads.
+    what : (str, str)
+        What the job and what is made beside are called.
+    threads, memory, limits
+        As in `plan_reading`.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold one task: names the parts.
+
+    Examples
+    --------
+    >>> what = "decoding", "posteriors"
+    >>> plan_with_model(100 * MEBIBYTE, MEBIBYTE, what, 2, 1024 * MEBIBYTE).in_flight
+    2
+    """
+    model, beside = int(SLACK * model), int(SLACK * beside)
     free = memory - PROCESS_BYTES - model
     text = _reading_bytes(limits.document_bytes)
     decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - beside)

@@ -19,6 +19,8 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip while they are added up: so far, of a block, and both.
 _SUMS_COPIES = 3
+# Of a third or fourth moment while it is centred and turned, and of covariances.
+_TENSOR_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,13 @@ def plan_refit(
 
 
 def plan_rows(
-    layout: SegmentLayout, k: int, workers: int, threads: int, memory: int, row_copies: int
+    layout: SegmentLayout,
+    k: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    row_copies: int,
+    beside: int = 0,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit of any kind: sweeps that sum up what k states need.
 
@@ -168,6 +176,8 @@ def plan_rows(
         States.
     workers, threads, memory, row_copies
         As of `plan_refit`.
+    beside : int
+        Bytes that the last step holds beside those copies.
 
     Raises
     ------
@@ -180,7 +190,7 @@ def plan_rows(
     # a block as it is read, its sum, one half, and as floats
     task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
     gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
-    finishing = 8 * row_copies * layout.foundation.rows * k
+    finishing = 8 * row_copies * layout.foundation.rows * k + beside
     least = PROCESS_BYTES + gathered + max(task, finishing)
     if least > memory:
         raise BoundExceeded(
@@ -194,3 +204,42 @@ def plan_rows(
     kept = -(-layout.row_blocks // workers) * layout.block_bytes
     keep = peak + kept <= memory
     return RefitPlan(keep, 0, int(in_flight), 1, int(peak + kept * keep))
+
+
+def plan_moments(
+    layout: SegmentLayout, workers: int, memory: int, columns: int, dimension: int
+) -> RefitPlan:
+    """Divide a worker's memory for a fit of moments, in one place, of the sums of all rows.
+
+    Parameters
+    ----------
+    layout : SegmentLayout
+        Of the store.
+    workers, memory
+        As of `plan_refit`.
+    columns, dimension : int
+        Of the sketch s and of a row d.
+
+    Raises
+    ------
+    BoundExceeded
+        The budget cannot hold the work: names the parts.
+    """
+    shapes = layout.foundation.shapes(RowBlock())
+    orders = 4 if "fourth" in shapes else 3
+    tensors = 8 * (columns**orders + dimension**2 * (2 if "squares" in shapes else 1))
+    # as they are read, their sum, of all rows, and of a half
+    gathered = int(SLACK * 4 * layout.state_bytes)
+    finishing = int(SLACK * _TENSOR_COPIES * tensors)
+    peak = PROCESS_BYTES + gathered + finishing
+    if peak > memory:
+        raise BoundExceeded(
+            f"a fit of moments of {dimension} numbers and a sketch of {columns} needs "
+            f"{mebibytes(peak)} on each worker ({mebibytes(PROCESS_BYTES)} the process, "
+            f"{mebibytes(gathered)} the sums, {mebibytes(finishing)} tensors of them) but the "
+            f"budget is {mebibytes(memory)}; raise --memory, or create the store with fewer "
+            "--sketch-columns"
+        )
+    kept = -(-layout.row_blocks // workers) * layout.block_bytes
+    keep = peak + kept <= memory
+    return RefitPlan(keep, 0, 1, 1, peak + kept * keep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -121,12 +122,12 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            failure = future.exception(timeout=wait)
+            failure = _asked(cluster, future.exception, wait)
             if failure is not None:
                 return failure
             if keep and not future.cancelled():
                 return future
-            return future.result(timeout=wait)
+            return _asked(cluster, future.result, wait)
         except CancelledError as error:
             # nobody waits for a task that we cancelled
             raise SchedulerLost(cluster.address) from error
@@ -141,6 +142,19 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             # it had ended: its result went with its worker, and it failed when made again
             if future.status != "error":
                 raise
+
+
+def _asked(cluster: Cluster, ask: Callable[[], Any], seconds: float) -> Any:
+    """What a future says within so many seconds.
+
+    It is asked in the client's own loop: Dask would make the coroutine before it begins to wait for
+    it, and Ctrl-C in between would print that it was never awaited.
+    """
+
+    async def answer() -> Any:
+        return await asyncio.wait_for(ask(), seconds)
+
+    return cluster.client.sync(answer)
 
 
 def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:

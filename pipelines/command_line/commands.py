@@ -37,6 +37,10 @@ _COMMANDS = {
         "showing",
         "Show the commits of STORE, the latest first, and where its history begins.",
     ),
+    "memberships": (
+        "transforming",
+        "Write the memberships of all nodes by a model of STORE, of edges, as Parquet.",
+    ),
     "neighbours": (
         "counting",
         "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",

@@ -165,6 +165,7 @@ def refit(
     """Fit a model to STORE, without the documents, and keep it there."""
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
+    asked = asked.on(opened.kind)
     require_kind_of(asked.model, source)
     if name or not asked.auto:
         require_free(opened.latest().commit, name or asked.label + suffix)
@@ -187,7 +188,7 @@ def refit(
     lines = []
     if isinstance(model, TopicModel):
         lines = topic_lines(model, opened.vocabulary, words, labels=labels)
-    states = [] if topical else state_lines(model, opened, words)
+    states = [] if topical else state_lines(model, opened, words, labels)
     if json_output:
         print_json(
             {

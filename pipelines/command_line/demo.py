@@ -24,8 +24,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
-from streaming_moments.pipelines.jobs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import ShareOverTime

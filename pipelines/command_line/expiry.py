@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.jobs.purge import plan_purge
 from streaming_moments.pipelines.jobs.purge import purge as purge_shards
-from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
+from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.pipelines.option_types import Duration
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.formats import ReadLimits
@@ -35,7 +35,7 @@ from streaming_moments.storage.operations.purging import Purge
 from streaming_moments.storage.operations.traces import BEYOND
 from streaming_moments.storage.store.store import MomentStore
 
-_EXPIRY = timedelta(hours=1)  # of the lock; it is renewed while the command works
+_EXPIRY = timedelta(minutes=5)  # of the lock; it is renewed while the command works
 _dry_run = click.option("--dry-run", is_flag=True, help="Show what would go, change nothing.")
 
 
@@ -82,9 +82,8 @@ def expire(
     if dry_run:
         found = plan_expiry(opened, keep, older_than, models)
     else:
-        with _locked(opened.writable()) as (journal, locked):
+        with _locked(opened.writable()) as locked:
             opened, found = expire_versions(locked, keep, older_than, models, message)
-            journal.beat()
     if json_output:
         print_json({**_of_version(opened, dry_run), **_expiry_as_json(found)})
     else:
@@ -121,11 +120,10 @@ def purge(
         gone = plan_purge(opened, shards, storage_options).purge
     else:
         with (
-            _locked(opened.writable()) as (journal, locked),
+            _locked(opened.writable()) as locked,
             running(session, storage_options, limits) as run,
         ):
-            beating = replace(run, progress=Heartbeat(journal, run.progress))
-            result = purge_shards(locked, shards, beating, message)
+            result = purge_shards(locked, shards, run, message)
         opened, gone = result.store, result.purge
         recounted, erased = result.recounted, result.erased
     if json_output:
@@ -136,11 +134,12 @@ def purge(
 
 
 @contextmanager
-def _locked(store: MomentStore) -> Iterator[tuple[Journal, MomentStore]]:
+def _locked(store: MomentStore) -> Iterator[MomentStore]:
     """The store to be written under its lock, so that no night is at work meanwhile."""
     journal = Journal(Lock.acquire(store.folder, _EXPIRY), lambda step: None)
     try:
-        yield journal, journal.fenced(store.latest())
+        with journal.kept():
+            yield journal.fenced(store.latest())
     finally:
         journal.lock.release()
 

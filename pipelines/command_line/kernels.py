@@ -46,9 +46,9 @@ def compile_kernels(folder: Path, run: Run) -> None:
         In whose workers they are compiled.
     """
     from streaming_moments.pipelines.jobs.create import PilotOptions, create
+    from streaming_moments.pipelines.jobs.outputs.transform import transform
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import refit, with_coherence
-    from streaming_moments.pipelines.jobs.transform import transform
     from streaming_moments.pipelines.jobs.update import update
     from streaming_moments.storage.counting.tokens import TokenPolicy
     from streaming_moments.storage.listing import list_shards

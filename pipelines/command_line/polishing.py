@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.base import Model
 from streaming_moments.models.polishing import PASSES
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
@@ -26,6 +27,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName
+from streaming_moments.pipelines.reports.states import print_states, state_lines, states_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
@@ -82,7 +84,7 @@ def polish(
     begun = model_called(opened.commit, parent)
     chosen = name or f"{begun}-polished{passes}"
     require_free(opened.commit, chosen)
-    model = opened.load_model(begun)
+    model = opened.load_any_model(begun)
     read = store_for(opened, begun, model)
     listed = list_shards(shards, storage_options, read.form.kind, tell=tell) if shards else None
     source = windowed(read, _window(model))
@@ -92,13 +94,19 @@ def polish(
         )
         # the statistics that the parent was fitted on
         fitted = opened.at(opened.models[begun].version)
-        polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
+        polished = result.model
+        if isinstance(polished, TopicModel):
+            polished = with_coherence(windowed(fitted, _window(model)), polished, run)
     # its topics are those of the parent, one for one
     same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
     kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes", after=same)
     result.work.delete()
     said = polished.described()
-    lines = topic_lines(polished, read.vocabulary, words, labels=kept.models[chosen].labels)
+    topical = isinstance(polished, TopicModel)
+    lines = []
+    if topical:
+        lines = topic_lines(polished, read.vocabulary, words, labels=kept.models[chosen].labels)
+    states = [] if topical else state_lines(polished, read, words)
     if json_output:
         print_json(
             {
@@ -109,17 +117,21 @@ def polish(
                 **described_as_json(polished),
                 "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
                 "topics": [as_json(line) for line in lines],
+                **({} if topical else {"states": states_as_json(states)}),
             }
         )
     else:
-        print_topics(console(), lines, columns=said.columns)
+        if topical:
+            print_topics(console(), lines, columns=said.columns)
+        else:
+            print_states(console(), states, polished)
         say("", f"model {chosen} kept in version {kept.version}; {said.sentence}")
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0
 
 
-def _window(model: TopicModel) -> Window:
+def _window(model: Model) -> Window:
     since, until = (
         None if day is None else date.fromisoformat(day) for day in (model.since, model.until)
     )

@@ -191,7 +191,7 @@ def topics(
     if not isinstance(model, TopicModel):
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
-        states = state_lines(model, opened, words)
+        states = state_lines(model, opened, words, opened.models[chosen].labels)
         if json_output:
             told = {**described_as_json(model), **stale_as_json(stale)}
             shown_states = {"topics": [], "states": states_as_json(states)}

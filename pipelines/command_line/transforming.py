@@ -6,10 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -23,21 +20,15 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.outputs.assign import AssignResult, assign
-from streaming_moments.pipelines.jobs.outputs.complete import CompleteResult, complete
-from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, DecodeResult, decode
-from streaming_moments.pipelines.jobs.transform import (
-    FOREIGN_BELOW,
-    METHODS,
-    MOST_TOP_DOCUMENTS,
-)
-from streaming_moments.pipelines.jobs.transform import transform as transform_shards
+from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS
+from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
+from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
+from streaming_moments.pipelines.jobs.outputs.registry import output_of
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
+from streaming_moments.pipelines.jobs.outputs.transform import MOST_TOP_DOCUMENTS, TransformResult
 from streaming_moments.pipelines.option_types import SEED, Share
-from streaming_moments.pipelines.reports.documents import (
-    print_top_documents,
-    print_transform,
-    transform_as_json,
-)
+from streaming_moments.pipelines.reports.documents import print_top_documents
+from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import say, tell
@@ -105,71 +96,88 @@ def transform(
     A row a document: id, source and row, words known and unknown, topic and proportions. A
     document without a known word, and one in another language, has no topic. The same command
     goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols, of a table its rows with what is missing completed.
+    all symbols, of a table its rows with what is missing completed, of rows of numbers their
+    components or factors.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
-    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
+    chosen = model_called(opened.commit, name)
+    model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
-    if not isinstance(model, HiddenMarkovModel | MultiViewMixture | LatentTree):
-        model = opened.load_model(chosen)
-    if isinstance(model, LatentTree) and (method is not None or seed is not None):
-        raise click.UsageError("a latent tree is not sampled: leave out --method and --seed.")
-    methods = DECODINGS if isinstance(model, HiddenMarkovModel) else METHODS
-    method = method or methods[0]
-    if method not in methods:
+    if isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of all nodes of a graph: `streaming-moments memberships` writes "
+            "what it says of them."
+        )
+    made = output_of(model.name)
+    if not made.methods and (method is not None or seed is not None):
+        raise click.UsageError(
+            f"model {chosen}, of {model.name}, is not sampled: leave out --method and --seed."
+        )
+    if method is not None and method not in made.methods:
         raise click.UsageError(
             f"--method {method} is not of model {chosen}, of {model.name}; give "
-            f"{' or '.join(methods)}."
+            f"{' or '.join(made.methods)}."
         )
-    of_documents = {
-        "--id-column": id_column is not None,
-        "--passages": passages,
-        "--top-documents": top_documents > 0,
-        "--foreign-below": foreign_below != FOREIGN_BELOW,
-        "--seed": seed is not None and isinstance(model, HiddenMarkovModel),
-    }
-    if not isinstance(model, TopicModel) and any(of_documents.values()):
-        idle = ", ".join(flag for flag, given in of_documents.items() if given)
-        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {idle}.")
+    options = OutputOptions(
+        method=method or next(iter(made.methods), ""),
+        seed=seed,
+        id_column=id_column,
+        passages=passages,
+        top_documents=top_documents,
+        foreign_below=foreign_below,
+        name=chosen,
+        labels=labels,
+    )
+    if idle := made.idle(options):
+        flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)
+        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {flags}.")
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)
     listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    if not isinstance(model, TopicModel):
-        with running(session, storage_options, limits) as run:
-            written: AssignResult | CompleteResult | DecodeResult
-            if isinstance(model, HiddenMarkovModel):
-                written = decode(opened, model, listed, output, run, method)
-            elif isinstance(model, LatentTree):
-                written = complete(opened, model, listed, output, run)
-            else:
-                written = assign(opened, model, listed, output, run, method, seed)
-        if json_output:
-            told = {**written.as_json(), **stale_as_json(stale)}
-            print_json({"store": opened.url, "model": chosen, **told})
-        else:
-            say(f"{written.sentence} in {output}")
-        return
     with running(session, storage_options, limits) as run:
-        result = transform_shards(
-            opened,
-            model,
-            listed,
-            output,
-            run,
-            method,
-            seed,
-            id_column=id_column,
-            passages=passages,
-            top_documents=top_documents,
-            foreign_below=foreign_below,
-            name=chosen,
-            labels=labels,
-        )
+        written = made.write(opened, model, listed, output, run, options)
     if json_output:
-        print_json({"store": opened.url, "model": chosen, **transform_as_json(result, stale)})
+        told = {**json_value(written.as_json()), **stale_as_json(stale)}
+        print_json({"store": opened.url, "model": chosen, **told})
         return
-    print_transform(result, output, foreign_below)
-    if top_documents:
+    say(*written.lines(output))
+    if isinstance(written, TransformResult) and top_documents:
         lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
-        print_top_documents(console(), lines, result)
+        print_top_documents(console(), lines, written)
+
+
+@click.command()
+@store_argument
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
+@click.option("--model", "name", help="Name of the model [the latest].")
+@storage_option
+@json_option
+def memberships(
+    store: str,
+    output: str,
+    name: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Write the memberships of all nodes by a model of STORE, of edges, as Parquet.
+
+    A row a node: its name, edges, community, memberships, and the L1 error to be expected of them.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
+    if not isinstance(model, Blockmodel):
+        raise click.UsageError(
+            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
+            "others say of records is written by `streaming-moments transform`."
+        )
+    stale = staleness(opened, chosen)
+    if stale.is_stale:
+        tell(f"warning: {stale_line(stale)}")
+    opened = store_for(opened, chosen, model)
+    file = write_memberships(model, opened.foundation.nodes, output, storage_options)
+    if json_output:
+        told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
+        print_json({"store": opened.url, "model": chosen, **told})
+        return
+    say(f"memberships of {len(model.memberships):,} nodes in {file}")

@@ -84,7 +84,7 @@ def count_shards(
     counted: list[Counted] = []
     spoilt: list[Spoilt] = []
     totals: Any = context.store.foundation.totals({})
-    bound, ready = 0.0, list[Prepared]()
+    bound, ready = 0.0, _Lump()
     for shard in shards:
         reading = _Reading(shard, context, sums, lump_bytes)
         try:
@@ -98,9 +98,25 @@ def count_shards(
             counted.append(reading.row())
             totals = totals + reading.totals
         bound += reading.bound
-    if ready:
-        sums.add(ready, lump_bytes)
+    if ready.batches:
+        sums.add(ready.batches, lump_bytes)
     return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals, bound)
+
+
+class _Lump:
+    """Batches that are not yet added, and their bytes: of small shards there are thousands."""
+
+    def __init__(self) -> None:
+        self.batches: list[Prepared] = []
+        self.nbytes = 0
+
+    def append(self, prepared: Prepared) -> None:
+        self.batches.append(prepared)
+        self.nbytes += prepared.nbytes
+
+    def extend(self, other: _Lump) -> None:
+        self.batches += other.batches
+        self.nbytes += other.nbytes
 
 
 class _Reading:
@@ -111,36 +127,38 @@ class _Reading:
     ) -> None:
         self._shard, self._context = shard, context
         self._sums, self._lump_bytes = sums, lump_bytes
-        self.ready: list[Prepared] = []  # of shards before, not yet added
+        self.ready = _Lump()  # of shards before, not yet added
         self.mark = ""
         self.totals: Any = context.store.foundation.totals({})
         self.added: Any = self.totals
         self.outside, self.batches, self.bound = 0, 0, 0.0
 
-    def run(self, ready: list[Prepared]) -> list[Prepared]:
+    def run(self, ready: _Lump) -> _Lump:
         """Read it to its end; what is still to be added, of shards before and of this one."""
         context, shard, foundation = self._context, self._shard, self._context.store.foundation
-        self.ready, own = ready, list[Prepared]()
+        self.ready, own = ready, _Lump()
         # hashing may read all of the shard: once is enough, what is read later is held to it
         content = content_of(shard, context.storage_options)
         self.mark = content.mark
-        for prepared, read in context.prepared(shard, content):
-            if _nbytes(self.ready) + _nbytes(own) + prepared.nbytes > self._lump_bytes:
-                if self.ready:
-                    self._sums.add(self.ready, self._lump_bytes)
-                    self.ready = []
-                elif own:
-                    self._sums.add(own, self._lump_bytes)
-                    self.batches, self.added, own = self.batches + len(own), self.totals, []
+        for number, (prepared, read) in enumerate(context.prepared(shard, content)):
+            if self.ready.nbytes + own.nbytes + prepared.nbytes > self._lump_bytes:
+                if self.ready.batches:
+                    self._sums.add(self.ready.batches, self._lump_bytes)
+                    self.ready = _Lump()
+                elif own.batches:
+                    self._sums.add(own.batches, self._lump_bytes)
+                    self.batches, self.added = self.batches + len(own.batches), self.totals
+                    own = _Lump()
             own.append(prepared)
-            self.totals = self.totals + prepared.totals
+            self.totals = self.totals + prepared.totals if number else prepared.totals
             self.bound += prepared.bound
             self.outside += read.outside
         reason = foundation.why_not_counted(self.totals)
         # of many files that are a document each some may have no known word
         if reason is not None and not shard.url.endswith(DOCUMENT):
             raise ShardError(shard.url, reason)
-        return self.ready + own
+        self.ready.extend(own)
+        return self.ready
 
     def row(self) -> Counted:
         numbers = (self.totals.n_documents, self.totals.n_tokens, self.outside)
@@ -152,22 +170,17 @@ def _take_away(
 ) -> Receipt:
     """Read once more what was added of a shard, which must be the same, and take it away."""
     totals: Any = context.store.foundation.totals({})
-    lump: list[Prepared] = []
-    bound = 0.0
+    lump, bound = _Lump(), 0.0
     content = content_of(shard, context.storage_options)
     for prepared, _ in islice(context.prepared(shard, content), taken.batches):
-        if lump and _nbytes(lump) + prepared.nbytes > lump_bytes:
-            sums.take_away(lump, lump_bytes)
-            lump = []
+        if lump.batches and lump.nbytes + prepared.nbytes > lump_bytes:
+            sums.take_away(lump.batches, lump_bytes)
+            lump = _Lump()
         lump.append(prepared)
         totals, bound = totals + prepared.totals, bound + prepared.bound
-    sums.take_away(lump, lump_bytes)
+    sums.take_away(lump.batches, lump_bytes)
     # the beginning alone was read: nobody has looked yet whether it changed meanwhile
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
         raise changed(shard.url)
     return Receipt(sums.nonce, (), (), totals, bound)
-
-
-def _nbytes(batches: Sequence[Prepared]) -> int:
-    return sum(batch.nbytes for batch in batches)

@@ -148,6 +148,8 @@ def _gather_group(
             group.closed = True
             group.void(settled.void)
             if group.again:
+                # what was lost is counted once more
+                reduction.fruitless = 0
                 continue
             store.foundation.require_bounded(sum(one.bound for one in receipts.values()))
             totals = group.totals()

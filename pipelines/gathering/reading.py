@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from streaming_moments.errors import BoundExceeded, ShardError
 from streaming_moments.statistics.base import Prepared
 from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.reading import ReadBatch
 from streaming_moments.storage.formats import START, Position, ReadLimits
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.readers import ReadRecords, ShardReader, reader_of
+from streaming_moments.storage.store.readers import ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -42,13 +44,13 @@ class ReadingContext:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadRecords]:
+    ) -> Iterator[ReadBatch[Any]]:
         """Batches of a shard from a position on; errors as `ShardReader.read`."""
         return self.reader.read(shard, start, content)
 
     def prepared(
         self, shard: Shard, content: ShardContent | None = None
-    ) -> Iterator[tuple[Prepared, ReadRecords]]:
+    ) -> Iterator[tuple[Prepared, ReadBatch[Any]]]:
         """All batches of a shard made ready to be added, and as they were read.
 
         Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,8 @@ from distributed import Future, Worker, get_worker
 from distributed.utils import sync
 from numpy.typing import NDArray
 
+from streaming_moments.pipelines.cluster.asking import deaths_of
+from streaming_moments.pipelines.cluster.cluster import Cluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import (
     FinishedTasks,
@@ -39,7 +42,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_FRUITLESS = 10  # runs one after another that lost sums
+_LOSSES = 10  # that are borne: one after another where nobody died, or of one row block
 
 
 @dataclass
@@ -51,6 +54,10 @@ class Reduction:
     it made of sums to which others added since. Only files of a run that lost nothing are sealed,
     and whoever writes one of these writes the same: no sums change after such a run.
 
+    Workers die of what is not ours, and others count again what they held, so that a loss by death
+    ends nothing. It is charged to the row blocks that the dead was writing: memory that one of them
+    takes would kill whoever writes it, for ever.
+
     Parameters
     ----------
     store : MomentStore
@@ -60,13 +67,16 @@ class Reduction:
     written : dict
         Segment and files of each row block that is done.
     fruitless : int
-        Runs one after another that lost sums.
+        Runs one after another that lost sums, none of which was to be counted again.
+    charged : Counter
+        Losses by row block.
     """
 
     store: MomentStore
     writer: SegmentWriter = field(init=False)
     written: dict[int, tuple[str, tuple[FileRecord, ...]]] = field(default_factory=dict)
     fruitless: int = 0
+    charged: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.writer = self.store.new_segment()
@@ -79,7 +89,7 @@ class Reduction:
         Raises
         ------
         WorkersLost
-            The workers die of it, or time and again do not reach one another.
+            The workers die of one row block, or time and again do not reach one another.
         StoreError
             The store cannot be written.
         """
@@ -110,12 +120,13 @@ class Reduction:
                     self.fruitless = 0
                     return True
                 future = finished.next()
-                index = running.pop(future)
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
                     # the others may dial the dead for seconds: whatever they write is given up
                     self._give_up(opening.blocks, outcome)
+                    self._charge(cluster, running, running[future], outcome)
                     return False
+                index = running.pop(future)
                 self.written[index] = (self.writer.id, required(outcome, STEP))
                 progress.advance(STEP, len(self.written), all_blocks)
         finally:
@@ -123,7 +134,7 @@ class Reduction:
 
     def _give_up(self, blocks: range, loss: SumsLost) -> None:
         self.fruitless += 1
-        if self.fruitless > _FRUITLESS:
+        if self.fruitless > _LOSSES:
             raise WorkersLost(
                 f"{self.fruitless} times in a row sums were not to be had where they lay: {loss}; "
                 "see that each worker may connect to every other one, and run it again"
@@ -131,6 +142,20 @@ class Reduction:
         for index in blocks:
             self.written.pop(index, None)
         self.writer = self.store.new_segment()
+
+    def _charge(
+        self, cluster: Cluster, running: Mapping[Future[Any], int], failed: int, loss: SumsLost
+    ) -> None:
+        deaths = deaths_of(cluster.client, running)
+        died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
+        # who died was writing none: of what the block that failed asked of it
+        self.charged.update(+died_of or {failed: 1})
+        index, losses = self.charged.most_common(1)[0]
+        if losses > _LOSSES:
+            raise WorkersLost(
+                f"the workers died {losses} times while {STEP}, of row block {index} it seems; "
+                "give them more memory, or a smaller --memory budget, and run it again"
+            ) from loss
 
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from streaming_moments.pipelines.interface.partitions import (
     collected,
     is_collection,
     marked,
+    source_url,
     windows,
 )
 from streaming_moments.pipelines.interface.records import Fields
@@ -25,6 +26,7 @@ from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import Shard
 
 _PILOT = "pilot"  # source of documents that are sampled only
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,41 @@ class Given:
                 changed.append(part.shard.url)
         if changed:
             raise InvalidInput(
-                f"{len(changed)} partitions were counted with other content: "
-                f"{', '.join(changed[:5])}{', ...' if len(changed) > 5 else ''}; give them as they "
-                "were, forget them as they were first, or give the new documents a source of "
-                "their own"
+                f"{len(changed)} partitions were counted with other content: {_some(changed)}; "
+                "give them as they were, forget them as they were first, or give the new "
+                "documents a source of their own"
             )
         return left
+
+
+def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
+    """Refuse a collection that has fewer partitions than were counted of its source.
+
+    Parameters
+    ----------
+    source : str
+        As the caller called it.
+    given : set of str
+        URLs of all its partitions that hold documents.
+    ledger : Ledger
+        Of the store.
+
+    Raises
+    ------
+    InvalidInput
+        Partitions that were counted are not there any more.
+    """
+    gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
+    if gone:
+        raise InvalidInput(
+            f"{len(gone)} partitions that were counted are not there any more: {_some(gone)}; give "
+            "all that were counted, forget these as they were first, or give the new documents a "
+            "source of their own"
+        )
+
+
+def _some(urls: Sequence[str]) -> str:
+    return f"{', '.join(urls[:_SHOWN])}{', ...' if len(urls) > _SHOWN else ''}"
 
 
 def given_as(

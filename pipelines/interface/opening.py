@@ -11,9 +11,16 @@ from distributed import Client
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.interface.given import given_as, name_of_sampled
+from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.store import Store, running
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.pipelines.jobs.create_kinds import (
+    KindOptions,
+    create_kind,
+    require_options_of,
+)
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -24,6 +31,7 @@ def create_store(
     source: str | None = None,
     client: Client | None = None,
     max_topics: int = 32,
+    shape: KindOptions = KindOptions(),
     counting: CountingOptions = CountingOptions(),
     pilot: PilotOptions = PilotOptions(),
     storage_options: Mapping[str, Any] | None = None,
@@ -41,6 +49,9 @@ def create_store(
         As of `Store.update`.
     max_topics : int
         Up to so many topics are told apart well.
+    shape : KindOptions
+        The kind of what is counted, documents by default, and where views or symbols are:
+        `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
     counting : CountingOptions
         What a document is, and what is counted of it; kept in the store.
     pilot : PilotOptions
@@ -64,15 +75,18 @@ def create_store(
     >>> store.documents, store.update(texts, source="texts").version == store.version
     (60, True)
     """
-    known = {"max_topics": max_topics, "counting": counting, "pilot": pilot, "source": source}
+    known: dict[str, object] = {"max_topics": max_topics, "counting": counting, "pilot": pilot}
+    known |= {"source": source, "shape": shape}
     require_fitting(create_store, url=url, storage_options=storage_options, **known)
     options = replace(pilot, max_topics=max_topics)
+    require_options_of(shape, counting, options)
     if isinstance(documents, Iterator):
         raise InvalidInput(
             f"the documents are of type {type(documents).__name__}, which can be read only once, "
             "and are read again by update; give a list, or a function that returns them"
         )
-    fields = Fields(counting.text_column, counting.dates.column)
+    columns = columns_counted(shape, counting.form)
+    fields = Fields(counting.text_column, counting.dates.column, columns=columns)
     with running(client, memory, storage_options) as run:
         given = next(
             given_as(documents, source or name_of_sampled(documents), fields, run, counting.format),
@@ -81,6 +95,9 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         form = counting.form
+        if shape.kind != CountsFoundation.kind:
+            own = shape, counting, options, given.on(run)
+            return Store(create_kind(url, given.shards, *own), storage_options)
         policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
         told = given.shards, form, policy, options, given.on(run)
         made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)

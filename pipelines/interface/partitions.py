@@ -142,10 +142,10 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
             ) from error
     window: list[Held] = []
     known: set[int] = set()
-    for number, lines in enumerate(_cut(lines_of(documents, fields, _source_url(source)))):
+    for number, lines in enumerate(_cut(lines_of(documents, fields, source_url(source)))):
         url = _url(source, number)
         own = Encoded.of(lines)
-        _require_single(own.ids.tolist(), known, _source_url(source))
+        _require_single(own.ids.tolist(), known, source_url(source))
         window.append(Held(Shard(url, len(own.content)), own))
         if len(window) == _WINDOW:
             yield window
@@ -258,9 +258,10 @@ def _repeated(number: int, url: str) -> InvalidInput:
     )
 
 
-def _source_url(source: str) -> str:
+def source_url(source: str) -> str:
+    """What the URLs of all partitions of a source begin with; InvalidInput for no name."""
     return f"{PARTITIONS}{require_name(source)}"
 
 
 def _url(source: str, number: int) -> str:
-    return f"{_source_url(source)}/{number:05d}.jsonl"
+    return f"{source_url(source)}/{number:05d}.jsonl"

@@ -17,6 +17,8 @@ from streaming_moments.errors import ShardError
 
 _TABLES = (pa.Table, pa.RecordBatch)
 TAKEN = "a text, an (id, text) pair, or a mapping with the text"
+_TAKEN_AS_ROWS = "a mapping with all columns"
+_TAKEN_AS_LISTS = "a list, an (id, list) pair, or a mapping with the list"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Fields:
         Of the date.
     id : str, optional
         Of what the record is known by, within a call; of pairs it is the first.
+    columns : tuple of str
+        In place of a text: columns, or keys, of the values that a store of another kind, or of a
+        table, counts.
     named : bool
         Whether what it is known by goes into its line, under `id_key`; of a frame or series of
         pandas without an `id` it is the index.
@@ -40,6 +45,19 @@ class Fields:
     date: str | None = None
     id: str | None = None
     named: bool = False
+    columns: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What is counted: the text, or the columns."""
+        return self.columns or (self.text,)
+
+    @property
+    def taken(self) -> str:
+        """What a record may be, in words."""
+        if not self.columns:
+            return TAKEN
+        return _TAKEN_AS_LISTS if len(self.columns) == 1 else _TAKEN_AS_ROWS
 
     @property
     def id_key(self) -> str:
@@ -49,7 +67,8 @@ class Fields:
     @property
     def names(self) -> list[str]:
         """Columns that are read."""
-        return [name for name in (self.text, self.date, self.id) if name is not None]
+        found = (*self.values, self.date, self.id)
+        return list(dict.fromkeys(name for name in found if name is not None))
 
 
 @dataclass(frozen=True)
@@ -135,20 +154,23 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
     """
     for place, record in enumerate(_records(documents, fields, name), 1):
         where = f"document {place}"
-        if isinstance(record, str):
-            yield _line(record, None, None, fields, name, where)
-        elif isinstance(record, _Indexed):
-            yield _line(record.text, None, None, fields, name, where, record.index)
+        alone = len(fields.values) == 1
+        plain = isinstance(record, list | np.ndarray) if fields.columns else isinstance(record, str)
+        if plain and alone:
+            yield _line([record], None, None, fields, name, where)
+        elif isinstance(record, _Indexed) and alone:
+            yield _line([record.text], None, None, fields, name, where, record.index)
         elif isinstance(record, Mapping):
             _require_keys(record, fields, name, where)
             day = None if fields.date is None else record[fields.date]
             known = None if fields.id is None else record[fields.id]
             called = record.get(fields.id_key) if known is None else known
-            yield _line(record[fields.text], day, known, fields, name, where, called)
-        elif isinstance(record, tuple) and len(record) == 2:
-            yield _line(record[1], None, record[0], fields, name, where, record[0])
+            values = [record[one] for one in fields.values]
+            yield _line(values, day, known, fields, name, where, called)
+        elif isinstance(record, tuple) and len(record) == 2 and alone:
+            yield _line([record[1]], None, record[0], fields, name, where, record[0])
         else:
-            raise ShardError(name, f"{where} is {_kind(record)}; give {TAKEN}")
+            raise ShardError(name, f"{where} is {_kind(record)}; give {fields.taken}")
 
 
 def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
@@ -181,7 +203,7 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
         yield from (value.as_py() for value in documents)
         return
     if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
-        raise ShardError(name, f"holds {_kind(documents)}; give an iterable of {TAKEN}")
+        raise ShardError(name, f"holds {_kind(documents)}; give an iterable of {fields.taken}")
     if fields.named and hasattr(documents, "index") and hasattr(documents, "items"):
         yield from (_Indexed(*pair) for pair in documents.items())
         return
@@ -208,12 +230,23 @@ def _require_keys(record: Mapping[Any, Any], fields: Fields, name: str, where: s
 
 
 def _line(
-    text: Any, day: Any, known: Any, fields: Fields, name: str, where: str, called: Any = None
+    values: list[Any],
+    day: Any,
+    known: Any,
+    fields: Fields,
+    name: str,
+    where: str,
+    called: Any = None,
 ) -> Line:
-    if not isinstance(text, str):
-        what = "decode" if isinstance(text, (bytes, bytearray)) else "mend or drop"
-        raise ShardError(name, f"{where}: the text is {_kind(text)}, not a str; {what} it")
-    record: dict[str, str | None] = {fields.text: str(text)}
+    record: dict[str, Any] = {}
+    for column, value in zip(fields.values, values, strict=True):
+        if fields.columns:
+            record[column] = _plain(value, column, name, where)
+            continue
+        if not isinstance(value, str):
+            what = "decode" if isinstance(value, (bytes, bytearray)) else "mend or drop"
+            raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
+        record[column] = str(value)
     if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
         if not isinstance(day, (str, datetime.date)):
             raise ShardError(name, f"{where}: the date is {_kind(day)}; give a date, or an ISO str")
@@ -227,6 +260,27 @@ def _line(
             name, f"{where} holds half of a surrogate pair, which is no character; mend or drop it"
         ) from error
     return Line(content + b"\n", None if known is None else _hash_of(known))
+
+
+def _plain(value: Any, column: str, name: str, where: str) -> Any:
+    """A value of a column as JSON has it; one that is missing is None."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(one, column, name, where) for one in value]
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # of a column of whole numbers some of which are missing
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise ShardError(
+        name,
+        f"{where}: {column!r} is {_kind(value)}; give texts, whole numbers, truths, dates, or "
+        "lists of such",
+    )
 
 
 def _hash_of(known: Any) -> int:

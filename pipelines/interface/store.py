@@ -5,33 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from distributed import Client
 
 from streaming_moments.arguments import require_fitting
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.given import Given, given_as
+from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.readable import Topics
+from streaming_moments.pipelines.interface.reading import (
+    columns_of,
+    options_of,
+    read_by,
+    require_idle,
+)
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.jobs.transform import FOREIGN_BELOW, TransformResult, transform
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
+M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 
@@ -72,8 +85,8 @@ class Store:
 
     @property
     def documents(self) -> int:
-        """Documents counted; passages where they are cut."""
-        return int(self.snapshot.length_histogram().n_documents)
+        """Documents, or records, counted; passages where they are cut."""
+        return int(self.snapshot.totals().n_documents)
 
     def update(
         self,
@@ -105,20 +118,24 @@ class Store:
         ------
         InvalidInput
             Documents of another type or without a source; partitions or shards that were counted
-            with other content; an id twice.
+            with other content; an id twice; or, once all others are counted, partitions that were
+            counted and are not there any more.
         ShardError
             A document is no text, or a shard cannot be read: names its place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
-        at = replace(self, snapshot=self.snapshot.latest())
+        at, there = replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
+                there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
                     on = given.on(run)
                     done = update(at.snapshot, shards, on, skip_bad_shards, unique=unique)
                     at = replace(at, snapshot=done.store)
+        if source is not None:
+            require_all_there(source, there, at.snapshot.ledger())
         return at
 
     def forget(
@@ -191,6 +208,7 @@ class Store:
         """
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
+        self._require_documents("refit_as")
         with running(client, memory, self.storage_options) as run:
             if topics == "auto" and refine != "auto" and not self.snapshot.halves:
                 topics = most_coherent(self.snapshot, alpha0, run, method, seed, refine)
@@ -214,6 +232,45 @@ class Store:
             labels = kept.models[name].labels
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
+    def refit_as(
+        self,
+        model: type[M],
+        *,
+        client: Client | None = None,
+        name: str | None = None,
+        memory: int | None = None,
+        **options: Any,
+    ) -> M:
+        """Any model of this version, such as `HiddenMarkovModel`, without its records.
+
+        Parameters
+        ----------
+        model : type
+            A class of `streaming_moments.models.registry.MODELS`, of the kind that is counted.
+        client, memory
+            As of `update`.
+        name : str, optional
+            Keeps the model in the store under this name, which no other model has.
+        **options : object
+            Of `model.Options`: `topics`, its states, and others.
+
+        Raises
+        ------
+        InvalidInput
+            A model of another kind, or an option that it has not, lacks or refuses.
+        NotIdentifiable, BoundExceeded, StoreError
+            As `refit`.
+        """
+        require_fitting(Store.refit_as, name=name)
+        require_kind_of(model, self.snapshot)
+        own = options_of(model, options)
+        with running(client, memory, self.storage_options) as run:
+            fitted = refit_by(self.snapshot, model, own, run)
+        if name is not None:
+            after = succession(self.snapshot.latest(), fitted)
+            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
+        return fitted
+
     def select(
         self,
         topics: Sequence[int],
@@ -228,8 +285,37 @@ class Store:
         """Compare numbers of topics; arguments and errors as `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
         require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
+        self._require_documents("select_as")
         with running(client, memory, self.storage_options) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
+
+    def select_as(
+        self,
+        model: type[Model],
+        topics: Sequence[int],
+        *,
+        client: Client | None = None,
+        memory: int | None = None,
+        **options: Any,
+    ) -> Selection:
+        """Compare numbers of states of a model, such as `HiddenMarkovModel`, by what is held out.
+
+        Parameters
+        ----------
+        model, client, memory, **options
+            As of `refit_as`; `topics` are numbers of states.
+
+        Raises
+        ------
+        InvalidInput
+            A model whose numbers of states are not compared, a store without halves or of sketches.
+        NotIdentifiable, BoundExceeded
+            As `pipelines.select`.
+        """
+        require_fitting(Store.select_as, topics=topics)
+        tried = [options_of(model, {**options, "topics": number}) for number in topics]
+        with running(client, memory, self.storage_options) as run:
+            return select_states(self.snapshot, model, tried, run)
 
     def transform(
         self,
@@ -244,8 +330,11 @@ class Store:
         foreign_below: float = FOREIGN_BELOW,
         client: Client | None = None,
         memory: int | None = None,
-    ) -> TransformResult:
+    ) -> TransformResult | Written:
         """Write topic proportions as Parquet, a file a shard or partition, a row a document.
+
+        Of records in three views their states are written, of sequences those of all symbols, of
+        a table its rows completed: `id_column` and what follows it is of documents.
 
         Texts of a list are read at once, and nothing written, by `topics().transform`.
 
@@ -274,7 +363,13 @@ class Store:
         told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}
         require_fitting(Store.transform, foreign_below=foreign_below, **told)
         at = replace(self, snapshot=self.snapshot.latest())
-        loaded, name = at.snapshot.load_model(model), model_called(at.snapshot.commit, model)
+        loaded, name = at.snapshot.load_any_model(model), model_called(at.snapshot.commit, model)
+        if not isinstance(loaded, TopicModel):
+            idle = {"id_column": id_column, "passages": passages, "top_documents": top_documents}
+            require_idle(loaded, {**idle, "foreign_below": foreign_below != FOREIGN_BELOW})
+            with running(client, memory, self.storage_options) as run:
+                given = Given.joined(at._given(documents, source, None, run))
+                return read_by(at.snapshot, loaded, given.shards, output, given.on(run))
         fitted = store_for(at.snapshot, name, loaded)
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
@@ -291,6 +386,17 @@ class Store:
                 name=name,
                 labels=at.snapshot.models[name].labels,
             )
+
+    def model(self, name: str | None = None) -> Model:
+        """A model of any kind that is kept, by its name or tag; by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is none.
+        """
+        require_fitting(Store.model, name=name)
+        return self.snapshot.latest().load_any_model(name)
 
     def topics(self, name: str | None = None) -> Topics:
         """A model that is kept, by its name or tag; by default the latest.
@@ -351,7 +457,7 @@ class Store:
             ("version", self.version),
             ("documents", f"{self.documents:,}"),
             ("shards and partitions", f"{len(self.snapshot.ledger()):,}"),
-            ("words", f"{self.snapshot.basis.n_words:,}"),
+            ("words", f"{self.snapshot.foundation.rows:,}"),
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
@@ -379,8 +485,17 @@ class Store:
         return given_as(documents, source, fields, run, kind, counted, keep_going, each)
 
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
-        column = self.snapshot.form.text_column
-        return Fields(column, self.snapshot.dates.column, id_column, named)
+        column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)
+        return Fields(column, self.snapshot.dates.column, id_column, named, columns)
+
+    def _require_documents(self, instead: str) -> None:
+        """Refuse what is of topics alone."""
+        if self.snapshot.kind != CountsFoundation.kind:
+            own = [one.__name__ for one in MODELS.values() if one.kind == self.snapshot.kind]
+            raise InvalidInput(
+                f"the store holds {self.snapshot.kind}, which have no topics; use "
+                f"store.{instead}({' or '.join(own)}, ...)"
+            )
 
 
 @contextmanager

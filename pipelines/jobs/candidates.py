@@ -68,6 +68,11 @@ class Candidate:
     held_out: HeldOut | None = None
     refined: int | None = None
 
+    @property
+    def predicted(self) -> float | None:
+        """Mean log likelihood of what is held out."""
+        return None if self.held_out is None else self.held_out.mean
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -79,10 +84,16 @@ class Selection:
         At least one could be fitted.
     seconds : float
         Of the whole sweep, on the clock.
+    held : str
+        What is held out.
+    number : str
+        Of what there are so many.
     """
 
     candidates: tuple[Candidate, ...]
     seconds: float
+    held: str = "pairs"
+    number: str = "topics"
 
     @property
     def coherent(self) -> bool:
@@ -133,9 +144,10 @@ class Selection:
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             rest = f"the fewest, {listed} differ by less than the noise"
+        alpha0 = f", alpha0 {first.alpha0:g}" if self.number == "topics" or first.alpha0 else ""
         return (
-            f"pairs held out take {first.n_topics} topics, alpha0 {first.alpha0:g}: "
-            f"{held_out:.4f} a pair, {rest} ({self.noise:.2g})"
+            f"{self.held} held out take {first.n_topics} {self.number}{alpha0}: {held_out:.4f} "
+            f"a {self.held.removesuffix('s')}, {rest} ({self.noise:.2g})"
         )
 
 

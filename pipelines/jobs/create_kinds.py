@@ -1,9 +1,10 @@
-"""Create a store of views or of sequences: vocabularies and sketches from a pilot of the shards."""
+"""Create a store of another kind than counts: vocabularies and sketches from a pilot of shards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,25 @@ from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.pipelines.jobs.create_vectors import VectorsShape, vectors_of
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
+from streaming_moments.statistics.edges.foundation import WHOLE_NODES, EdgesFoundation
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.storage.counting.edge_batches import added_counts, sample_edges
+from streaming_moments.storage.counting.edges import EdgeColumns
 from streaming_moments.storage.counting.sequences import (
     SYMBOLS,
     SequencesForm,
     Symbols,
 )
 from streaming_moments.storage.counting.symbol_samples import sample_symbols
+from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows, VectorsForm
 from streaming_moments.storage.counting.views import (
     ViewReader,
     ViewsForm,
@@ -42,12 +49,18 @@ from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import scipy.sparse as sp
 else:
     pa, sp = LateModule("pyarrow"), LateModule("scipy.sparse")
+    pc = LateModule("pyarrow.compute")
 
-# Symbols of a pilot for each of the passages that one of documents would have.
+# Symbols, and edges, of a pilot for each of the passages that one of documents would have.
 _SYMBOLS_EACH = 50
+_EDGES_EACH = 100
+_COLUMNS = 22
+# Of a graph most directions of a sketch are noise, which never settles: communities have by then.
+_BLOCKS = 10
 # What only a store of documents has.
 _OF_COUNTS = frozenset(
     {
@@ -55,7 +68,9 @@ _OF_COUNTS = frozenset(
         *("core", "max_topics", "length_weights"),
     }
 )
+_OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 _OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
+_OF_VECTORS = frozenset({"squares", "fourth", "bad_rows"})
 
 
 @dataclass(frozen=True)
@@ -65,15 +80,28 @@ class KindOptions:
     kind: str = option("What is counted.", CountsFoundation.kind, choices=tuple(KINDS))
     columns: str | None = option(
         "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
-        "sequences one of lists, or sequence,time,symbol in this order [texts].",
+        "sequences one of lists, or sequence,time,symbol in this order, or sequence,from,symbols "
+        "of lists [texts]. Of vectors one of lists of numbers, or several of numbers [vector]. Of "
+        "edges both ends [source,target].",
         None,
         metavar="NAMES",
     )
     symbols: Symbols = option("A symbol of texts.", "characters", choices=SYMBOLS)
     sketch_columns: Count | None = option(
-        "Of views and sequences: columns of a sketch, twice the states and two more [22; all of up "
-        "to 128 words].",
+        "Of views, sequences and edges: columns of a sketch, twice the states and two more [22; "
+        f"all of up to 128 words, of edges of up to {WHOLE_NODES:,} nodes]; of vectors one and a "
+        "half for each component [50; all of up to 64].",
         None,
+    )
+    directed: bool = option("Of edges: only the source has the target for a neighbour.", False)
+    squares: bool = option(
+        "Of vectors: keep sums by which each coordinate has a variance in each component.", False
+    )
+    fourth: bool = option("Of vectors: keep fourth moments, for factors without skew.", False)
+    bad_rows: BadRows = option(
+        "Of vectors: whether a row of another width, or with NaN, is left out or spoils its shard.",
+        "skip",
+        choices=BAD_ROWS,
     )
 
     @property
@@ -99,7 +127,7 @@ def create_kind(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make an empty store of views or of sequences, whose vocabularies fit the shards.
+    """Make an empty store of views, sequences, vectors or edges, whose foundation fits the shards.
 
     Parameters
     ----------
@@ -124,8 +152,8 @@ def create_kind(
     require_absent(Folder.at(url, run.storage_options))
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    make = _views if shape.kind == ViewsFoundation.kind else _sequences
-    made = make(shards, shape, counting, options, run, limits, plan.in_flight)
+    given = shards, shape, counting, options, run, limits, plan.in_flight
+    made = _MAKERS[shape.kind](*given)
     return MomentStore.create_on(
         url,
         made.foundation,
@@ -151,10 +179,14 @@ def require_options_of(
     own = _changed(shape) - {"kind"}
     if shape.kind == CountsFoundation.kind:
         idle = own
+    elif shape.kind == VectorsFoundation.kind:
+        idle = given & (_OF_COUNTS | _OF_TEXTS | _OF_WORDS) | own & {"symbols", "directed"}
+    elif shape.kind == EdgesFoundation.kind:
+        idle = given & (_OF_COUNTS | _OF_TEXTS | _OF_WORDS) | own & (_OF_VECTORS | {"symbols"})
     elif shape.kind == SequencesFoundation.kind:
-        idle = given & (_OF_COUNTS | _OF_TEXTS)
+        idle = given & (_OF_COUNTS | _OF_TEXTS) | own & (_OF_VECTORS | {"directed"})
     else:
-        idle = given & _OF_COUNTS | own & {"symbols"}
+        idle = given & _OF_COUNTS | own & (_OF_VECTORS | {"symbols", "directed"})
     if idle:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
         raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
@@ -255,13 +287,83 @@ def _sequences(
     bigrams = sp.csr_array((pairs[known, 2], (before[known], after[known])), shape=shape_of)
     together = sp.hstack([bigrams, bigrams.T], format="csr")
     sketch = sketch_of(together, alphabet, shape.sketch_columns, options.seed)
-    foundation = SequencesFoundation(alphabet, sketch, counting.halves)
+    steps = sum(sample.steps for sample in samples)
+    numbered = 0 < steps == sum(sample.ones for sample in samples)
+    sequences = replace(sequences, numbered=numbered)
+    foundation = SequencesFoundation(alphabet, sketch, counting.halves, sequences.named)
     number = sum(sample.sequences for sample in samples)
     origin = (
         f"a pilot of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
+    if numbered:
+        origin += f"; {sequences.columns[1]} goes up by one, and what is missing is a gap"
     return _Made(foundation, sequences.to_json(), f"{origin}; {_state(foundation)}")
+
+
+def _vectors(shards: Sequence[Shard], shape: KindOptions, *given: Any) -> _Made:
+    form = VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
+    kept = VectorsShape(form, shape.sketch_columns, shape.squares, shape.fourth)
+    return _Made(*vectors_of(shards, kept, *given))
+
+
+def _edges(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+    limits: ReadLimits,
+    in_flight: int,
+) -> _Made:
+    names = shape.names or ("source", "target")
+    if len(names) != 2 or len(set(names)) != 2:
+        raise InvalidInput(
+            f"edges have two ends, in different columns, got {', '.join(names)}; give them as "
+            "--columns source,target"
+        )
+    columns = EdgeColumns(names[0], names[1], shape.directed)
+    # names are of all shards, edges of some
+    drawn_of, more = dict(quotas(shards, options)), (limits, run.storage_options)
+    told = counting.form, columns
+    calls = [
+        (shard, *told, _EDGES_EACH * drawn_of.get(shard, 0), options.seed + place, *more)
+        for place, shard in enumerate(shards)
+    ]
+    samples = run.calls("reading nodes", sample_edges, calls, in_flight)
+    known = added_counts([sample.nodes for sample in samples])["name"].combine_chunks()
+    nodes = Vocabulary(tuple(known.to_pylist()), core_of(len(known)))
+    sketch, drawn = None, pa.concat_tables([sample.edges for sample in samples])
+    if shape.sketch_columns is not None or nodes.n_words > WHOLE_NODES:
+        source, target = (
+            np.asarray(pc.index_in(drawn[name], value_set=known), dtype=np.int64)
+            for name in ("source", "target")
+        )
+        both = source != target
+        square = (nodes.n_words, nodes.n_words)
+        together = sp.csr_array((np.ones(int(both.sum())), (target[both], source[both])), square)
+        if not columns.directed:
+            together = sp.csr_array(together + together.T)
+        # an edge that is there twice is one
+        together.data[:] = 1.0
+        wanted = shape.sketch_columns or _COLUMNS
+        sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
+    foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
+    what = "all neighbours of each"
+    if sketch is not None:
+        what = f"{sketch.columns} columns of each part, an edge that two shards hold counts twice"
+    origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {len(shards)} shards: {what}"
+    return _Made(foundation, asdict(columns), f"{origin}; {_state(foundation)}")
+
+
+_MAKERS: Mapping[str, Callable[..., _Made]] = MappingProxyType(
+    {
+        ViewsFoundation.kind: _views,
+        SequencesFoundation.kind: _sequences,
+        VectorsFoundation.kind: _vectors,
+        EdgesFoundation.kind: _edges,
+    }
+)
 
 
 def _state(foundation: Any) -> str:

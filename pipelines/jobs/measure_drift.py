@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.drift import Drift, outside_share
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.pair_distance import PairRows, pair_difference
 from streaming_moments.statistics.counts.whitening import Whitening, core_rows
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -31,6 +33,8 @@ def measure_drift(
     store: MomentStore, before: MomentStore | None, n_topics: int, alpha0: float, run: Run
 ) -> Drift:
     """How far a version has moved from an earlier one, and from its own basis.
+
+    Of a store of another kind than documents the share outside its words alone.
 
     Parameters
     ----------
@@ -54,6 +58,8 @@ def measure_drift(
     StoreError
         The store cannot be read.
     """
+    if store.kind != CountsFoundation.kind:
+        return Drift(None, _outside(store, before), nan, None)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
     rows = OnCluster.of(store, store.row_lengths(), run, each)
     # left on the workers: each block is read once

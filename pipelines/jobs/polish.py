@@ -6,19 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.models.polishing import (
-    PASSES,
-    RULES,
-    ExpectedCounts,
-    Reader,
-    improved,
-    require_alpha,
-)
+from streaming_moments.models.passes import Passes, passes_of
+from streaming_moments.models.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
@@ -36,7 +29,7 @@ _SUM = "sum"
 _FEWEST_GROUPS = 16  # where there are so many shards, so that workers share them
 _BYTES_A_SUM = 4  # stored bytes of documents for each byte of the sum that is written of them
 
-T = TypeVar("T", bound=TopicModel)
+T = TypeVar("T")
 _Marked = tuple[Shard, str]
 
 
@@ -46,7 +39,7 @@ class PolishResult:
 
     Parameters
     ----------
-    model : TopicModel
+    model : Model
         Polished, with the numbers of topics as they were; coherence is not known of it yet.
     note : Polishing
         How, as it says of itself.
@@ -56,7 +49,7 @@ class PolishResult:
         Where the sums are kept, which nobody needs once the model is committed.
     """
 
-    model: TopicModel
+    model: Any
     note: Polishing
     bad: tuple[ShardError, ...]
     work: PolishingFolder
@@ -70,8 +63,10 @@ class PassContext:
     ----------
     reading : ReadingContext
         How shards are read.
-    reader : Reader
-        The model as it is before the pass.
+    model : Model
+        As it is before the pass.
+    reader : object
+        The same, made ready to read; of `Passes.reader`.
     work : PolishingFolder
         Where sums are kept.
     number : int
@@ -81,7 +76,8 @@ class PassContext:
     """
 
     reading: ReadingContext
-    reader: Reader
+    model: Any
+    reader: Any
     work: PolishingFolder
     number: int
     keep_going: bool
@@ -92,13 +88,14 @@ class PassContext:
     def of(
         cls,
         reading: ReadingContext,
-        model: TopicModel,
+        model: Any,
         work: PolishingFolder,
         number: int,
         keep_going: bool,
     ) -> PassContext:
         """The context, made by a task so that it outlives any worker."""
-        return cls(reading, Reader(model), work, number, keep_going)
+        reader = passes_of(type(model)).reader(model, reading.store.foundation)
+        return cls(reading, model, reader, work, number, keep_going)
 
 
 def polish(
@@ -124,8 +121,8 @@ def polish(
     source : MomentStore or WindowedStore
         With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
         shards are taken by default.
-    model : TopicModel
-        Of topics or of a mixture of Poissons.
+    model : Model
+        Of a family of `models.passes`: topics, mixtures of Poissons or of Gaussians.
     run : Run
         Where to run, and what its steps are told.
     shards : sequence of Shard, optional
@@ -152,7 +149,8 @@ def polish(
     StoreError
         The store cannot be read or written.
     """
-    require_alpha(model, alpha)
+    family = passes_of(type(model))
+    family.require(model, alpha)
     if passes < 1:
         raise InvalidInput(f"{passes} passes; polish with at least 1")
     store, window = _store_of(source)
@@ -162,12 +160,13 @@ def polish(
             "the shards to read, or fit it without a half-life"
         )
     place = run.cluster.threads, run.cluster.memory
-    plan = plan_polish(model.n_words, model.n_topics, *place, run.limits)
+    plan = plan_polish(*family.shape(model), *place, run.limits)
     marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    digest = _digest(store, model, marked, alpha, skip_bad_shards, run.limits.document_bytes)
-    work = PolishingFolder(store.folder, digest)
-    groups = list(_groups(marked, model.topics.nbytes))
+    how = alpha, skip_bad_shards, run.limits.document_bytes
+    digest = _digest(store, family, model, marked, *how)
+    work = PolishingFolder(store.folder, digest, family.sums)
+    groups = list(_groups(marked, getattr(model, family.arrays[0]).nbytes))
     client = run.cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
@@ -181,12 +180,13 @@ def polish(
         asked = client.submit(sum_groups, work, number, parts, pure=False)
         result_of(run.cluster, asked, step)
         total = work.summed(number, [_SUM])
-        model = improved(model, total.expected, alpha)
+        model = family.improved(model, total.expected, store.foundation, alpha)
     assert total is not None
     expected = total.expected
     made = Polishing(parent, passes, alpha, total.shards, expected.documents, expected.tokens)
     unread = [ShardError(url, reason) for url, reason in total.bad]
-    return PolishResult(replace(model, polishing=made), made, (*bad, *unread), work)
+    noted: Any = replace(cast("Any", model), polishing=made)
+    return PolishResult(noted, made, (*bad, *unread), work)
 
 
 def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:
@@ -194,7 +194,7 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
     part = str(place)
     if context.work.find(context.number, part) is not None:
         return part
-    sums = PassSums(ExpectedCounts.zero(context.reader.model), 0)
+    sums = PassSums(_nothing(context.model), 0)
     for shard, mark in group:
         try:
             sums = sums.add(_of_shard(shard, mark, context))
@@ -223,13 +223,18 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     # apart from the others of its group: it counts whole or not at all
     reading, reader = context.reading, context.reader
-    total = ExpectedCounts.zero(reader.model)
+    total = _nothing(context.model)
     content = content_of(shard, reading.storage_options)
     if content.mark != mark:
         raise changed(shard.url)
     for read in reading.read(shard, START, content):
         total = reader.add(read.batch, total)
     return PassSums(total, 1)
+
+
+def _nothing(model: Any) -> Any:
+    """Sums of no documents."""
+    return passes_of(type(model)).sums.zero(model)
 
 
 def _store_of(source: StatisticsSource) -> tuple[MomentStore, Window]:
@@ -286,18 +291,20 @@ def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]
 
 def _digest(
     store: MomentStore,
-    model: TopicModel,
+    family: Passes,
+    model: Any,
     marked: Sequence[_Marked],
     alpha: bool,
     keep_going: bool,
     document_bytes: int,
 ) -> str:
     """Of all that the sums depend on, but for the number of passes: a job goes on where it can."""
-    arrays = (model.topics, model.weights, model.raw_topics, model.word_probabilities)
+    arrays = [getattr(model, name) for name in family.arrays]
+    alpha0 = getattr(model, "alpha0", None)
     told = {
         "model": [hashlib.sha256(one.tobytes()).hexdigest() for one in arrays],
-        "how": [model.name, model.alpha0, alpha, keep_going, document_bytes, *RULES],
-        "words": model.vocabulary,
+        "how": [model.name, alpha0, alpha, keep_going, document_bytes, *family.rules],
+        "words": model.vocabulary or store.foundation.fingerprint,
         "form": dict(store.commit.lineage.form),
         "shards": [[shard.url, mark] for shard, mark in marked],
     }

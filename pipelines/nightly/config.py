@@ -13,7 +13,6 @@ from typing import Annotated, Any, cast, get_args, get_type_hints
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
@@ -24,44 +23,35 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import FitOptions
-from streaming_moments.models.polishing import require_polishable
-from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
-from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create_kinds import KindOptions, require_options_of
 from streaming_moments.pipelines.jobs.grow import WORDS
+from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.nightly.keys import (
-    Alphas,
-    Days,
+    STRICT,
     Expiry,
-    Family,
-    HalfLife,
-    Method,
     Place,
     ShardUrl,
     Size,
     Time,
-    Topics,
     collected,
     listed,
     tag_name,
 )
-from streaming_moments.pipelines.quantities import Count, Number, Seed, Share
+from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.quality.drift import DriftBounds
-from streaming_moments.quality.matching import MatchingRule
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits
 
-_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 
 
-@dataclass(frozen=True, config=_STRICT)
-class CreateSection(CountingOptions, PilotOptions):
+@dataclass(frozen=True, config=STRICT)
+class CreateSection(KindOptions, CountingOptions, PilotOptions):
     """How the store is made on the first night; keys as the options of `create`."""
 
     @field_validator("*")
@@ -75,7 +65,10 @@ class CreateSection(CountingOptions, PilotOptions):
     @model_validator(mode="after")
     def _fits_together(self) -> CreateSection:
         _ = self.form, self.dates
-        if self.max_topics > min(self.core, self.vocabulary_size):
+        require_options_of(self.shape, self.counting, self.pilot)
+        if self.kind == CountsFoundation.kind and self.max_topics > min(
+            self.core, self.vocabulary_size
+        ):
             raise ValueError(
                 f"max_topics is {self.max_topics}, more than core ({self.core}) or vocabulary_size "
                 f"({self.vocabulary_size})"
@@ -83,14 +76,25 @@ class CreateSection(CountingOptions, PilotOptions):
         return self
 
     @property
+    def shape(self) -> KindOptions:
+        """What is counted of any kind."""
+        return cast("KindOptions", self._of(KindOptions))
+
+    @property
+    def counting(self) -> CountingOptions:
+        """What a document is."""
+        return cast("CountingOptions", self._of(CountingOptions))
+
+    @property
     def pilot(self) -> PilotOptions:
         """How vocabulary and basis are made."""
-        return PilotOptions(
-            **{part.name: getattr(self, part.name) for part in fields(PilotOptions)}
-        )
+        return cast("PilotOptions", self._of(PilotOptions))
+
+    def _of(self, options: Any) -> Any:
+        return options(**{part.name: getattr(self, part.name) for part in fields(options)})
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class UpdateSection:
     """How new shards are counted."""
 
@@ -107,7 +111,7 @@ class UpdateSection:
         return ReadLimits(self.max_document_bytes)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class RebaseSection:
     """From which drift on words and basis are made anew; what is not given never is a reason."""
 
@@ -123,7 +127,7 @@ class RebaseSection:
         return DriftBounds(self.min_captured, self.max_outside_share, None, self.max_pair_distance)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class GrowthSection:
     """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
 
@@ -131,117 +135,7 @@ class GrowthSection:
     words: Count = WORDS
 
 
-_TOPICS = TopicOptions(topics=1)  # for its defaults
-_FOUND = ("topics", "refine")  # which may be auto
-_TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
-
-
-def _keys_of(model: Any) -> set[str]:
-    return {one.name for one in fields(model.Options)}
-
-
-@dataclass(frozen=True, config=_STRICT)
-class RefitSection:
-    """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
-
-    `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
-    by the halves of the documents, and their names are in `auto`.
-
-    Beside these, any other option of the model is a key: they are in `further`.
-    """
-
-    topics: Topics
-    model: Family = DEFAULT_MODEL
-    alpha0: Alphas = (_TOPICS.alpha0,)
-    method: Method = _TOPICS.method
-    seed: Seed = _TOPICS.seed
-    window_days: Days | None = None
-    half_life_days: HalfLife | None = None
-    same_topic_within: Share = MatchingRule().furthest
-    polish: Number = 0
-    further: dict[str, Any] = Field(default_factory=dict)
-    auto: tuple[str, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_the_model(cls, given: Any) -> Any:
-        """Each key that only some models have is one of this model."""
-        name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
-        if name not in MODELS:
-            return given  # what is wrong is told of the key itself
-        own = _keys_of(MODELS[name])
-        others = {
-            "further",
-            "auto",
-            *(key for one in MODELS.values() for key in _keys_of(one)),
-        } - own
-        for key in given:
-            if key in others:
-                raise ValueError(
-                    f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
-                )
-        auto = tuple(key for key in _FOUND if given.get(key) == "auto")
-        if auto and name != DEFAULT_MODEL:
-            raise ValueError(f"{auto[0]}: auto is of model {DEFAULT_MODEL!r} alone")
-        # until they are found: one topic, rounds by default
-        given = {key: given[key] for key in given if key not in auto} | (
-            {"topics": 1} if "topics" in auto else {}
-        )
-        further = {key: given[key] for key in given if key in own - _TRIED}
-        try:
-            TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
-        except ValidationError as refused:
-            told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
-            raise ValueError("; ".join(told)) from refused
-        kept = {key: given[key] for key in given if key not in further}
-        return {**kept, "further": further, "auto": auto}
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> RefitSection:
-        if not issubclass(self.family, TopicModel):
-            raise ValueError(f"model: {self.model!r} has no topics, which a night compares")
-        if self.model != DEFAULT_MODEL and len(self.topics) > 1:
-            raise ValueError(f"topics: several are compared with model {DEFAULT_MODEL!r} only")
-        if "topics" in self.auto and len(self.alpha0) > 1:
-            raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
-        if self.polish:
-            require_polishable(self.family)
-            if self.half_life_days is not None:
-                raise ValueError("polish: a pass counts all documents alike; no half_life_days")
-        return self
-
-    @property
-    def family(self) -> Any:
-        """The class of the model."""
-        return MODELS[self.model]
-
-    def options(self, topics: int, alpha0: float) -> FitOptions:
-        """What a fit of the model is told, with one of the values that are tried."""
-        given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
-        own = _keys_of(self.family)
-        kept = {key: value for key, value in given.items() if key in own}
-        return cast("FitOptions", self.family.Options(**kept, **self.further))
-
-    @property
-    def rule(self) -> MatchingRule:
-        """When two topics are one."""
-        return MatchingRule(furthest=self.same_topic_within)
-
-
-@dataclass(frozen=True, config=_STRICT)
-class GatesSection:
-    """What a model must hold to be published; what is not given is not asked for."""
-
-    max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
-    max_held_out_drop: Annotated[float, Field(ge=0)] | None = None
-    min_captured: Share | None = None
-    max_pair_distance: Share | None = None
-    min_documents: Number = 0
-    min_effective_documents: Annotated[float, Field(ge=0)] | None = None
-    min_topic_weight: Share = 0.0
-
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ClusterSection:
     """Where it runs, as the options of every command."""
 
@@ -253,14 +147,14 @@ class ClusterSection:
     performance_report: str | None = None
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class MetricsSection:
     """Where the metrics of each run are written: a local file that the node exporter reads."""
 
     textfile: Annotated[str, AfterValidator(collected)]
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class NightlyConfig:
     """All that a nightly run is told.
 
@@ -311,14 +205,30 @@ class NightlyConfig:
     @model_validator(mode="after")
     def _fits_together(self) -> NightlyConfig:
         made, refit = self.create, self.refit
+        self.gates.require_known(refit)
+        kind = refit.family.kind
+        for name, section in (("rebase", self.rebase), ("growth", self.growth)):
+            if section is not None and kind != CountsFoundation.kind:
+                raise ValueError(f"[{name}] is of documents, not of kind {kind}; leave it out")
         if made is None:
             return self
+        if made.kind != kind:
+            raise ValueError(
+                f"[refit] model {refit.model!r} is of statistics of kind {kind}, and [create] "
+                f"kind is {made.kind!r}"
+            )
+        several = len(refit.topics) * len(refit.alpha0) > 1
+        if several and not refit.topical and not made.halves:
+            raise ValueError(
+                "[refit] topics and alpha0 are several, and cannot be compared with [create] "
+                "halves = false"
+            )
         if refit.auto and not made.halves:
             raise ValueError(
                 f"[refit] {refit.auto[0]} is auto, which halves of the documents tell; give a "
                 "number, or leave out [create] halves = false"
             )
-        if not made.codocuments and len(refit.topics) * len(refit.alpha0) > 1:
+        if not made.codocuments and several:
             raise ValueError(
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "codocuments = false"

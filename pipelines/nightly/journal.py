@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.cluster.progress import StepProgress
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.storage.log.locks import Lock
@@ -34,6 +36,29 @@ class Journal:
     tell: Callable[[StepReport], None]
     steps: list[StepReport] = field(default_factory=list)
     _renewed: float = field(default_factory=time.monotonic)
+    _renewing: threading.RLock = field(default_factory=threading.RLock, repr=False)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lock from a thread beside what has no steps, for as long as that lasts.
+
+        So its expiry may be short, and one who waits for a run that died waits as long.
+        """
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
+                # tried again; whoever works is told at its next commit, or as it lets the lock go
+                with suppress(StoreError):
+                    self.beat()
+
+        thread = threading.Thread(target=keep, name="keeping the lock", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, Any]]:
@@ -54,19 +79,22 @@ class Journal:
 
     def beat(self) -> None:
         """Say in the middle of a step that the run is alive; errors as `step`."""
-        if time.monotonic() - self._renewed > self.lock.expiry.total_seconds() / _BEATS:
-            self._renew()
+        with self._renewing:
+            if time.monotonic() - self._renewed > self.lock.expiry.total_seconds() / _BEATS:
+                self._renew()
 
     def fenced(self, store: MomentStore) -> MomentStore:
         """The store as it is opened, to be written under the lock; errors as `step`."""
-        if store.commit.fence >= self.lock.fence:
-            # the notes of the lock under which it was written are gone
-            self.lock = self.lock.above(store.commit.fence)
-        return replace(store, fence=self.lock.fence)
+        with self._renewing:
+            if store.commit.fence >= self.lock.fence:
+                # the notes of the lock under which it was written are gone
+                self.lock = self.lock.above(store.commit.fence)
+            return replace(store, fence=self.lock.fence)
 
     def _renew(self) -> None:
-        self.lock = self.lock.renewed()
-        self._renewed = time.monotonic()
+        with self._renewing:
+            self.lock = self.lock.renewed()
+            self._renewed = time.monotonic()
 
 
 @dataclass(frozen=True)

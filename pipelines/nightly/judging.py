@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.markov_parts import window_perplexity
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.nightly.config import GatesSection, RefitSection
+from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
+from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.operations.windows import StatisticsSource
@@ -30,15 +35,15 @@ class Chosen:
 
     Parameters
     ----------
-    model : TopicModel
-        With its coherence.
+    model : Model
+        Topics with their coherence, states with what is held out.
     tried : tuple of Candidate
         All that were compared.
     why : str
         Why it was taken; empty where nothing was compared.
     """
 
-    model: TopicModel
+    model: Any
     tried: tuple[Candidate, ...]
     why: str = ""
 
@@ -47,7 +52,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     """The model that `select` takes among all pairs of k and alpha0, with what is auto found.
 
     By the likelihood of pairs held out where the statistics keep halves of the documents, else by
-    the highest mean NPMI.
+    the highest mean NPMI; of states by the likelihood of triples held out.
 
     Parameters
     ----------
@@ -66,6 +71,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     NotIdentifiable, BoundExceeded
         The statistics hold none of them, or the memory budget does: says why.
     """
+    if not section.topical:
+        return _chosen_states(source, section, run)
     if section.auto and not source.halves:
         keys = " and ".join(section.auto)
         raise InvalidInput(
@@ -99,8 +106,24 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     return Chosen(model, tried or (only,), why)
 
 
-def mean_npmi(model: TopicModel) -> float | None:
-    """Mean NPMI of the topics; None where it was not computed.
+def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
+    pairs = list(product(section.topics, section.alpha0))
+    tried = [section.options(*pair) for pair in pairs]
+    if len(tried) == 1:
+        model = refit_by(source, section.family, tried[0], run)
+        model = with_held_out(source, model, tried[0], run)
+        known = getattr(model, "held_out", None)
+        return Chosen(model, (Candidate(*pairs[0], held_out=known),))
+    selection = select_states(source, section.family, tried, run)
+    run.tell(selection.why)
+    best = selection.likely[0]
+    options = tried[selection.candidates.index(best)]
+    model = refit_by(source, section.family, options, run)
+    return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
+
+
+def mean_npmi(model: Any) -> float | None:
+    """Mean NPMI of the topics; None where it was not computed, or there are none.
 
     Examples
     --------
@@ -108,19 +131,35 @@ def mean_npmi(model: TopicModel) -> float | None:
     >>> mean_npmi(model) is None
     True
     """
+    if not isinstance(model, TopicModel):
+        return None
     return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
 
 
+def said_of(model: Any) -> dict[str, Any]:
+    """What the step of a refit found."""
+    if isinstance(model, TopicModel):
+        told = {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
+        return {**told, "npmi": mean_npmi(model), "captured": model.captured}
+    held_out = getattr(model, "held_out", None)
+    return {
+        "model": model.name,
+        "states": getattr(model, "states", None) or model.n_topics,
+        "held_out": None if held_out is None else held_out.mean,
+        **({"scores": dict(model.scores)} if isinstance(model, LatentTree) else {}),
+    }
+
+
 def judged(
-    model: TopicModel, published: TopicModel | None, drift: Drift, gates: GatesSection
+    model: Model, published: Model | None, drift: Drift, gates: GatesSection
 ) -> tuple[Gate, ...]:
     """Each condition that was asked for; one whose value is not known holds.
 
     Parameters
     ----------
-    model : TopicModel
-        The night's, with its coherence.
-    published : TopicModel, optional
+    model : Model
+        The night's, with its coherence or what is held out.
+    published : Model, optional
         Yesterday's.
     drift : Drift
         Of the night.
@@ -128,9 +167,14 @@ def judged(
         The bounds.
     """
     drop = None
-    now, before = mean_npmi(model), None if published is None else mean_npmi(published)
+    now, before = mean_npmi(model), mean_npmi(published)
     if now is not None and before is not None:
         drop = before - now
+    held_out = getattr(model, "held_out", None)
+    weights = getattr(model, "weights", None)
+    perplexity = None
+    if isinstance(model, HiddenMarkovModel) and held_out is not None:
+        perplexity = window_perplexity(held_out)
     most = (
         ("drop of coherence", drop, gates.max_coherence_drop),
         (
@@ -139,12 +183,18 @@ def judged(
             gates.max_held_out_drop,
         ),
         ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
+        ("perplexity of a symbol held out", perplexity, gates.max_perplexity),
+        ("nats a pair behind Chow-Liu's tree", getattr(model, "behind", None), gates.max_behind),
     )
     least = (
-        ("captured spectrum", model.captured, gates.min_captured),
+        ("captured spectrum", getattr(model, "captured", None), gates.min_captured),
         ("documents", model.documents, gates.min_documents),
         ("effective documents", drift.effective_documents, gates.min_effective_documents),
-        ("weight of the smallest topic", float(model.weights.min()), gates.min_topic_weight),
+        (
+            "weight of the smallest topic",
+            None if weights is None else float(weights.min()),
+            gates.min_topic_weight,
+        ),
     )
     return (
         *(
@@ -153,20 +203,21 @@ def judged(
             if bound is not None
         ),
         *(
-            Gate(name, value, bound, value >= bound)
+            Gate(name, value, bound, value is None or value >= bound)
             for name, value, bound in least
             if bound is not None
         ),
     )
 
 
-def _held_out_drop(model: TopicModel, published: TopicModel | None) -> float | None:
-    """Of a pair of words; None where no halves are kept, or of other words it is another number."""
+def _held_out_drop(model: Model, published: Model | None) -> float | None:
+    """Of a pair of words, or a triple; None where nothing is held out, or it is of other words."""
     if published is None or published.vocabulary != model.vocabulary:
         return None
-    if published.held_out is None or model.held_out is None:
+    now, before = (getattr(one, "held_out", None) for one in (model, published))
+    if now is None or before is None:
         return None
-    return published.held_out.mean - model.held_out.mean
+    return float(before.mean - now.mean)
 
 
 def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
@@ -16,6 +16,7 @@ from streaming_moments.storage.files.urls import require_no_secret, require_no_u
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # of all sections
 PREFIX = "night-v"  # of the names of models, before the version they were fitted on
 
 

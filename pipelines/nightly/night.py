@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
-from streaming_moments.pipelines.nightly.config import NightlyConfig, RefitSection
+from streaming_moments.pipelines.nightly.config import NightlyConfig
+from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
@@ -22,21 +26,19 @@ from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.states import kind_facts
 from streaming_moments.pipelines.reports.status import status_of
 from streaming_moments.quality.drift import Drift
-from streaming_moments.quality.matching import (
-    TopicMatching,
-    compare_topics,
-    numbered_like,
-    on_all_words,
-)
+from streaming_moments.quality.matching import TopicMatching, compare_topics, numbered_like
 from streaming_moments.quality.moves import with_moves
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.labels import succession
-from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.lineages import on_same_words
 from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.shards import Shard
@@ -141,14 +143,14 @@ def _night(
     from streaming_moments.pipelines.nightly.judging import (
         chosen_model,
         judged,
-        mean_npmi,
         reasons_of,
+        said_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
     from streaming_moments.pipelines.reports.samples import sample_documents
-    from streaming_moments.pipelines.reports.topic_reports import topics_of
+    from streaming_moments.pipelines.reports.states import reported
 
-    published = None if report.published is None else store.load_model(report.published)
+    published = None if report.published is None else store.load_any_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
     store, reasons = rebased(store, drift, config, run, journal)
     if not reasons:
@@ -161,8 +163,7 @@ def _night(
         source = _source(store, config.refit)
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
-        found |= {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
-        found |= {"npmi": mean_npmi(model), "captured": model.captured}
+        found |= said_of(model)
         if config.refit.auto:
             found["refined"] = model.refined
         if chosen.why:
@@ -173,11 +174,14 @@ def _night(
     matching, after = None, None
     if published is not None and report.published is not None:
         model, matching = _matched(store, model, published, config, journal)
+    if matching is not None and report.published is not None:
         kept = {pair.before: pair.after for pair in matching.kept}
         after = Succession(report.published, kept)
     with journal.step("judge") as found:
-        effective = source.length_histogram().effective_documents
-        fitted = replace(drift, effective_documents=effective)
+        fitted = drift
+        if store.kind == CountsFoundation.kind:
+            effective = source.length_histogram().effective_documents
+            fitted = replace(drift, effective_documents=effective)
         gates = judged(model, published, fitted, config.gates)
         refused = reasons_of(gates)
         found |= {"refused": list(refused), "gates": len(gates)}
@@ -190,9 +194,9 @@ def _night(
             work.delete()
         found |= {"model": name, "published": not refused, "version": store.version}
         samples = {}
-        if config.sample_documents:
+        if config.sample_documents and config.refit.topical:
             samples = sample_documents(store, store, model, config.storage_options)
-        topics = topics_of(model, store.vocabulary, samples, store.models[name].labels)
+        topics = reported(store, name, model, samples)
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(
         replace(
@@ -206,8 +210,8 @@ def _night(
             published=store.commit.tags.get(config.tag),
             topics=topics,
             matching=matching,
-            spectrum=tuple(model.spectrum.tolist()),
-            exact_spectrum=tuple(model.exact_spectrum.tolist()),
+            spectrum=_numbers(model, "spectrum") if config.refit.topical else (),
+            exact_spectrum=_numbers(model, "exact_spectrum"),
         ),
         store,
     )
@@ -245,9 +249,15 @@ def _store(
     if not listed:
         return None
     from streaming_moments.pipelines.jobs.create import create
+    from streaming_moments.pipelines.jobs.create_kinds import create_kind
 
     with journal.step("create") as found:
         section = config.create
+        if section.kind != CountsFoundation.kind:
+            told = section.shape, section.counting, section.pilot, run
+            made = create_kind(config.store, listed, *told)
+            found |= {"kind": made.kind, "rows": made.foundation.rows}
+            return journal.fenced(made)
         form = section.form
         policy = section.policy if form.holds(listed[0].url) == "texts" else None
         made = create(
@@ -295,13 +305,15 @@ def _has_news(store: MomentStore) -> bool:
     if not store.commit.keeps(version):
         return True
     fitted = store.at(version)
-    return fitted.basis != store.basis or set(fitted.ledger()) != set(store.ledger())
+    return fitted.foundation.fingerprint != store.foundation.fingerprint or set(
+        fitted.ledger()
+    ) != set(store.ledger())
 
 
 def _drift(
     store: MomentStore,
     name: str | None,
-    published: TopicModel | None,
+    published: Model | None,
     config: NightlyConfig,
     run: Run,
     journal: Journal,
@@ -312,10 +324,10 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
-        if published is not None:
+        if isinstance(published, TopicModel):
             topics, alpha0 = published.n_topics, published.alpha0
         drift = measure_drift(store, before, topics, alpha0, run)
-        found |= asdict(drift)
+        found |= json_value(asdict(drift))
     return drift
 
 
@@ -362,18 +374,17 @@ def _polished(
 
 def _matched(
     store: MomentStore,
-    model: TopicModel,
-    published: TopicModel,
+    model: Any,
+    published: Model,
     config: NightlyConfig,
     journal: Journal,
-) -> tuple[TopicModel, TopicMatching]:
-    """The model under the numbers of the published one."""
+) -> tuple[Any, TopicMatching | None]:
+    """The model under the numbers of the published one, where words tell which those are."""
+    columns = on_same_words((store, published), (store, model))
+    if columns is None:
+        return model, None
     with journal.step("match") as found:
-        before, after = published.topics, model.topics
-        if published.vocabulary != model.vocabulary:
-            words = vocabulary_of(store, published)
-            before, after = on_all_words(before, words, after, store.vocabulary)
-        matching = compare_topics(before, after, config.refit.rule)
+        matching = compare_topics(*columns, config.refit.rule)
         renumbered, matching = numbered_like(model, matching)
         matching = with_moves(matching, published, renumbered)
         found |= {
@@ -389,8 +400,13 @@ def _matched(
     return renumbered, matching
 
 
+def _numbers(model: Any, name: str) -> tuple[float, ...]:
+    return tuple(getattr(model, name, np.empty(0)).tolist())
+
+
 def _of_store(report: NightReport, store: MomentStore) -> NightReport:
-    return replace(report, version=store.version, status=status_of(store))
+    status = status_of(store) if store.kind == CountsFoundation.kind else kind_facts(store)
+    return replace(report, version=store.version, status=status)
 
 
 def _ended(report: NightReport, journal: Journal, history: NightHistory) -> NightReport:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
+from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport, file_name
@@ -17,10 +19,11 @@ from streaming_moments.pipelines.reports.page import (
     TopicChange,
     TopicReport,
 )
+from streaming_moments.pipelines.reports.states import reported
+from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
-from streaming_moments.pipelines.reports.topic_reports import topic_names, topics_of
+from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.matching import TopicMatching
-from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -54,26 +57,29 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     >>> page.outcome, page.reasons, len(page.runs)
     ('failed', ('no such bucket',), 1)
     """
-    tonight = night_of(report)
+    tonight, status = night_of(report), _status(report)
     name = report.model or report.published
-    model = None if store is None or name is None else store.load_model(name)
+    model = None if store is None or name is None else store.load_any_model(name)
+    topical = model is None or isinstance(model, TopicModel)
     page = ReportPage(
-        title="Topics of the night",
+        title=f"{'Topics' if topical else 'Model'} of the night",
         store=report.store,
         time=report.started,
         outcome=report.outcome,
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
         notes={} if report.matching is None else _notes(report.matching),
-        shares=ShareOverTime() if model is None else _shares(tonight, history, model.n_topics),
-        tried=report.candidates,
+        shares=_shares(tonight, history, model.n_topics)
+        if isinstance(model, TopicModel)
+        else ShareOverTime(),
+        tried=report.candidates if topical else (),
         runs=tuple(_run(night) for night in (*history.nights, tonight)),
         gates=report.gates,
         ledger=(
             *(LedgerRow(url, 0, 0, None, reason) for url, reason in report.bad),
             *(() if store is None else ledger_rows(store)),
         ),
-        shards=0 if report.status is None else report.status.shards,
+        shards=0 if status is None else status["shards"],
         steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
         version=report.version,
         links=tuple(_links(report, history)),
@@ -82,26 +88,28 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         return page
     topics = report.topics or _shown_before(store, name, model, history)
     page = with_model(page, store, model_called(store.commit, name), model, topics)
-    return page if report.matching is None else _with_changes(page, report, history)
+    return page if report.matching is None else _with_changes(page, topics, report, history)
 
 
 def _facts(
-    report: NightReport, name: str | None, model: TopicModel | None
+    report: NightReport, name: str | None, model: Model | None
 ) -> dict[str, str | int | float]:
     facts: dict[str, str | int | float] = {}
-    status = report.status
+    status = _status(report)
     if status is not None:
-        facts |= {
-            "version": status.version,
-            "documents": status.documents,
-            "documents, effective": round(status.effective_documents),
-            "tokens": status.tokens,
-            "shards": status.shards,
-            "shards counted now": report.counted,
-        }
-        if status.days is not None:
-            facts["days"] = " to ".join(status.days)
-    if name is not None and model is not None:
+        facts |= {name: status[name] for name in ("version", "documents")}
+        if "effective_documents" in status:
+            facts["documents, effective"] = round(status["effective_documents"])
+        facts |= {name: status[name] for name in ("tokens", "shards")}
+        facts["shards counted now"] = report.counted
+        if status["days"] is not None:
+            facts["days"] = " to ".join(status["days"])
+    if name is not None and model is not None and not isinstance(model, TopicModel):
+        facts |= {"model": name, "fitted as": model.name}
+        held_out = getattr(model, "held_out", None)
+        if held_out is not None:
+            facts["log likelihood held out"] = round(held_out.mean, 4)
+    if name is not None and isinstance(model, TopicModel):
         facts |= {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
         facts["captured spectrum"] = round(model.captured, 3)
         if model.implied_alpha0 is not None:
@@ -109,6 +117,11 @@ def _facts(
     if report.published is not None:
         facts["published"] = report.published
     return facts
+
+
+def _status(report: NightReport) -> Mapping[str, Any] | None:
+    """The store at the end, of whatever kind."""
+    return asdict(report.status) if isinstance(report.status, Status) else report.status
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
@@ -124,15 +137,14 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 
 
 def _shown_before(
-    store: MomentStore, name: str, model: TopicModel, history: NightHistory
+    store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
     """Topics of an earlier night's model, with the documents that it found and that still count."""
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
     samples = {} if night is None else night.samples
     kept = {number: one for number, one in samples.items() if ledger.find(one.shard) is not None}
-    labels = store.models[model_called(store.commit, name)].labels
-    return topics_of(model, vocabulary_of(store, model), kept, labels)
+    return reported(store, model_called(store.commit, name), model, kept)
 
 
 def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:
@@ -143,7 +155,9 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     yield "data (JSON)", file_name(report.started, ".json")
 
 
-def _with_changes(page: ReportPage, report: NightReport, history: NightHistory) -> ReportPage:
+def _with_changes(
+    page: ReportPage, topics: Sequence[TopicReport], report: NightReport, history: NightHistory
+) -> ReportPage:
     """With what became of each topic since the model that was published before."""
     matching = report.matching
     assert matching is not None
@@ -153,7 +167,7 @@ def _with_changes(page: ReportPage, report: NightReport, history: NightHistory) 
     weights, called = (night.weights, night.names) if night is not None else ({}, {})
     kept = {pair.after: pair for pair in matching.kept}
     changes = []
-    for topic, name in zip(page.topics, topic_names(page.topics), strict=True):
+    for topic, name in zip(topics, topic_names(topics), strict=True):
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -65,8 +66,8 @@ class NightReport:
         Its topics beside those published before.
     spectrum, exact_spectrum : tuple of float
         Eigenvalues through the basis, and exact.
-    status : Status, optional
-        Of the store at the end.
+    status : Status or mapping, optional
+        Of the store at the end; of a kind other than documents its `kind_facts`.
     error : str
         What stopped it.
     """
@@ -94,7 +95,7 @@ class NightReport:
     matching: TopicMatching | None = None
     spectrum: tuple[float, ...] = ()
     exact_spectrum: tuple[float, ...] = ()
-    status: Status | None = field(default=None)
+    status: Status | Mapping[str, Any] | None = field(default=None)
     error: str = ""
 
 

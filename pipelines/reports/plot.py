@@ -48,6 +48,8 @@ def plot(selection: Selection, file: str) -> None:
         As `require_plot`, or the file cannot be written.
     """
     shown = [panel for panel in _PANELS if selection.coherent or panel[0] == "captured"]
+    if selection.number != "topics":
+        shown = [("predicted", f"log likelihood of {selection.held} held out")]
     fitted = [one for one in selection.candidates if not one.refusal]
     figure = _matplotlib("figure").Figure(figsize=(6.4, 2.6 * len(shown)), layout="constrained")
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
@@ -62,7 +64,7 @@ def plot(selection: Selection, file: str) -> None:
     if best is not None:
         axes[0].plot(best.n_topics, best.npmi, "k*", markersize=12, label="best")
     axes[0].legend()
-    axes[-1].set_xlabel("topics")
+    axes[-1].set_xlabel(selection.number)
     _write(figure, file)
 
 

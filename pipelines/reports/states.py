@@ -4,21 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.reports.page import SampleDocument, TopicReport
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.status import stale_models
+from streaming_moments.pipelines.reports.status import days_of, days_text, stale_models
+from streaming_moments.pipelines.reports.topic_reports import topics_of
+from streaming_moments.pipelines.reports.vector_facts import (
+    said_of_vectors,
+    vector_facts,
+    vector_rows,
+)
 from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.ends import EdgeTotals
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.update import UpdateResult
+
+_IN_A_REPORT = 10  # words of a view
+# Records, triples of them, and records without one, by kind; and what lies outside.
+_CALLED: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        "views": ("records", "triples", "that lack a view"),
+        "sequences": ("sequences", "windows", "under three symbols"),
+        "edges": ("edges read", "edges counted", "of a node to itself, or there already"),
+    }
+)
+_OUTSIDE: Mapping[str, str] = MappingProxyType(
+    {
+        "views": "of another word or symbol than the store counts",
+        "sequences": "of another word or symbol than the store counts: sequences are cut there",
+        "edges": "edges with an end that is no node of the store: left out",
+    }
+)
+
+_GAPS = 3  # shown
 
 
 @dataclass(frozen=True)
@@ -35,15 +67,20 @@ class StateLine:
         The most probable of each view, the first most.
     probabilities : mapping
         Of those.
+    label : str, optional
+        What people call it.
     """
 
     state: int
     weight: float
     words: Mapping[str, tuple[str, ...]]
     probabilities: Mapping[str, tuple[float, ...]]
+    label: str | None = None
 
 
-def state_lines(model: Any, store: MomentStore, number: int) -> list[StateLine]:
+def state_lines(
+    model: Any, store: MomentStore, number: int, labels: Mapping[int, str] = MappingProxyType({})
+) -> list[StateLine]:
     """States of a model of a store with their most probable words; none where it has no words."""
     if not hasattr(model, "tables"):
         return []
@@ -56,8 +93,32 @@ def state_lines(model: Any, store: MomentStore, number: int) -> list[StateLine]:
             used = [row for row in tops[name][state] if table[row, state] > 0]
             found[name] = tuple(words[name].terms[row] for row in used)
             shares[name] = tuple(table[used, state].tolist())
-        lines.append(StateLine(state, weight, found, shares))
+        lines.append(StateLine(state, weight, found, shares, labels.get(state)))
     return lines
+
+
+def reported(
+    store: MomentStore,
+    name: str,
+    model: Model,
+    samples: Mapping[int, SampleDocument] = MappingProxyType({}),
+) -> tuple[TopicReport, ...]:
+    """Topics or states of a model of a store, called `name` there, as a report holds them.
+
+    Of states no more than is needed to name and to follow them; none of a model without words.
+    """
+    labels = store.models[name].labels
+    if isinstance(model, TopicModel):
+        return topics_of(model, vocabulary_of(store, model), samples, labels)
+    bars = getattr(model, "bars", None)
+    found = []
+    for line in state_lines(model, store, _IN_A_REPORT, labels):
+        # the first of each view, then the second of each
+        ranks = zip_longest(*line.words.values())
+        words = tuple(_visible(word) for rank in ranks for word in rank if word is not None)
+        bar = None if bars is None else float(bars[line.state])
+        found.append(TopicReport(line.state, line.weight, None, words, (), bar, label=line.label))
+    return tuple(found)
 
 
 def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
@@ -72,13 +133,18 @@ def print_states(
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
-    for name in ("state", *columns):
+    labelled = any(line.label for line in lines)
+    table.add_column("state", justify="right")
+    if labelled:
+        table.add_column("label", overflow="fold")
+    for name in columns:
         table.add_column(name, justify="right")
     for name in lines[0].words if lines else ():
         table.add_column(name, overflow="fold")
     for state, row in enumerate(numbers):
         words = [shown_words(lines[state], name) for name in lines[state].words] if lines else []
-        table.add_row(str(state), *row, *words)
+        called = [lines[state].label or ""] if labelled else []
+        table.add_row(str(state), *called, *row, *words)
     console.print(table)
 
 
@@ -89,6 +155,8 @@ def shown_words(line: StateLine, view: str) -> str:
 
 def kind_facts(store: MomentStore) -> dict[str, Any]:
     """What a store of a kind other than counts holds, by name."""
+    if store.kind == VectorsFoundation.kind:
+        return vector_facts(store)
     commit, totals, foundation = store.commit, store.totals(), store.foundation
     outside = sum(record.outside for record in store.ledger())
     seen = commit.tokens + outside
@@ -101,9 +169,11 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "documents": totals.n_documents,
         "without_a_triple": totals.without,
         "triples": totals.triples,
+        **({"gaps": len(store.gaps())} if foundation.joins else {}),
         "tokens": commit.tokens,
         "outside": outside,
         "outside_share": outside / seen if seen else None,
+        "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
         "words": {name: words.n_words for name, words in foundation.words.items()},
@@ -118,9 +188,9 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
 
 def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Those facts as names and values for people."""
-    sequences = facts["kind"] == "sequences"
-    records, triples = ("sequences", "windows") if sequences else ("records", "triples")
-    lacking = "under three symbols" if sequences else "that lack a view"
+    if facts["kind"] == VectorsFoundation.kind:
+        return vector_rows(facts)
+    records, triples, lacking = _CALLED[facts["kind"]]
     words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
     share = facts["outside_share"]
     outside = "unknown" if share is None else f"{share:.1%}"
@@ -130,7 +200,10 @@ def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
         (triples, f"{facts['triples']:,}"),
         ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{facts['shards']:,} in {facts['segments']} segments"),
+        (
+            "shards",
+            f"{facts['shards']:,} in {facts['segments']} segments{days_text(facts['days'])}",
+        ),
         ("words", words),
         ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
         ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
@@ -141,14 +214,24 @@ def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
     """What an update left out, and what the store holds that counts for nothing."""
+    if final.kind == VectorsFoundation.kind:
+        return said_of_vectors(result.outside, final.totals())
     lines = []
     if result.outside:
-        cut = ": sequences are cut there" if final.kind == "sequences" else ""
-        lines.append(f"{result.outside:,} of another word or symbol than the store counts{cut}")
-    lacking = final.totals().without
-    if lacking:
-        what = "sequences under three symbols" if final.kind == "sequences" else "without a view"
-        lines.append(f"{lacking:,} records of the store count for nothing: {what}")
+        lines.append(f"{result.outside:,} {_OUTSIDE[final.kind]}")
+    if gaps := final.gaps():
+        lines.append(
+            f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
+        )
+    totals = final.totals()
+    if totals.without and isinstance(totals, EdgeTotals):
+        lines.append(
+            f"left out of the store {totals.repeated:,} edges that were in the same shard already, "
+            f"and {totals.loops:,} of a node to itself"
+        )
+    elif totals.without:
+        records, _, lacking = _CALLED[final.kind]
+        lines.append(f"{totals.without:,} {records} of the store count for nothing: {lacking}")
     return lines
 
 

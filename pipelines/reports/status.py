@@ -80,7 +80,6 @@ def status_of(store: MomentStore) -> Status:
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
     outside = sum(record.outside for record in store.ledger())
-    days = [part.dates for part in commit.segments if part.dates is not None]
     return Status(
         store=store.url,
         version=store.version,
@@ -95,9 +94,7 @@ def status_of(store: MomentStore) -> Status:
         tokens=commit.tokens,
         outside_share=outside_share(commit.tokens, outside),
         captured=_captured(store),
-        days=None
-        if not days
-        else (min(part.first for part in days).isoformat(), max(p.last for p in days).isoformat()),
+        days=days_of(store),
         shards=commit.shards,
         segments=len(commit.segments),
         words=basis.n_words,
@@ -116,6 +113,14 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
+def days_of(store: MomentStore) -> tuple[str, str] | None:
+    """First and last day of the documents of a version, ISO 8601; None where they have none."""
+    days = [part.dates for part in store.commit.segments if part.dates is not None]
+    if not days:
+        return None
+    return min(one.first for one in days).isoformat(), max(one.last for one in days).isoformat()
+
+
 def print_status(console: Console, status: Status) -> None:
     """Two columns of names and values."""
     outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
@@ -132,7 +137,7 @@ def print_status(console: Console, status: Status) -> None:
             "with more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{status.shards:,} in {status.segments} segments{_days_text(status)}"),
+        ("shards", f"{status.shards:,} in {status.segments} segments{days_text(status.days)}"),
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
         *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
@@ -296,5 +301,6 @@ def since_text(added: AddedWords) -> str:
     return f"version {added.version} ({added.time[:10]})"
 
 
-def _days_text(status: Status) -> str:
-    return "" if status.days is None else f", documents of {' to '.join(status.days)}"
+def days_text(days: tuple[str, str] | None) -> str:
+    """Those days, after what is said of shards."""
+    return "" if days is None else f", documents of {' to '.join(days)}"

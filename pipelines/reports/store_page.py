@@ -130,9 +130,12 @@ def with_model(
     if not isinstance(model, TopicModel):
         columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
         words: dict[str, tuple[str, ...]] = {}
-        if lines := state_lines(model, store, _STATE_WORDS):
+        labels = store.commit.models[name].labels
+        if lines := state_lines(model, store, _STATE_WORDS, labels):
+            if labels:
+                words["label"] = tuple(one.label or "" for one in lines)
             views = lines[0].words
-            words = {view: tuple(shown_words(one, view) for one in lines) for view in views}
+            words |= {view: tuple(shown_words(one, view) for one in lines) for view in views}
         return replace(page, states=columns, state_words=words, picture=said.picture)
     return replace(
         page,

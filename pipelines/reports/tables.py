@@ -320,7 +320,10 @@ def print_selection(console: Console, selection: Selection) -> None:
     # of which some have others: they were found
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
-    for name in ("topics", "alpha0", *scores, "captured", "smallest topic", "seconds"):
+    # of states nothing is known but what is held out
+    topical = selection.number == "topics"
+    known = ["captured", "smallest topic"] if topical else []
+    for name in (selection.number, "alpha0", *scores, *known, "seconds"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
     best, likely = selection.best, selection.likely
@@ -330,13 +333,13 @@ def print_selection(console: Console, selection: Selection) -> None:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
         marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
         marks += ["best"] if one is best else []
+        smallest = "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}"
         table.add_row(
             str(one.n_topics),
             f"{one.alpha0:g}",
             *["" if one.refined is None else str(one.refined)] * (len(rounds) > 1),
             *numbers,
-            _number(one.captured, 2),
-            "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}",
+            *[_number(one.captured, 2), smallest] * topical,
             _number(one.seconds, 2),
             one.refusal or ", ".join(marks),
             style="bold" if one is best else "dim" if one.refusal else None,

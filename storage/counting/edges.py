@@ -28,6 +28,7 @@ NODE, NEIGHBOURS = "node", "neighbours"
 _HELD = 1 << 22  # ends of edges that a task holds before it sets them down: 64 MB
 _ENTRY_BYTES = 16
 _GROUP_IDS = 1 << 20  # of a row group that is written: 8 MB
+_HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -46,6 +47,11 @@ class EdgeColumns:
     source: str = "source"
     target: str = "target"
     directed: bool = False
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both columns."""
+        return self.source, self.target
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def read_edges(
     >>> [part.tolist() for part in read_edges(shard, ShardFormat(), EdgeColumns())]
     [[[3, 4], [4, 7]]]
     """
-    names, passed = (columns.source, columns.target), 0
+    names, passed = columns.ends, 0
     tables = read_tables(shard, form, names, limits, storage_options)
     for table, _ in steadily(tables, shard, storage_options):
         ends = [_numbers(table.column(name), name, passed, shard.url) for name in names]
@@ -151,7 +157,8 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        own = part_of(entries[:, 0], parts)
+        # of 16 bits it is sorted by counting
+        own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))
         path = f"{folder}/{place}-{len(files)}"
@@ -188,10 +195,7 @@ def gather_part(
     read = [_read(one, part, storage_options) for one in files]
     entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *read])
     del read
-    entries = entries[np.lexsort((entries[:, 1], entries[:, 0]))]
-    new = np.ones(len(entries), dtype=np.bool_)
-    new[1:] = (entries[1:] != entries[:-1]).any(axis=1)
-    unique = entries[new]
+    unique = _unique(entries)
     if not len(unique):
         return PartLists("", 0, 0, 0)
     nodes, starts = np.unique(unique[:, 0], return_index=True)
@@ -234,6 +238,22 @@ def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
     mixed = nodes.astype(np.uint64) * _ODD
     mixed = (mixed ^ (mixed >> np.uint64(32))) % np.uint64(parts)
     return np.asarray(mixed, dtype=np.int64)
+
+
+def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows that rise, each once."""
+    if entries.size and entries.max() < 1 << 32:
+        # both ends as one integer
+        packed = entries[:, 0].astype(np.uint64) << _HALF | entries[:, 1].astype(np.uint64)
+        packed.sort()
+        new = np.ones(packed.size, dtype=np.bool_)
+        new[1:] = packed[1:] != packed[:-1]
+        packed = packed[new]
+        return np.stack([packed >> _HALF, packed & _LOW], axis=1).astype(np.int64)
+    entries = entries[np.lexsort((entries[:, 1], entries[:, 0]))]
+    new = np.ones(len(entries), dtype=np.bool_)
+    new[1:] = (entries[1:] != entries[:-1]).any(axis=1)
+    return entries[new]
 
 
 def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -28,6 +28,7 @@ from streaming_moments.storage.formats import (
 from streaming_moments.storage.shards import Shard, ShardFormat, files_of
 
 _Chunk = TypeVar("_Chunk")
+_Batch = TypeVar("_Batch", covariant=True)
 
 _UNFITTING: Mapping[Holds, str] = MappingProxyType(
     {
@@ -42,20 +43,20 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class ReadBatch:
-    """Counts of some consecutive passages of a shard.
+class ReadBatch(Generic[_Batch]):
+    """Some consecutive records of a shard.
 
     Parameters
     ----------
-    batch : CountBatch
-        (passages, n) counts over the vocabulary, each of the half of its document.
+    batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
+        The records, as `Foundation.prepared` takes them, each of its half.
     outside : int
-        Tokens of these passages that are not in the vocabulary.
+        Words, symbols, rows or edges of them that are none here, and that are not counted.
     after : Position
         Where the shard goes on.
     """
 
-    batch: CountBatch
+    batch: _Batch
     outside: int
     after: Position = START
 
@@ -68,7 +69,7 @@ def read_shard(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
-) -> Iterator[ReadBatch]:
+) -> Iterator[ReadBatch[CountBatch]]:
     r"""Count a shard over a vocabulary, batch by batch, in the order of its documents.
 
     Parameters
@@ -172,7 +173,7 @@ class CountReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadBatch]:
+    ) -> Iterator[ReadBatch[CountBatch]]:
         """Batches of a shard from a position on; errors as `read_indexed`."""
         options = self.storage_options
         return read_indexed(shard, self.form, self.index, self.limits, options, start, content)
@@ -186,7 +187,7 @@ def read_indexed(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
-) -> Iterator[ReadBatch]:
+) -> Iterator[ReadBatch[CountBatch]]:
     """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
 
     With `content` nothing but that is counted; anything else is a ShardError. Documents are of the
@@ -200,7 +201,7 @@ def read_indexed(
 
 def _counted(
     chunks: Iterable[tuple[Any, Position]], index: Index, number: int
-) -> Iterator[ReadBatch]:
+) -> Iterator[ReadBatch[CountBatch]]:
     for chunk, after in chunks:
         batch, outside = index.count(chunk)
         yield ReadBatch(replace(batch, halves=~batch.odd) if number % 2 else batch, outside, after)
@@ -216,7 +217,9 @@ def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> 
         raise ShardError(shard.url, _UNFITTING[index.holds])
 
 
-def count_texts(texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy) -> ReadBatch:
+def count_texts(
+    texts: Iterable[str], vocabulary: Vocabulary, policy: TokenPolicy
+) -> ReadBatch[CountBatch]:
     """Count texts, cut into passages, over a vocabulary.
 
     Examples

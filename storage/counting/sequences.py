@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.faces import LateModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.columns import Values, values_of, words_of
-from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.columns import Values, words_of
+from streaming_moments.storage.counting.named_sequences import (
+    OpenPiece,
+    Sequences,
+    Spans,
+    lists_of,
+    long_tables,
+)
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
-from streaming_moments.storage.formats.parquet import is_list
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 if TYPE_CHECKING:
@@ -44,7 +51,10 @@ class SequencesForm:
         What a symbol of a text is; both are folded to lower case.
     columns : tuple of str
         None: a text is a sequence. One: a column of lists, each a sequence. Three: sequence, time
-        and symbol of a long table, in which the rows of a sequence follow one another by time.
+        and symbol of a long table, in which the rows of a sequence follow one another by time. Or
+        sequence, number of the first symbol, and list of symbols, of pieces of sequences.
+    numbered : bool
+        Whether times are numbers that go up by one, so that one which is missing is a gap.
 
     Raises
     ------
@@ -54,58 +64,31 @@ class SequencesForm:
 
     symbols: Symbols = "characters"
     columns: tuple[str, ...] = ()
+    numbered: bool = False
 
     def __post_init__(self) -> None:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
                 f"sequences lie in {len(self.columns)} columns; give --columns with the one of "
-                "lists, or with sequence,time,symbol of a long table, or none where texts are "
-                "sequences"
+                "lists, with sequence,time,symbol of a long table or sequence,from,symbols of "
+                "pieces in lists, or none where texts are sequences"
             )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> SequencesForm:
         """The form that `to_json` described."""
-        return cls(content["symbols"], tuple(content["columns"]))
+        numbered = bool(content.get("numbered", False))
+        return cls(content["symbols"], tuple(content["columns"]), numbered)
 
     def to_json(self) -> dict[str, Any]:
         """Description that JSON can hold."""
-        return {"symbols": self.symbols, "columns": list(self.columns)}
+        numbered = {"numbered": True} if self.numbered else {}
+        return {"symbols": self.symbols, "columns": list(self.columns), **numbered}
 
-
-@dataclass(frozen=True, eq=False)
-class Sequences:
-    """Some consecutive sequences of a shard, the first of which may have begun before.
-
-    Parameters
-    ----------
-    values : Values
-        Their symbols.
-    goes_on : bool
-        Whether the first continues the last one before.
-    """
-
-    values: Values
-    goes_on: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class ReadSequences:
-    """Some consecutive chunks of sequences.
-
-    Parameters
-    ----------
-    batch : SymbolBatch
-        Their symbols.
-    outside : int
-        Symbols that the alphabet has not: sequences are cut there.
-    after : Position
-        After the records that it is of.
-    """
-
-    batch: SymbolBatch
-    outside: int
-    after: Position
+    @property
+    def named(self) -> bool:
+        """Whether a column tells of which sequence symbols are."""
+        return len(self.columns) == 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +105,8 @@ class SequenceReader:
         The alphabet.
     limits, storage_options
         As of any reader.
+    joins : bool
+        Whether batches tell the pieces of sequences that have names, and these their halves.
     """
 
     form: ShardFormat
@@ -129,6 +114,7 @@ class SequenceReader:
     words: pa.LargeStringArray
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    joins: bool = False
 
     @classmethod
     def of(
@@ -138,14 +124,15 @@ class SequenceReader:
         alphabet: Vocabulary,
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
+        joins: bool = False,
     ) -> SequenceReader:
         """The reader of shards whose symbols are of an alphabet."""
-        return cls(form, sequences, words_of(alphabet), limits, storage_options)
+        return cls(form, sequences, words_of(alphabet), limits, storage_options, joins)
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadSequences]:
-        """Chunks of the sequences of a shard, of the even and the odd half in turn.
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
+        """Chunks of the sequences of a shard, of the even and the odd half in turn, or by name.
 
         Raises
         ------
@@ -161,7 +148,7 @@ class SequenceReader:
 
     def _counted(
         self, found: Iterable[tuple[Sequences, Position]], number: int
-    ) -> Iterator[ReadSequences]:
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
         pieces = _Pieces(number)
         # the last sequence may go on, so that what ends with it is known one later
         waiting: tuple[Sequences, Position] | None = None
@@ -174,12 +161,17 @@ class SequenceReader:
 
     def _read(
         self, pieces: _Pieces, sequences: Sequences, after: Position, ends: bool
-    ) -> Iterator[ReadSequences]:
-        values = sequences.values
+    ) -> Iterator[ReadBatch[SymbolBatch]]:
+        values, spans = sequences.values, sequences.spans if self.joins else None
         symbols = values.places(self.words)
-        for batch in pieces.of(values.offsets, symbols, sequences.goes_on, ends):
+        found, odd = Pieces(), None
+        if spans is not None:
+            found = pieces.named(values.offsets, symbols, spans, sequences.goes_on, ends)
+            odd = keys_of(spans.names)[:, 0] % 2 == 1
+        for batch in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
-            yield ReadSequences(batch, outside, after)
+            yield ReadBatch(replace(batch, pieces=found), outside, after)
+            found = Pieces()  # of the table, told with its first batch
 
 
 def read_sequences(
@@ -204,9 +196,10 @@ def read_sequences(
     if len(sequences.columns) == 1:
         [name] = sequences.columns
         return (
-            (Sequences(_lists(table[name], name, shard.url, few)), after) for table, after in tables
+            (Sequences(lists_of(table[name], name, shard.url, few)), after)
+            for table, after in tables
         )
-    return _long(tables, sequences.columns, shard.url)
+    return long_tables(tables, sequences.columns, sequences.numbered, shard.url, few)
 
 
 def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
@@ -245,9 +238,36 @@ class _Pieces:
     number: int  # of the next sequence, whose parity is its half
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seen: int = 0  # symbols of it so far
+    open: OpenPiece | None = None  # what a later table may go on with
+
+    def named(
+        self,
+        offsets: NDArray[np.int64],
+        symbols: NDArray[np.int32],
+        spans: Spans,
+        goes_on: bool,
+        ends: bool,
+    ) -> Pieces:
+        """The pieces that end in a table."""
+        lengths, (first, last), places = np.diff(offsets), edges_of(offsets, symbols), spans.places
+        if goes_on and self.open is not None:
+            places[0], lengths[0], first[0], last[0] = self.open.until(
+                places[0], lengths[0], first[0], last[0]
+            )
+        ended = len(spans.names) - (not ends)
+        if not ends:
+            self.open = OpenPiece(places[-1], int(lengths[-1]), first[-1], last[-1])
+        edges = np.hstack([first, np.where(lengths[:, None] > 2, last, ABSENT)])
+        own = slice(0, ended)
+        return Pieces.of(spans.names[own], places[own], spans.numbered, lengths[own], edges[own])
 
     def of(
-        self, offsets: NDArray[np.int64], symbols: NDArray[np.int32], goes_on: bool, ends: bool
+        self,
+        offsets: NDArray[np.int64],
+        symbols: NDArray[np.int32],
+        goes_on: bool,
+        ends: bool,
+        odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[SymbolBatch]:
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
@@ -257,7 +277,8 @@ class _Pieces:
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE
-            yield self._batch(offsets, symbols, (sequence, end, place, upto), goes_on, ends)
+            batch = self._batch(offsets, symbols, (sequence, end, place, upto), goes_on, ends)
+            yield batch if odd is None else replace(batch, odd=odd[sequence:end])
             size = int(offsets[sequence + 1] - offsets[sequence])
             if upto is not None and upto < size:
                 place, goes_on = upto, True
@@ -293,82 +314,3 @@ class _Pieces:
         self.seen, self.before = int(sizes[-1]), own[cuts[-2] :][-2:]
         short = int((sizes[finished] < 3).sum())
         return SymbolBatch(cuts, own, held, begins, numbers % 2 == 1, short)
-
-
-def _lists(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
-    if not is_list(column.type):
-        raise ShardError(
-            url,
-            f"column {name!r} is of type {column.type}, not of lists of symbols; leave out "
-            "--columns where a text is a sequence, or give sequence,time,symbol",
-        )
-    values = values_of(column, name, url)
-    longest = 8 * int(np.diff(values.offsets).max(initial=0))
-    if longest > limits.document_bytes:
-        raise ShardError(
-            url,
-            f"column {name!r} has a list of {longest} bytes, above {limits.document_bytes}; "
-            "split it, or raise --max-document-bytes",
-        )
-    return values
-
-
-def _long(
-    tables: Iterator[tuple[pa.Table, Position]], columns: Sequence[str], url: str
-) -> Iterator[tuple[Sequences, Position]]:
-    """Runs of rows of one sequence, which may go on in the next table."""
-    last: tuple[Any, Any] | None = None
-    kind: pa.DataType | None = None
-    for table, after in tables:
-        names = values_of(table[columns[0]], columns[0], url).texts
-        symbols = values_of(table[columns[2]], columns[2], url)
-        times = table[columns[1]].combine_chunks()
-        if pa.types.is_large_string(times.type) or pa.types.is_string(times.type):
-            times = pc.if_else(pc.equal(times, ""), None, times)
-        lacking = names.null_count or times.null_count
-        if lacking or len(symbols.texts) != len(names):
-            raise ShardError(
-                url,
-                f"a row has no {columns[0]!r} or no {columns[1]!r}, or {columns[2]!r} holds lists; "
-                "give each row one of each",
-            )
-        kind = kind or _kind_of_times(times)
-        try:
-            times = times.cast(kind)
-        except pa.ArrowInvalid as error:
-            raise ShardError(
-                url, f"column {columns[1]!r} holds numbers and texts; give times of one kind"
-            ) from error
-        keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
-        runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
-        ahead = np.ones(len(keys), np.bool_)
-        ahead[1:] = pc.less(times[:-1], times[1:])
-        ahead[runs] = True
-        goes_on = last is not None and last[0] == names[0].as_py()
-        if goes_on and last is not None:
-            ahead[0] = last[1] < times[0].as_py()
-        if len(np.unique(keys[runs])) < len(runs):
-            # it came back after another one
-            first = np.unique(keys[runs], return_index=True)[1]
-            ahead[np.delete(runs, first)] = False
-        if not ahead.all():
-            row = int(np.flatnonzero(~ahead)[0])
-            raise ShardError(
-                url,
-                f"the rows of sequence {names[row].as_py()!r} do not follow one another by "
-                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}",
-            )
-        last = names[-1].as_py(), times[-1].as_py()
-        offsets = np.append(runs, len(names)).astype(np.int64)
-        yield Sequences(Values(offsets, symbols.texts), goes_on), after
-
-
-def _kind_of_times(times: pa.Array) -> pa.DataType:
-    """As times are compared: texts that hold numbers as these."""
-    if not (pa.types.is_large_string(times.type) or pa.types.is_string(times.type)):
-        return times.type
-    try:
-        times.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return times.type
-    return pa.float64()

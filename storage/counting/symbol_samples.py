@@ -36,12 +36,16 @@ class SymbolSample:
         A symbol, the one after it, and how often.
     sequences : int
         Read.
+    steps, ones : int
+        As of `Spans`, of sequences that have names.
     """
 
     symbols: list[str]
     counts: NDArray[np.int64]
     pairs: NDArray[np.int64]
     sequences: int
+    steps: int = 0
+    ones: int = 0
 
 
 def sample_symbols(
@@ -59,7 +63,7 @@ def sample_symbols(
     places: dict[str, int] = {}
     counts: dict[int, int] = {}
     pairs: dict[int, int] = {}
-    read = number = 0
+    read = number = steps = ones = 0
     found = read_sequences(shard, form, sequences, limits, storage_options)
     for one, _ in steadily(found, shard, storage_options):
         values = one.values
@@ -78,13 +82,15 @@ def sample_symbols(
         _add(pairs, before[known] << 32 | after[known])
         number += len(values.offsets) - 1 - one.goes_on
         read += symbols.size
+        if one.spans is not None:
+            steps, ones = steps + one.spans.steps, ones + one.spans.ones
         if read >= quota:
             break
     keys = np.fromiter(pairs, dtype=np.int64, count=len(pairs))
     often = np.fromiter(pairs.values(), dtype=np.int64, count=len(pairs))
     table = np.stack([keys >> 32, keys & (1 << 32) - 1, often], axis=1)
     total = np.array([counts.get(place, 0) for place in range(len(places))], dtype=np.int64)
-    return SymbolSample(list(places), total, table, number)
+    return SymbolSample(list(places), total, table, number, steps, ones)
 
 
 def _add(sums: dict[int, int], keys: NDArray[np.int64]) -> None:

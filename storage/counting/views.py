@@ -19,7 +19,7 @@ from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
 from streaming_moments.storage.counting.passages import Passages
-from streaming_moments.storage.counting.reading import steadily
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -93,25 +93,6 @@ class ViewsForm:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadViews:
-    """Some consecutive records of a shard.
-
-    Parameters
-    ----------
-    batch : ViewBatch
-        Counts of the three views.
-    outside : int
-        Words of them that no vocabulary has.
-    after : Position
-        Where the shard goes on.
-    """
-
-    batch: ViewBatch
-    outside: int
-    after: Position
-
-
-@dataclass(frozen=True, eq=False)
 class ViewReader:
     """Reads the shards of a store of views.
 
@@ -166,7 +147,7 @@ class ViewReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadViews]:
+    ) -> Iterator[ReadBatch[ViewBatch]]:
         """Records of a shard from a position on, of the even and the odd half in turn.
 
         Raises
@@ -182,13 +163,13 @@ class ViewReader:
 
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
-    ) -> Iterator[ReadViews]:
+    ) -> Iterator[ReadBatch[ViewBatch]]:
         number = shard.size
         for table, after in tables:
             odd = (np.arange(table.num_rows) + number) % 2 == 1
             number += table.num_rows
             batch, outside = self.counted(table, odd, shard.url)
-            yield ReadViews(batch, outside, after)
+            yield ReadBatch(batch, outside, after)
 
     def counted(self, table: pa.Table, odd: NDArray[np.bool_], url: str) -> tuple[ViewBatch, int]:
         """Counts of the rows of a table, and words outside the vocabularies."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Position,
         ReadLimits,
         Source,
+        not_documents,
     )
     from streaming_moments.storage.formats.compressions import COMPRESSIONS, uncompressed_name
     from streaming_moments.storage.formats.id_chunks import IdChunk, join_ids
@@ -39,6 +40,7 @@ __all__ = [
     "encoded",
     "format_of",
     "join_ids",
+    "not_documents",
     "uncompressed_name",
 ]
 
@@ -55,6 +57,7 @@ if not TYPE_CHECKING:
                 "Position",
                 "ReadLimits",
                 "Source",
+                "not_documents",
             ),
             "compressions": ("COMPRESSIONS", "uncompressed_name"),
             "id_chunks": ("IdChunk", "join_ids"),

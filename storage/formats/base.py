@@ -15,7 +15,7 @@ from streaming_moments.storage.formats.compressions import compression_of, store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Holds = Literal["texts", "ids", "categories"]
+Holds = Literal["texts", "ids", "categories", "vectors"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ROW_GROUP_BYTES = 64 << 20
@@ -156,7 +156,7 @@ class Format(Protocol):
     grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """What documents are: strings, lists of token ids, or rows of categorical columns."""
+        """What documents are: strings, lists of token ids, rows of categories, or none."""
         return "texts"
 
     def chunks(
@@ -195,7 +195,7 @@ class Format(Protocol):
         raise ShardError(
             source.url,
             f"is of format {self.name}, of which no columns {', '.join(columns)} are read; give "
-            "Parquet, CSV or TSV",
+            "Parquet, JSON Lines, CSV or TSV",
         )
 
     def days(self, source: Source, column: str) -> Iterator[date]:
@@ -239,6 +239,15 @@ class Format(Protocol):
         if source.compressed:
             before = stored_before_line(source.fs, source.path, place.passed)
         return min(before / max(source.size, 1), 1.0)
+
+
+def not_documents(url: str) -> ShardError:
+    """The error of a shard of tables alone that is asked for documents."""
+    return ShardError(
+        url,
+        "is of a format of which columns of numbers are read, and no documents; create a store "
+        "--kind vectors for them",
+    )
 
 
 def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
@@ -291,12 +300,12 @@ def table_chunks(
             or size + table.nbytes > limits.batch_bytes
         )
         if held and full:
-            yield concat_tables(held), end
+            yield concat_tables(held, promote_options="default"), end
             held, rows, size = [], 0, 0
         held.append(table)
         rows, size, end = rows + table.num_rows, size + table.nbytes, after
     if held:
-        yield concat_tables(held), end
+        yield concat_tables(held, promote_options="default"), end
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:

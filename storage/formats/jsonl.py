@@ -1,9 +1,9 @@
-"""JSON Lines: an object a line, the document one of its fields; blank lines are none."""
+"""JSON Lines: an object a line, the document one of its fields or several; blank lines are none."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import islice
 from typing import Any
@@ -14,17 +14,21 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.formats.base import (
     DEFAULT_LIMITS,
     START,
+    Columns,
     Format,
+    Holds,
     Position,
     ReadLimits,
     Source,
     decoded,
+    table_chunks,
 )
 from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _IDS = 4096
+_PIECE_BYTES = 1 << 20  # of lines that are values of Python at a time
 
 
 class JsonLines(Format):
@@ -32,13 +36,23 @@ class JsonLines(Format):
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
-    options = ("text_column",)
+    options = ("text_column", "categories")
     grows = True
+
+    def holds(self, columns: Columns) -> Holds:
+        return "categories" if columns.categories else "texts"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.Array, Position]]:
+    ) -> Iterator[tuple[pa.Array | pa.Table, Position]]:
+        if self.holds(source.columns) == "categories":
+            return self.tables(source, source.columns.categories, limits, start)
         return encoded_in_chunks(_texts(source, limits.document_bytes, start), limits)
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        return table_chunks(_tables(source, columns, limits, start), limits)
 
     def days(self, source: Source, column: str) -> Iterator[date]:
         for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
@@ -96,6 +110,69 @@ def _records(
                 source.url, f"{place} is not JSON ({error}); mend or drop it"
             ) from error
         yield after, line, record
+
+
+def _tables(
+    source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+) -> Iterator[tuple[pa.Table, Position]]:
+    """Fields of the records as texts, or lists of such; a null is missing."""
+    held: list[list[Any]] = [[] for _ in columns]
+    size, after = 0, start
+    for after, line, record in _records(source, limits.document_bytes, start):
+        place = f"line {after.passed}"
+        if not isinstance(record, dict):
+            raise ShardError(
+                source.url, f"{place} is not a JSON object; write one object with a field for each"
+            )
+        if b"\\u" in line:
+            _refuse_surrogates(json.dumps(record, ensure_ascii=False), place, source.url)
+        for own, name in zip(held, columns, strict=True):
+            if name not in record:
+                raise ShardError(
+                    source.url,
+                    f"{place} has no field {name!r}; it has {sorted(record)}: choose others, or "
+                    "write null where a value is missing",
+                )
+            own.append(_value(record[name], name, place, source.url))
+        size += len(line)
+        if size >= _PIECE_BYTES or len(held[0]) >= _IDS:
+            yield _table(held, columns, after, source.url), after
+            held, size = [[] for _ in columns], 0
+    if held[0]:
+        yield _table(held, columns, after, source.url), after
+
+
+def _value(value: Any, name: str, place: str, url: str) -> str | list[str | None] | None:
+    if isinstance(value, list):
+        return [_scalar(one, name, place, url) for one in value]
+    return _scalar(value, name, place, url)
+
+
+def _scalar(value: Any, name: str, place: str, url: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise ShardError(
+        url,
+        f"{place}: field {name!r} holds a {type(value).__name__}; give a value, or a list of some",
+    )
+
+
+def _table(held: list[list[Any]], columns: Sequence[str], after: Position, url: str) -> pa.Table:
+    arrays = []
+    for own, name in zip(held, columns, strict=True):
+        kinds = {type(value) for value in own if value is not None}
+        if len(kinds) > 1:
+            raise ShardError(
+                url,
+                f"field {name!r} holds lists and single values before line {after.passed + 1}; "
+                "write all as lists",
+            )
+        # of nulls alone nothing is known: they are of the type of what comes before or after
+        kind = pa.large_string() if kinds else pa.null()
+        arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
+    return pa.table(arrays, list(columns))
 
 
 def _texts(

@@ -116,11 +116,14 @@ class ParquetColumn:
         Option of the command line that names it, for errors.
     of_lists : bool or None
         True for lists of integers, False for texts; None for any values, or lists of them.
+    even : bool
+        Whether its lists are vectors, all of about one length.
     """
 
     name: str
     option: str
     of_lists: bool | None
+    even: bool = False
 
     @property
     def expected(self) -> str:
@@ -311,19 +314,20 @@ def _rows_at_a_time(
     url: str,
 ) -> int:
     """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean, and never far more."""
-    of_lists = {column.name: column.of_lists for column in columns}
+    asked = {column.name: column for column in columns}
     rows = _BATCH_ROWS
     for index in range(group.num_columns):
         chunk = group.column(index)
         path = chunk.path_in_schema
-        name = path if path in of_lists else path.split(".")[0]
-        if name not in of_lists or not group.num_rows:
+        name = path if path in asked else path.split(".")[0]
+        if name not in asked or not group.num_rows:
             continue
         where = f"{place}, column {name!r}"
-        if of_lists[name]:
+        if asked[name].of_lists:
             # runs of one id take no bytes, and a row may be as long as the row group
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
-            _refuse_large(size, f"{where} takes", limit, url)
+            rows_at_once = group.num_rows if asked[name].even else 1
+            _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
             fitting = _BATCH_BYTES * group.num_rows // max(1, size)
         else:
             fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
@@ -375,4 +379,8 @@ def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> Parq
             f"column {column.name!r} is of type {kind}, expected {column.expected}; "
             f"choose another by {column.option}",
         )
-    return replace(column, of_lists=is_list(kind)) if column.of_lists is None else column
+    if column.of_lists is not None:
+        return column
+    lists = is_list(kind)
+    even = pa.types.is_fixed_size_list(kind) or (lists and pa.types.is_floating(kind.value_type))
+    return replace(column, of_lists=lists, even=bool(even))

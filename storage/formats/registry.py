@@ -5,37 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from streaming_moments.storage.formats.arrow import Arrow
 from streaming_moments.storage.formats.base import Format
 from streaming_moments.storage.formats.compressions import uncompressed_name
 from streaming_moments.storage.formats.csv import Csv
 from streaming_moments.storage.formats.directory import Directory
 from streaming_moments.storage.formats.jsonl import JsonLines
 from streaming_moments.storage.formats.lda_c import LdaC
+from streaming_moments.storage.formats.npy import Npy
 from streaming_moments.storage.formats.parquet import Parquet
 from streaming_moments.storage.formats.text import Text
+from streaming_moments.storage.formats.zarr_array import ZarrArray
 from streaming_moments.storage.formats.zip import Zip
 
 _ALL: tuple[Format, ...] = (
     Parquet(),
     Text(),
+    ZarrArray(),
     Directory(),
     JsonLines(),
     LdaC(),
     Csv("csv", (".csv",), ","),
     Csv("tsv", (".tsv", ".tab"), "\t"),
     Zip(),
+    Npy(),
+    Arrow(),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _ALL})
 
 
 def format_of(url: str) -> Format | None:
-    """Format that the suffix of a file tells, or that takes folders where the URL ends in "/".
+    """Format that the suffix of a file tells, or of a folder where the URL ends in "/".
 
     Examples
     --------
     >>> format_of("/corpus/a.jsonl.gz").name, format_of("/corpus/").name, format_of("/corpus/a")
     ('jsonl', 'directory', None)
+    >>> format_of("/corpus/a.zarr/").name
+    'zarr'
     """
-    name, folder = uncompressed_name(url), url.endswith("/")
+    name, folder = uncompressed_name(url.rstrip("/")), url.endswith("/")
     known = (form for form in _ALL if form.of_folder == folder)
-    return next((form for form in known if folder or name.endswith(form.suffixes)), None)
+    # any other folder is one of texts
+    return next((form for form in known if name.endswith(form.suffixes or "")), None)

@@ -231,6 +231,11 @@ class Ledger:
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
         return tuple(url for url in urls if url in found)
 
+    def under(self, beginning: str) -> tuple[str, ...]:
+        """Counted URLs that begin so, sorted."""
+        urls = self._table["url"]
+        return tuple(sorted(urls.filter(pc.starts_with(urls, beginning)).to_pylist()))
+
     def copies(
         self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
     ) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Locks: one run at a time in a store's folder, for as long as it says, and taken over after."""
+"""Locks: one run at a time in a store's folder, taken over when it is dead or its time is over."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
@@ -63,6 +65,8 @@ class Lock:
     def acquire(cls, folder: Folder, expiry: timedelta) -> Lock:
         """Take the lock, if nobody holds it or its time is over by the storage's clock.
 
+        One whose process ran on this machine and is gone is taken over at once.
+
         Raises
         ------
         InvalidInput
@@ -81,16 +85,17 @@ class Lock:
         if number:
             note, now = _read(folder, number), folder.clock()
             until = f"until {note.until:%Y-%m-%d %H:%M:%S} UTC"
-            if not note.released and note.until - now > note.expiry + _SKEW:
+            held = not note.released and not is_gone(note.process)
+            if held and note.until - now > note.expiry + _SKEW:
                 raise LockHeld(
                     f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's clock "
                     f"longer than the {note.expiry} that a run holds it: a clock was wrong; delete "
                     "that file if no run is going on"
                 )
-            if not note.released and now < note.until:
+            if held and now < note.until:
                 raise LockHeld(
                     f"another run holds the lock of {folder.url} {until}; wait for it to end. One "
-                    "that died is taken over after that time"
+                    "that died is taken over at once where it ran, elsewhere after that time"
                 )
         lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
         old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)
@@ -129,7 +134,8 @@ class Lock:
 
     def _next(self, released: bool = False) -> Lock:
         mine = replace(self, number=self.number + 1)
-        note = _Note(self.holder, self.folder.clock() + self.expiry, released, self.expiry)
+        until = self.folder.clock() + self.expiry
+        note = _Note(self.holder, until, released, self.expiry, mark_of_process())
         try:
             self.folder.create(_file(mine.number), note.sealed())
         except Exception as error:
@@ -189,27 +195,31 @@ def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit],
 
 @dataclass(frozen=True)
 class _Note:
-    """Who holds the lock until when, by the storage's clock, and for how long at a time."""
+    """Who holds the lock until when, by the storage's clock, for how long at a time, and where."""
 
     holder: str
     until: datetime
     released: bool
     expiry: timedelta
+    process: str = ""
 
     def sealed(self) -> bytes:
-        content = {"holder": self.holder, "until": self.until.isoformat()}
-        return seal({**content, "released": self.released, "expiry": self.expiry.total_seconds()})
+        content: dict[str, Any] = {"holder": self.holder, "until": self.until.isoformat()}
+        content |= {"released": self.released, "expiry": self.expiry.total_seconds()}
+        return seal({**content, "process": self.process})
 
     @classmethod
     def unsealed(cls, data: bytes, where: str) -> _Note:
         content = unseal(data, where)
         holder, released = content["holder"], content["released"]
         until = datetime.fromisoformat(content["until"])
-        if not isinstance(holder, str) or not isinstance(released, bool) or until.tzinfo is None:
-            raise ValueError("a holder, a time with its zone, and whether it was released")
-        # earlier versions of the package did not write it
+        # earlier versions of the package wrote neither
         expiry = timedelta(seconds=content.get("expiry", LONGEST_EXPIRY.total_seconds()))
-        return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY))
+        process = content.get("process", "")
+        texts = isinstance(holder, str) and isinstance(process, str)
+        if not texts or not isinstance(released, bool) or until.tzinfo is None:
+            raise ValueError("a holder, a time with its zone, and whether it was released")
+        return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY), process)
 
 
 def _latest(folder: Folder) -> int:

@@ -8,7 +8,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import read_ledger
-from streaming_moments.storage.segments.blocks import sum_block
+from streaming_moments.storage.segments.blocks import require_apart, sum_block
 from streaming_moments.storage.segments.foundations import read_foundation
 from streaming_moments.storage.store.changes import Recount, kept_segments, recounted
 from streaming_moments.storage.store.store import MomentStore
@@ -81,6 +81,8 @@ def commit_recount(
     def change(head: Commit) -> Commit:
         ledger = read_ledger(store.folder, head.segments, store.ledger())
         successor = recounted(head, recount, ledger)
+        if recount.added:
+            require_apart(store.folder, successor.segments, _layout_at(store, head))
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
         # without what is added: that is no excuse for taking away what was never there
         rest = (*kept_segments(head, recount), *taken)

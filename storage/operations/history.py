@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.quality.matching import match_topics, on_all_words
+from streaming_moments.quality.matching import match_topics
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.lineages import on_same_words
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -204,7 +206,7 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
         two.commit.tokens - one.commit.tokens,
         _by_url(new - old),
         _by_url(old - new),
-        {name: _moved(one, two, name) for name in _names_to_compare(one, two, model)},
+        _moved_in(one, two, model),
     )
 
 
@@ -217,28 +219,40 @@ def _names_to_compare(one: MomentStore, two: MomentStore, model: str | None) -> 
         return [model]
     names = [*one.commit.models, *one.commit.tags]
     both = [name for name in names if name in two.commit.models or name in two.commit.tags]
-    other = [name for name in both if _identity(one.commit, name) != _identity(two.commit, name)]
-    every = [(name, store.load_any_model(name)) for name in other for store in (one, two)]
-    without = {name for name, found in every if not isinstance(found, TopicModel)}
-    return [name for name in other if name not in without]
+    return [name for name in both if _identity(one.commit, name) != _identity(two.commit, name)]
 
 
 def _identity(commit: Commit, name: str) -> str:
     return commit.models[model_called(commit, name)].id
 
 
-def _moved(one: MomentStore, two: MomentStore, name: str) -> MovedTopics:
-    before, after = one.load_model(name), two.load_model(name)
-    topics = before.topics, after.topics
-    if before.vocabulary != after.vocabulary:
-        words = (vocabulary_of(store, model) for store, model in ((one, before), (two, after)))
-        topics = on_all_words(topics[0], next(words), topics[1], next(words))
+def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
+    """Of all that can be compared; what was asked for by name must be."""
+    moved = {}
+    for name in _names_to_compare(one, two, asked):
+        columns = on_same_words((one, one.load_any_model(name)), (two, two.load_any_model(name)))
+        if columns is not None:
+            moved[name] = _moved(one, two, name, columns)
+        elif asked is not None:
+            raise StoreError(
+                f"the models called {name!r} have no topics or states over the same words, by "
+                "which they could be compared; `streaming-moments show --model` shows each"
+            )
+    return moved
+
+
+def _moved(
+    one: MomentStore,
+    two: MomentStore,
+    name: str,
+    topics: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> MovedTopics:
     rows, columns, distances = match_topics(*topics)
     pairs = zip(rows.tolist(), columns.tolist(), distances.tolist(), strict=True)
     return MovedTopics(
         model_called(one.commit, name),
         model_called(two.commit, name),
         tuple(pairs),
-        tuple(sorted(set(range(before.n_topics)) - set(rows.tolist()))),
-        tuple(sorted(set(range(after.n_topics)) - set(columns.tolist()))),
+        tuple(sorted(set(range(topics[0].shape[1])) - set(rows.tolist()))),
+        tuple(sorted(set(range(topics[1].shape[1])) - set(columns.tolist()))),
     )

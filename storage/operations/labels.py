@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.quality.matching import compare_topics, on_all_words
+from streaming_moments.models.states import states_of
+from streaming_moments.quality.matching import compare_topics
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_label
-from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.lineages import on_same_words
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.model_changes import Succession
 from streaming_moments.storage.store.store import MomentStore
@@ -37,12 +37,18 @@ def label(
     Raises
     ------
     InvalidInput
-        The model has no such topic, or the text is no short line.
+        The model has no such topic or state, or the text is no short line.
     StoreError
         There is no such model, or the store cannot be written.
     """
     chosen = model_called(store.commit, model)
-    topics = store.load_model(chosen).n_topics
+    states = states_of(store.load_any_model(chosen))
+    if states is None:
+        raise InvalidInput(
+            f"model {chosen!r} has neither topics nor states that words tell apart, and what is "
+            "not found again in later models has no label"
+        )
+    topics = states.columns.shape[1]
     if not 0 <= topic < topics:
         raise InvalidInput(
             f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `topics` shows them"
@@ -72,12 +78,9 @@ def succession(store: MomentStore, model: Model) -> Succession | None:
         A file of the earlier model is damaged.
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
-    if not labelled or not isinstance(model, TopicModel):
+    before = store.load_any_model(labelled[-1]) if labelled else None
+    columns = None if before is None else on_same_words((store, before), (store, model))
+    if columns is None:
         return None
-    before = store.load_model(labelled[-1])
-    topics = before.topics, model.topics
-    if before.vocabulary != model.vocabulary:
-        words = vocabulary_of(store, before), vocabulary_of(store, model)
-        topics = on_all_words(topics[0], words[0], topics[1], words[1])
-    kept = compare_topics(*topics).kept
+    kept = compare_topics(*columns).kept
     return Succession(labelled[-1], {pair.before: pair.after for pair in kept})

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
 from streaming_moments.models.base import Model
+from streaming_moments.models.states import states_of
+from streaming_moments.quality.matching import on_all_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -321,3 +326,32 @@ def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
     if model.vocabulary in {era.vocabulary for era in store.commit.lineage.eras}:
         return store
     return store_for(store, name, model)
+
+
+def on_same_words(
+    before: tuple[MomentStore, Model], after: tuple[MomentStore, Model]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Topics or states of two models as columns over the same words, to be compared.
+
+    Parameters
+    ----------
+    before, after : (MomentStore, Model)
+        Each with a version of the store that holds it.
+
+    Returns
+    -------
+    (n, k) and (n, m) float64, or None
+        None where a model has no states that words tell apart, or words of another kind.
+
+    Raises
+    ------
+    StoreError
+        A vocabulary is missing or damaged.
+    """
+    one, two = states_of(before[1]), states_of(after[1])
+    if one is None or two is None:
+        return None
+    if before[1].vocabulary != after[1].vocabulary:
+        words = vocabulary_of(*before), vocabulary_of(*after)
+        return on_all_words(one.columns, words[0], two.columns, words[1])
+    return (one.columns, two.columns) if len(one.columns) == len(two.columns) else None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.passes import ExpectedSums
 from streaming_moments.models.polishing import ExpectedCounts
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
@@ -38,7 +39,7 @@ class PassSums:
 
     Parameters
     ----------
-    expected : ExpectedCounts
+    expected : ExpectedSums
         Of their documents.
     shards : int
         That were read.
@@ -46,7 +47,7 @@ class PassSums:
         Shards left out because they cannot be read, each with the reason.
     """
 
-    expected: ExpectedCounts
+    expected: ExpectedSums
     shards: int
     bad: tuple[tuple[str, str], ...] = ()
 
@@ -66,10 +67,13 @@ class PolishingFolder:
         The store.
     polishing : str
         What tells it from others: a digest of the model, the documents and how they are read.
+    kept : type
+        The `ExpectedSums` that are kept.
     """
 
     folder: Folder
     polishing: str
+    kept: type[ExpectedSums] = ExpectedCounts
 
     def find(self, number: int, part: str) -> PassSums | None:
         """Sums of a part of a pass; None where they are not there whole and undamaged.
@@ -95,13 +99,10 @@ class PolishingFolder:
             group = decode(read_files(self.folder, name, files, files), where)
         except StoreError:
             return None
-        counts, prior = (
-            np.asarray(array_in(group, one, where)[...]) for one in ("counts", "prior")
-        )
+        arrays = {name: np.asarray(array_in(group, name, where)[...]) for name in group}
         told: Any = dict(group.attrs)
         bad = tuple((str(url), str(reason)) for url, reason in told["bad"])
-        expected = ExpectedCounts(counts, prior, told["documents"], told["tokens"])
-        return PassSums(expected, told["shards"], bad)
+        return PassSums(self.kept.from_parts(arrays, told), told["shards"], bad)
 
     def write(self, number: int, part: str, sums: PassSums) -> None:
         """Keep the sums of a part of a pass.
@@ -111,14 +112,9 @@ class PolishingFolder:
         StoreError
             A file cannot be written.
         """
-        name, expected = pass_folder(self.polishing, number, part), sums.expected
-        arrays = {"counts": expected.counts, "prior": expected.prior}
-        told = {
-            "documents": expected.documents,
-            "tokens": expected.tokens,
-            "shards": sums.shards,
-            "bad": [list(pair) for pair in sums.bad],
-        }
+        name = pass_folder(self.polishing, number, part)
+        arrays, numbers = sums.expected.parts()
+        told = {**numbers, "shards": sums.shards, "bad": [list(pair) for pair in sums.bad]}
         specs = {key: ArraySpec.whole(array, key) for key, array in arrays.items()}
         files = {**encode_metadata(specs, told), **encode_chunks(specs, arrays)}
         for path, content in files.items():

@@ -21,7 +21,7 @@ from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger
-from streaming_moments.storage.segments.blocks import sum_block, sum_totals
+from streaming_moments.storage.segments.blocks import read_block, sum_totals, whole_totals
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -186,7 +186,7 @@ class WindowedStore:
     def totals(self) -> Any:
         """`Totals` of what is counted in the window."""
         parts = [part for _, own in self.groups for part in own]
-        return sum_totals(self.store.folder, parts, self.store.layout)
+        return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""
@@ -209,7 +209,7 @@ class WindowedStore:
         # segments of one weight are added up as integers: what is taken away is so exactly
         kept = None if halves else replace(self.store.foundation, halves=False)
         sums = (
-            (weight, sum_block(folder, own, layout, index, kept)) for weight, own in self.groups
+            (weight, read_block(folder, own, layout, index, kept)) for weight, own in self.groups
         )
         return next(sums)[1] if self.window.half_life is None else WeightedStatistics.of(sums)
 

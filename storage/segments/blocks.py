@@ -149,10 +149,46 @@ def sum_block(
     return foundation.statistics(block, totals, sums)
 
 
+def read_block(
+    folder: Folder,
+    references: Iterable[SegmentReference],
+    layout: SegmentLayout,
+    index: int,
+    kept: Foundation | None = None,
+) -> Any:
+    """Statistics of a row block to fit a model on; as `sum_block`, with what joins the segments."""
+    return _joined(layout, sum_block(folder, references, layout, index, kept))
+
+
+def whole_totals(
+    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
+) -> Any:
+    """Totals of whole records, as of `read_block`."""
+    foundation: Any = layout.foundation
+    totals = sum_totals(folder, references, layout)
+    return foundation.totals_with_seams(totals) if foundation.joins else totals
+
+
+def require_apart(
+    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
+) -> None:
+    """Refuse segments that hold pieces of the same record which overlap.
+
+    Raises
+    ------
+    InvalidInput
+        Names the records and the places.
+    StoreError
+        A file is missing or damaged: names it.
+    """
+    if layout.foundation.joins:
+        sum_totals(folder, references, layout).pieces.require_apart()
+
+
 def sum_all_rows(
     folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout
 ) -> Any:
-    """Statistics of all rows, summed over segments; holds them once, and one block.
+    """Statistics of all rows, as `read_block` gives those of some; holds them once, and one block.
 
     Raises
     ------
@@ -168,7 +204,7 @@ def sum_all_rows(
         totals = part.totals
         for name, array in part.arrays().items():
             sums[name][part.block.rows] = array
-    return foundation.statistics(RowBlock(), totals, sums)
+    return _joined(layout, foundation.statistics(RowBlock(), totals, sums))
 
 
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
@@ -187,6 +223,11 @@ def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
     block = layout.block(index)
     arrays = {name: array[block.rows] for name, array in statistics.arrays().items()}
     return layout.foundation.statistics(block, statistics.totals, arrays)
+
+
+def _joined(layout: SegmentLayout, statistics: Any) -> Any:
+    foundation: Any = layout.foundation
+    return foundation.with_seams(statistics) if foundation.joins else statistics
 
 
 def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[str, list[str]]:

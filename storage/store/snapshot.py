@@ -23,7 +23,12 @@ from streaming_moments.storage.log.commits import READING, Commit, ModelReferenc
 from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
-from streaming_moments.storage.segments.blocks import sum_all_rows, sum_block, sum_totals
+from streaming_moments.storage.segments.blocks import (
+    read_block,
+    sum_all_rows,
+    sum_totals,
+    whole_totals,
+)
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_called, read_model
 from streaming_moments.storage.shards import ShardFormat
@@ -177,15 +182,22 @@ class Snapshot:
 
     def totals(self) -> Any:
         """`Totals` of all that is counted."""
-        return sum_totals(self.folder, self.commit.segments, self.layout)
+        return whole_totals(self.folder, self.commit.segments, self.layout)
+
+    def gaps(self) -> list[str]:
+        """Where the next piece of a sequence does not go on where the one before it ends."""
+        if not self.foundation.joins:
+            return []
+        found: list[str] = sum_totals(self.folder, self.commit.segments, self.layout).pieces.gaps()
+        return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block; errors as `sum_block`, InvalidInput where there is none.
+        """Statistics of one row block; errors as `read_block`, InvalidInput where there is none.
 
         With `halves` False those of half of the documents, where they are kept, are not read.
         """
         kept = None if halves else replace(self.foundation, halves=False)
-        return sum_block(self.folder, self.commit.segments, self.layout, index, kept)
+        return read_block(self.folder, self.commit.segments, self.layout, index, kept)
 
     def load(self) -> Any:
         """Statistics of all rows; errors as `load_block`."""

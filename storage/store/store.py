@@ -23,7 +23,7 @@ from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.log.locks import fenced
 from streaming_moments.storage.log.uncommitted import Uncommitted
-from streaming_moments.storage.segments.blocks import block_of
+from streaming_moments.storage.segments.blocks import block_of, require_apart
 from streaming_moments.storage.segments.foundations import read_foundation, require_matching
 from streaming_moments.storage.segments.models import write_model
 from streaming_moments.storage.segments.segments import Segment, SegmentWriter
@@ -245,7 +245,8 @@ class MomentStore(Snapshot):
         StoreError
             Nothing is written, and why.
         InvalidInput
-            Neither a shard nor a skipped one; or a shard within a counted one, or around it.
+            Neither a shard nor a skipped one; or a shard within a counted one, or around it; or
+            pieces of one sequence that overlap.
         """
         left_out = tuple(skipped)
         if segment is None or not segment.shards:
@@ -255,7 +256,10 @@ class MomentStore(Snapshot):
         recount = Recount("append", message, added=(segment,), skipped=left_out, unique=unique)
 
         def change(head: Commit) -> Commit:
-            return recounted(head, recount, read_ledger(self.folder, head.segments, self._ledger))
+            ledger = read_ledger(self.folder, head.segments, self._ledger)
+            successor = recounted(head, recount, ledger)
+            require_apart(self.folder, successor.segments, self.layout)
+            return successor
 
         grown = self.extended(change, recount.written)
         # what is known of the ledger goes on, or every append would read all of it

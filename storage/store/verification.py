@@ -38,7 +38,12 @@ from streaming_moments.storage.log.manifests import (
     read_manifests,
     segment_manifests,
 )
-from streaming_moments.storage.segments.blocks import read_stored_block, read_totals, sum_block
+from streaming_moments.storage.segments.blocks import (
+    read_stored_block,
+    read_totals,
+    require_apart,
+    sum_block,
+)
 from streaming_moments.storage.segments.foundations import read_foundation, read_vocabulary
 from streaming_moments.storage.segments.models import model_files
 
@@ -135,6 +140,10 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     for segment in undamaged:
         yield from _number_problems(folder, segment, layouts[segment.words])
     yield from _state_problems(folder, commit, layouts[None])
+    try:
+        require_apart(folder, commit.segments, layouts[None])
+    except (StoreError, InvalidInput) as error:
+        yield str(error)
 
 
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:

@@ -19,6 +19,7 @@ from streaming_moments.decompositions.rotation import by_feature_gap, by_joint_d
 from streaming_moments.decompositions.svtd import Recovered, Rotation, recover, svtd
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments, whiten_moments
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.seeds import generator_of
 
 Spectrum = NDArray[np.float64]
 
@@ -151,7 +152,7 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
     [True, True, True, True, True, True]
     """
     chosen = decomposition_called(method, seed)
-    return chosen.of_moments(moments, k, np.random.default_rng(seed))
+    return chosen.of_moments(moments, k, generator_of(seed))
 
 
 def decomposition_called(method: str, seed: int = 0) -> Decomposition:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def frame(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
 
 
 def whiten_sides(
-    sums: NDArray[np.int64],
+    sums: NDArray[Any],
     left: NDArray[np.float64],
     right: NDArray[np.float64],
     k: int,
@@ -130,7 +131,7 @@ def whiten_sides(
     return SideWhitening(alpha0, triples, means, sides[0], sides[1], spectrum[:k])
 
 
-def row_pairs(slices: NDArray[np.int64], sides: SideWhitening) -> NDArray[np.float64]:
+def row_pairs(slices: NDArray[Any], sides: SideWhitening) -> NDArray[np.float64]:
     """(r, 2 k) rows of E and F, of the slices of some rows."""
     left = slices[:, :, 0] @ sides.left / sides.triples
     right = slices[:, 0] @ sides.right / sides.triples
@@ -164,7 +165,7 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
     return RowWhitening(sides, W, (E @ left + F @ right) / 2, *turned)
 
 
-def contracted(slices: NDArray[np.int64], W: NDArray[np.float64]) -> NDArray[np.float64]:
+def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
     """(k, 1 + s_l, 1 + s_r) `sum_i W_i T_i` of some rows."""
     rows, *rest = slices.shape
     product = W.T @ slices.reshape(rows, -1).astype(np.float64)

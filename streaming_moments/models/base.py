@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.seeds import require_seed
 
 Arrays = Mapping[str, NDArray[Any]]
 Attributes = Mapping[str, Any]
@@ -32,16 +32,10 @@ def option(
     check : callable, optional
         Raises `InvalidInput` for a value that is none.
     **more : object
-        `choices`, where only some values are; `auto`, where a refit can find one; `flag`, where the
-        option is not called as the field;
-        `metavar`, what stands for its value in the help.
+        `choices`, where only some values are; `auto`, where a refit can find one, and `found`, the
+        value by which the fit does so itself; `also`, other names of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
-
-
-def _require_seed(seed: int) -> None:
-    if not 0 <= seed < 1 << 64:
-        raise InvalidInput(f"the seed is {seed}; it must be 0 to 2^64 - 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +51,15 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics, or auto: by pairs held out.", check=require_topics, auto=True
+        "Number of topics, or auto: by pairs held out.",
+        check=require_topics,
+        auto=True,
+        also=("components",),
     )
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
     )
-    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, _require_seed)
+    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, require_seed)
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_reading
+from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -44,7 +45,7 @@ def inferred_proportions(
         raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
     if seed is None or seed < 0 or iterations < 2:
         raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     return sampled_proportions(batch, topics, alpha0 * weights, rng, iterations)
 
 

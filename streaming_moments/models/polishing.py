@@ -55,6 +55,18 @@ class ExpectedCounts:
         n, k = model.topics.shape
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
 
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers."""
+        arrays = {"counts": self.counts, "prior": self.prior}
+        return arrays, {"documents": self.documents, "tokens": self.tokens}
+
+    @classmethod
+    def from_parts(
+        cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
+    ) -> ExpectedCounts:
+        """The sums of `parts`."""
+        return cls(arrays["counts"], arrays["prior"], numbers["documents"], numbers["tokens"])
+
     def add(self, other: ExpectedCounts) -> ExpectedCounts:
         """With the documents of another, whose sums are added to these in place.
 

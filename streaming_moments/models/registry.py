@@ -7,8 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
@@ -23,9 +26,16 @@ _ALL: tuple[Any, ...] = (
     HiddenMarkovModel,
     LatentTree,
     Communities,
+    GaussianMixture,
+    IndependentFactors,
+    Blockmodel,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say
+# What a model is on statistics of another kind.
+COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
+    {(Communities.name, Blockmodel.kind): Blockmodel}
+)
 
 
 def model_named(name: str) -> Any:

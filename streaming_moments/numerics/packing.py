@@ -53,3 +53,20 @@ def frobenius_weights(order: int) -> NDArray[np.float64]:
     """
     rows, columns = np.triu_indices(order)
     return np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+def tensor_places(size: int, order: int) -> NDArray[np.intp]:
+    """(size, ..., size) places of the entries of a symmetric tensor among those that rise.
+
+    Packed are the entries `a <= b <= c ...` alone, in the order of their indices.
+
+    Examples
+    --------
+    >>> tensor_places(2, 3).ravel()
+    array([0, 1, 1, 2, 1, 2, 2, 3])
+    """
+    grid = np.sort(np.indices((size,) * order).reshape(order, -1), axis=0)
+    codes = np.ravel_multi_index(tuple(grid), (size,) * order)
+    rising = np.unique(codes)
+    places: NDArray[np.intp] = np.searchsorted(rising, codes).reshape((size,) * order)
+    return places

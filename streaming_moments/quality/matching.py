@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+
+
+class Numbered(Protocol):
+    """A model whose topics, or states, can be given other numbers."""
+
+    @property
+    def n_topics(self) -> int:
+        """How many."""
+
+    def reordered(self, order: NDArray[np.int64], /) -> Self:
+        """The model with topic `order[j]` as topic j."""
+
+
+M = TypeVar("M", bound=Numbered)
 
 
 @dataclass(frozen=True)
@@ -193,7 +207,7 @@ def compare_topics(
     )
 
 
-def numbered_like(model: TopicModel, matching: TopicMatching) -> tuple[TopicModel, TopicMatching]:
+def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
     """The model with the topics that were kept under their numbers before.
 
     Other topics get the numbers that are free, in the model's order. With fewer topics than before
@@ -202,18 +216,19 @@ def numbered_like(model: TopicModel, matching: TopicMatching) -> tuple[TopicMode
 
     Parameters
     ----------
-    model : TopicModel
+    model : Numbered
         The new model.
     matching : TopicMatching
         Of its topics, as `compare_topics` gives it.
 
     Returns
     -------
-    TopicModel, TopicMatching
+    Numbered, TopicMatching
         The model, and the matching under its new numbers.
 
     Examples
     --------
+    >>> from streaming_moments.models.topics import TopicModel
     >>> after = TopicModel.from_topics(np.eye(2)[:, ::-1], np.array([0.6, 0.4]))
     >>> model, matching = numbered_like(after, compare_topics(np.eye(2), after.topics))
     >>> model.weights, [pair.after for pair in matching.kept]

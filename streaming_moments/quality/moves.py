@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.base import Model
+from streaming_moments.models.states import states_of
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
-def with_moves(matching: TopicMatching, before: TopicModel, after: TopicModel) -> TopicMatching:
+def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
     """The matching that says which topics moved by more than their bar, and which by noise.
 
     Of the bars before and after the larger one counts: with documents added the difference of two
@@ -18,12 +19,13 @@ def with_moves(matching: TopicMatching, before: TopicModel, after: TopicModel) -
     ----------
     matching : TopicMatching
         Of the topics of both, under the numbers that they have.
-    before, after : TopicModel
+    before, after : Model
         One of them with bars at least, or nothing is said.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments.models.topics import TopicModel
     >>> from streaming_moments.quality.matching import compare_topics
     >>> before = TopicModel.from_topics(np.array([[0.5], [0.5]]), np.array([1.0]))
     >>> after = TopicModel.from_topics(np.array([[0.75], [0.25]]), np.array([1.0]))
@@ -31,11 +33,12 @@ def with_moves(matching: TopicMatching, before: TopicModel, after: TopicModel) -
     >>> with_moves(compare_topics(before.topics, after.topics), before, after).kept
     (KeptTopic(before=0, after=0, distance=0.25, moved=True),)
     """
-    if before.topic_bars is None and after.topic_bars is None:
+    both = [None if found is None else found.bars for found in map(states_of, (before, after))]
+    if all(bars is None for bars in both):
         return matching
 
     def moved(pair: KeptTopic) -> bool:
-        places = ((before.topic_bars, pair.before), (after.topic_bars, pair.after))
+        places = zip(both, (pair.before, pair.after), strict=True)
         bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
         return 2 * pair.distance > bar  # which is of the L1 distance
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 
 # Entries scored at a time: with 64 topics 64 MB.
@@ -33,7 +34,7 @@ def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
     >>> seen.lengths, held.lengths
     (array([4]), array([3]))
     """
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     lengths = batch.lengths
     documents = np.repeat(np.arange(batch.documents), lengths)
     words = np.repeat(batch.words, batch.counts)

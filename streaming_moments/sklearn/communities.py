@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
@@ -86,6 +87,7 @@ class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             The graph does not tell so many communities apart.
         """
+        require_fitting(MomentCommunities.__init__, **self.get_params())
         batch = self._lists(X, reset=True)
         own = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
         if batch.documents == batch.n_words and (own == batch.words).any():

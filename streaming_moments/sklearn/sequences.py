@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
@@ -149,6 +150,7 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 raise InvalidInput(f"{name} is {value!r}; give a whole number")
+        require_fitting(MomentHMM.__init__, **self.get_params())
         n = int(batch.symbols.max(initial=0)) + 1 if self.n_features is None else self.n_features
         if n < 1:
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
@@ -170,10 +172,12 @@ def _symbols(X: Any, lengths: Sequence[int] | None) -> SymbolBatch:
             f"an array of shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
             "sequences, or one column of symbols and the lengths of its sequences"
         )
+    numbers = whole.dtype.kind in "iubf"
     if whole.size and (whole.dtype.kind not in "iub" or whole.min() < -1):
+        least = f", the least {whole.min()}" if numbers else ""
         raise InvalidInput(
-            f"symbols of {whole.dtype}, the least {whole.min()}; give whole numbers from 0 on, and "
-            "-1 for what was not seen"
+            f"symbols of {whole.dtype}{least}; give whole numbers from 0 on, and -1 for what was "
+            "not seen"
         )
     if whole.size and whole.max() > np.iinfo(np.int32).max:
         raise InvalidInput(f"symbol {whole.max()} is beyond int32; number the symbols anew")

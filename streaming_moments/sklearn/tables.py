@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
@@ -77,6 +78,7 @@ class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             The columns do not hold so many states: names them.
         """
+        require_fitting(MomentLatentTree.__init__, **self.get_params())
         values, known = self._values(X, reset=True)
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]).astype(str))
         self.categories_ = [

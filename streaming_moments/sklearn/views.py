@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
@@ -88,9 +89,11 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             Records that do not tell so many states apart.
         """
-        if len(X) != len(VIEWS):
-            raise InvalidInput(f"{len(X)} views; a mixture is fitted on three")
-        counts = [CountBatch.from_csr(view) for view in X]
+        require_fitting(MomentViews.__init__, **self.get_params())
+        known = _counts(X)
+        if len(known) != len(VIEWS):
+            raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")
+        counts = [known[name] for name in VIEWS]
         words = [
             Vocabulary(tuple(f"{name} {word}" for word in range(one.n_words)), core_of(one.n_words))
             for name, one in zip(VIEWS, counts, strict=True)
@@ -111,12 +114,7 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
         """(records, k) probability of each state, given the views that are not None."""
         check_is_fitted(self)
-        known = {
-            name: CountBatch.from_csr(view)
-            for name, view in zip(VIEWS, X, strict=True)
-            if view is not None
-        }
-        return self.model_.posterior(known)
+        return self.model_.posterior(_counts(X))
 
     def predict(self, X: Sequence[Any]) -> NDArray[np.int64]:
         """(records,) the likeliest state, given the views that are not None."""
@@ -129,3 +127,14 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         others = [own.T @ other for at, other in enumerate(pilot) if at != place]
         together = sp.hstack(others, format="csr")
         return sketch_of(together, words, self.sketch_columns, self.random_state + place)
+
+
+def _counts(X: Sequence[Any]) -> dict[str, CountBatch]:
+    """Counts of the views that are not None."""
+    if not isinstance(X, Sequence) or len(X) != len(VIEWS):
+        what = f"{len(X)} views" if isinstance(X, Sequence) else f"X is of type {type(X).__name__}"
+        raise InvalidInput(
+            f"{what}; give a list of three matrices of counts, None for a view that is not there"
+        )
+    given = {name: view for name, view in zip(VIEWS, X, strict=True) if view is not None}
+    return {name: CountBatch.from_csr(view) for name, view in given.items()}

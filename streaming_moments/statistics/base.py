@@ -119,6 +119,14 @@ class Foundation(Protocol):
     def rows(self) -> int:
         """Rows that are cut into row blocks."""
 
+    @property
+    def joins(self) -> bool:
+        """Whether records go on in other shards.
+
+        Then `with_seams` and `totals_with_seams` give what models are fitted on, of whole records,
+        from what was counted of their pieces; of which the totals tell the `pieces`.
+        """
+
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
 

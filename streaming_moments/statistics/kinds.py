@@ -7,12 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
 _ALL: tuple[Any, ...] = (
     CountsFoundation,
     ViewsFoundation,
     SequencesFoundation,
+    VectorsFoundation,
+    EdgesFoundation,
 )
 KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})

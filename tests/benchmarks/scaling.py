@@ -38,7 +38,7 @@ from streaming_moments.storage.store.store import MomentStore
 STORE_TOPICS = 32
 AMPLE_MEMORY = 2 << 30
 # About the least that an update of a planted corpus asks for: groups of some 30,000 documents.
-TIGHT_MEMORY = 640 << 20
+TIGHT_MEMORY = 720 << 20
 TEXT_TOPICS = 20
 _MATRIX = 2048
 # Long enough that the clock's resolution and a late thread do not matter.

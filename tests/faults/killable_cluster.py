@@ -24,6 +24,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
 PATIENCE = 180  # seconds until something counts as hanging
@@ -49,7 +50,10 @@ class ReadLog(WorkerPlugin):
 
 
 class CloseSteps(WorkerPlugin):
-    """Each worker counts the steps of the closes; whoever takes one that was ordered dies of it."""
+    """Each worker counts the steps of the closes; whoever takes one that was ordered dies of it.
+
+    So does whoever writes the row block that is deadly.
+    """
 
     name = "close-steps"
 
@@ -58,6 +62,16 @@ class CloseSteps(WorkerPlugin):
 
     def setup(self, worker):
         watch(self.take, (ProcessSums, "freeze"), (ProcessSums, "rows"), (Folder, "write"))
+        write, deadly = SegmentWriter.write_block, self.folder / "deadly"
+
+        def dying(writer, statistics):
+            with suppress(FileNotFoundError):
+                if statistics.block.index == int(deadly.read_text()):
+                    (self.folder / f"died-{os.getpid()}").touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return write(writer, statistics)
+
+        SegmentWriter.write_block = dying
 
     def take(self):
         log = os.open(self.folder / "steps", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -112,9 +126,14 @@ class KillableCluster:
         order.with_name("new").write_text(str(taken + steps))
         order.with_name("new").rename(order)
 
+    def make_deadly(self, block):
+        """Whoever writes this row block is to die."""
+        (self.folder / "deadly").write_text(str(block))
+
     def call_off(self):
         """Nobody is to die."""
-        (self.folder / "order").unlink(missing_ok=True)
+        for order in ("order", "deadly"):
+            (self.folder / order).unlink(missing_ok=True)
 
     def died(self):
         """How many have died of an order since this was asked last."""

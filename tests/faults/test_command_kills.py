@@ -109,16 +109,8 @@ def test_commands_that_are_killed(campaigns, corpus, tmp_path, name):
     campaigns.record(f"{name} killed", kills, held, f"{trials} stores")
 
 
-def unlocked(store):
-    """Let what was killed hold its lock no longer, as it would not after an hour."""
-    numbers = [int(path.stem) for path in (store / "locks").glob("*.json")]
-    if numbers:
-        Lock(Folder.at(str(store)), max(numbers), "0" * 32, timedelta(hours=1)).release()
-
-
 def gone(name, corpus, store):
-    """Run `expire` or `purge` to its end, and see that all is gone; gives seconds."""
-    unlocked(store)
+    """Run `expire` or `purge` to its end, at once after a kill; all is gone then; gives seconds."""
     start, process = time.monotonic(), command(*GOING[name](corpus, store))
     process.join(PATIENCE)
     seconds = time.monotonic() - start
@@ -152,7 +144,6 @@ def test_what_lets_go_is_killed_and_run_again(campaigns, corpus, tmp_path, name)
         store = tmp_path / str(trials)
         shutil.copytree(base, store)
         for _ in range(min(2, most - kills)):
-            unlocked(store)
             process = command(*GOING[name](corpus, store))
             process.join(rng.uniform(0, seconds))
             process.kill()

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from campaigns import CAMPAIGNS
 from faulty_disk import FAULTS, KILL, FaultyDisk, carry_out, interposed
 from user_actions import (
     COMPACT,
@@ -169,25 +170,32 @@ def trials(tmp_path_factory):
         yield Trials(tmp_path_factory.mktemp("trials"))
 
 
-def drawn(trials, campaigns, action):
-    """Faults, each with the place at which it strikes: all of them, or two."""
-    faults, rng = FAULTS, random.Random(f"{campaigns.seed} {action.name}")
-    if not campaigns.long:
-        faults = rng.sample([fault for fault in FAULTS if trials.places(action, fault)], 2)
-    for fault in faults:
-        places = range(trials.places(action, fault))
-        for at in places if campaigns.long else [rng.choice(places)]:
-            yield fault, at
+def pytest_generate_tests(metafunc):
+    """In the long form each fault of an action is a test of its own, of minutes."""
+    if "fault" in metafunc.fixturenames:
+        faults = FAULTS if metafunc.config.stash[CAMPAIGNS].long else [None]
+        metafunc.parametrize("fault", faults, ids=lambda fault: fault.name if fault else "drawn")
+
+
+def drawn(trials, campaigns, action, fault):
+    """Faults, each with the place at which it strikes: all places of the one, or two faults."""
+    if fault is not None:
+        return [(fault, at) for at in range(trials.places(action, fault))]
+    rng = random.Random(f"{campaigns.seed} {action.name}")
+    faults = rng.sample([fault for fault in FAULTS if trials.places(action, fault)], 2)
+    return [(fault, rng.randrange(trials.places(action, fault))) for fault in faults]
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
-def test_an_action_stands_a_fault_at_any_operation(trials, campaigns, action):
-    tried, broken = 0, []
-    for fault, at in drawn(trials, campaigns, action):
-        tried += 1
+def test_an_action_stands_a_fault_at_any_operation(trials, campaigns, action, fault):
+    broken, faults = [], drawn(trials, campaigns, action, fault)
+    if not faults:
+        pytest.skip(f"{action.name} does nothing that this could strike")
+    for struck, at in faults:
         try:
-            trials.stand(action, fault, at)
+            trials.stand(action, struck, at)
         except (AssertionError, StreamingMomentsError, OSError) as error:
-            broken.append(f"{fault.name} at operation {at}: {error!r}")
+            broken.append(f"{struck.name} at operation {at}: {error!r}")
     print("\n".join(broken))
-    campaigns.record(f"disk: faults in {action.name}", tried, tried - len(broken))
+    what = f"{fault.name} in" if fault else "faults in"
+    campaigns.record(f"disk: {what} {action.name}", len(faults), len(faults) - len(broken))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from killable_cluster import (
     PATIENCE,
+    coordinate,
     coordinate_until,
     coordinator,
     killable_cluster,
@@ -19,6 +20,8 @@ from killable_cluster import (
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.gathering import reduction
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -243,6 +246,25 @@ def test_updates_whose_workers_are_killed_in_the_close(campaigns, cluster, corpu
         shutil.rmtree(url)
     assert total.repeated <= total.kills * corpus.group
     campaigns.record("worker killed in the close", total.kills, total.held, total.note())
+
+
+def test_a_row_block_that_kills_whoever_writes_it_ends_the_update(
+    cluster, corpus, tmp_path, monkeypatch
+):
+    store, arguments = new_store(tmp_path / "store"), (corpus.shards, corpus.plan)
+    # eleven deaths take as long as they say no more than three
+    monkeypatch.setattr(reduction, "_LOSSES", 2)
+    wait_for(cluster.workers)
+    cluster.make_deadly(2)
+    try:
+        with pytest.raises(WorkersLost, match="died 3 times .*, of row block 2 it seems; give"):
+            coordinate(cluster.address, store.url, *arguments)
+    finally:
+        cluster.call_off()
+    assert cluster.died() >= 3
+    assert store.latest().version == store.version
+    finish(coordinator(cluster.address, store.url, *arguments))
+    assert store.latest().load() == corpus.statistics
 
 
 def test_updates_whose_coordinators_are_killed_in_the_close(campaigns, cluster, corpus, tmp_path):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
-from streaming_moments.pipelines.jobs.transform import Method
+from streaming_moments.pipelines.jobs.outputs.proportions import require_seed
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -43,11 +43,10 @@ class AssignResult:
     empty: int
     outside: int
 
-    @property
-    def sentence(self) -> str:
-        """For people."""
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
         empty = f", {self.empty:,} of them without a known word" if self.empty else ""
-        return f"{self.documents:,} records{empty}; {len(self.files)} files"
+        return [f"{self.documents:,} records{empty}; {len(self.files)} files in {output}"]
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -61,7 +60,7 @@ class AssignContext:
     reading: ReadingContext
     model: MultiViewMixture
     output: str
-    method: Method
+    method: Any
     seed: int | None
 
     __sizeof__ = held_bytes
@@ -73,8 +72,7 @@ def assign(
     shards: Sequence[Shard],
     output: str,
     run: Run,
-    method: Method = "fixed-point",
-    seed: int | None = None,
+    options: OutputOptions,
 ) -> AssignResult:
     """Write one Parquet file a shard, a row for each record: see `states_schema`.
 
@@ -82,8 +80,9 @@ def assign(
     ----------
     store, model, shards, output, run
         As of `transform`.
-    method, seed : str, int or None
-        As in `MultiViewMixture.transform`; each shard draws from its own stream of the seed.
+    options : OutputOptions
+        `method` and `seed`, as in `MultiViewMixture.transform`; each shard draws from its own
+        stream of the seed.
 
     Raises
     ------
@@ -92,11 +91,12 @@ def assign(
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
-    if method == "gibbs" and seed is None:
-        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
-    told = model, output, method, seed
-    step = "assigning records"
-    found = write_each(store, shards, run, step, assign_shard, AssignContext, *told)
+    require_seed(options.method, options.seed)
+    words = sum(map(len, model.tables.values()))
+    room = run.cluster.threads, run.cluster.memory
+    plan = plan_transform(words, model.n_topics, *room, run.limits)
+    work = assign_shard, AssignContext, model, output, options.method, options.seed
+    found = written_each(store, shards, run, "assigning records", plan, *work)
     files, *numbers = zip(*found, strict=True)
     return AssignResult(files, *map(sum, numbers))
 

@@ -10,15 +10,18 @@ import numpy as np
 
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
 from streaming_moments.storage.completions import SCORES, CompletionsFile
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 # Rows of a table completed at a time: every node of the tree holds its states of each.
 _ROWS = 2048
+_NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one on its way
+_COPIES = 2  # of the model, one on its way
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,16 @@ class CompleteResult:
     log_probability: float
     chow_liu_log_probability: float
 
-    @property
-    def sentence(self) -> str:
-        """For people."""
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
         fits = self.log_probability >= self.chow_liu_log_probability
         better = "" if fits else ", which fits these rows better"
-        return (
+        return [
             f"{self.documents:,} rows, log-probability of what is known of one "
             f"{self.log_probability:.4f} nats in the mean, by Chow-Liu's tree "
-            f"{self.chow_liu_log_probability:.4f}{better}; {len(self.files)} files"
-        )
+            f"{self.chow_liu_log_probability:.4f}{better}; {len(self.files)} files in "
+            f"{output}"
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -69,14 +72,23 @@ class CompleteContext:
 
 
 def complete(
-    store: MomentStore, model: LatentTree, shards: Sequence[Shard], output: str, run: Run
+    store: MomentStore,
+    model: LatentTree,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    options: OutputOptions,
 ) -> CompleteResult:
     """Write one Parquet file a shard, a row for each row: see `completions_schema`.
 
-    Parameters and errors as of `transform`.
+    Parameters and errors as of `transform`; none of the options tells anything here.
     """
-    step = "completing rows"
-    found = write_each(store, shards, run, step, complete_shard, CompleteContext, model, output)
+    states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
+    beside = _NODE_ARRAYS * 8 * _ROWS * states
+    held, what = _COPIES * held_bytes(model), ("a completion", f"{states} states of nodes")
+    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
+    work = complete_shard, CompleteContext, model, output
+    found = written_each(store, shards, run, "completing rows", plan, *work)
     files, documents, sums = zip(*found, strict=True)
     rows = sum(documents)
     means = (sum(own) / max(rows, 1) for own in zip(*sums, strict=True))

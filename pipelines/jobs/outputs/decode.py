@@ -12,15 +12,20 @@ import pyarrow as pa
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import write_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.storage.counting.sequences import PIECE
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 DECODINGS = ("viterbi", "posterior")
+_COPIES = 2  # of the model, one on its way
+# Arrays of a row a symbol: posteriors, where Viterbi came from, starts of chunks of one symbol.
+_PIECE_ARRAYS = 3
 _SCHEMA = pa.schema(
     [
         ("sequence", pa.int64()),
@@ -57,14 +62,13 @@ class DecodeResult:
         """Of a symbol; None without any."""
         return float(np.exp(-self.log_likelihood / self.symbols)) if self.symbols else None
 
-    @property
-    def sentence(self) -> str:
-        """For people."""
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
         said = "" if self.perplexity is None else f", perplexity {self.perplexity:.4g} a symbol"
-        return (
+        return [
             f"{self.sequences:,} sequences of {self.symbols:,} known symbols{said}; "
-            f"{len(self.files)} files"
-        )
+            f"{len(self.files)} files in {output}"
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -89,7 +93,7 @@ def decode(
     shards: Sequence[Shard],
     output: str,
     run: Run,
-    method: str = "viterbi",
+    options: OutputOptions,
 ) -> DecodeResult:
     """Write one Parquet file a shard: a row for each sequence, or each part of a long one.
 
@@ -97,9 +101,9 @@ def decode(
     ----------
     store, model, shards, output, run
         As of `transform`.
-    method : {"viterbi", "posterior"}
-        The likeliest states together, or each by itself; `probabilities` are those of the states
-        given the whole sequence either way.
+    options : OutputOptions
+        `method`: the likeliest states together by "viterbi", or each by itself by "posterior";
+        `probabilities` are those of the states given the whole sequence either way.
 
     Raises
     ------
@@ -108,10 +112,15 @@ def decode(
     ShardError, BoundExceeded
         As of `transform`.
     """
+    method = options.method
     if method not in DECODINGS:
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
-    told = model, output, method
-    found = write_each(store, shards, run, "decoding shards", decode_shard, DecodeContext, *told)
+    # the table of symbols smoothed and its logarithms; what is known of the symbols of a piece
+    beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
+    held, what = _COPIES * held_bytes(model), ("a decoding", f"{model.n_topics} states of symbols")
+    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
+    work = decode_shard, DecodeContext, model, output, method
+    found = written_each(store, shards, run, "decoding shards", plan, *work)
     files, sequences, symbols, scores = zip(*found, strict=True)
     return DecodeResult(files, sum(sequences), sum(symbols), float(np.sum(scores)))
 

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster.memory import plan_reading
+from streaming_moments.pipelines.cluster.memory import ReadingPlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+FOREIGN_BELOW = 0.2  # share of known words
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How a model reads shards and what is written of them; arguments as of `transform`."""
+
+    method: str = ""
+    seed: int | None = None
+    id_column: str | None = None
+    passages: bool = False
+    top_documents: int = 0
+    foreign_below: float = FOREIGN_BELOW
+    name: str = ""
+    labels: Mapping[int, str] = field(default_factory=dict)
+
+
+class Written(Protocol):
+    """What was written of some shards."""
+
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
 
 
 def write_each(
@@ -20,11 +46,12 @@ def write_each(
     shards: Sequence[Shard],
     run: Run,
     step: str,
+    plan: ReadingPlan,
     write: Callable[[Shard, int, Any], Any],
     context: Callable[..., Any],
     *told: Any,
-) -> list[Any]:
-    """`write(shard, place, context(reading, *told))` of every shard, in their order.
+) -> Generator[tuple[int, Any], None, None]:
+    """`write(shard, place, context(reading, *told))` of every shard as it is done, with its place.
 
     Parameters
     ----------
@@ -34,6 +61,8 @@ def write_each(
         As of `transform`.
     step : str
         What it is called.
+    plan : ReadingPlan
+        Of the memory of a worker, the model's bytes among it.
     write, context : callable
         What a task does, and what makes all it needs beside its shard, once, on a worker.
     *told
@@ -46,13 +75,22 @@ def write_each(
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
+    # Dask is loaded by who has something to compute
+    from streaming_moments.pipelines.cluster.tasks import run_in_turn
+
     if len({proportions_file(shard.url) for shard in shards}) < len(shards):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
-    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
-    client = run.cluster.client
+    cluster = run.cluster
+    client = cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     held = client.submit(context, reading, *told, pure=False)
     calls = [(shard, place, held) for place, shard in enumerate(shards)]
-    return run.calls(step, write, calls, plan.in_flight)
+    in_flight = cluster.workers * plan.in_flight
+    yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)
+
+
+def written_each(*asked: Any) -> list[Any]:
+    """As `write_each`, in the order of the shards."""
+    return [found for _, found in sorted(write_each(*asked), key=lambda one: one[0])]

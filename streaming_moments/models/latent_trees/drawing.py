@@ -24,6 +24,7 @@ def as_json(model: Any) -> list[dict[str, Any]]:
                 "length": None if parent < 0 else lengths[frozenset((node, model.order[parent]))],
                 "states": states,
                 "probabilities": model.tree.tables[place].tolist(),
+                "errors": None if model.bars is None else model.bars.tables[place].tolist(),
             }
         )
     return found

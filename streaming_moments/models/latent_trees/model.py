@@ -12,22 +12,33 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
 from streaming_moments.models.latent_trees import drawing
+from streaming_moments.models.latent_trees.bars import TreeBars, score_bars, table_bars
 from streaming_moments.models.latent_trees.chow_liu import chow_liu
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.pair_tables import PairTables, require_states
-from streaming_moments.models.latent_trees.parameters import Triple, parametrised, views_of
+from streaming_moments.models.latent_trees.parameters import (
+    Triple,
+    hidden_states,
+    tree_of,
+    views_of,
+)
 from streaming_moments.models.latent_trees.structure import (
     Structure,
     contracted,
     neighbour_joining,
+)
+from streaming_moments.models.latent_trees.sweeps import (
+    even_pairs,
+    even_rows,
+    pair_rows,
+    triple_rows,
 )
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
-from streaming_moments.statistics.counts.weighted import Statistics
-from streaming_moments.statistics.row_block import RowBlock, interleaved
+from streaming_moments.statistics.row_block import interleaved
 
 _CONTRACT = 0.15
 _SMOOTHING = 1e-3
@@ -101,6 +112,8 @@ class LatentTree:
         Rows it was fitted on.
     vocabulary, basis : str
         Fingerprints.
+    bars : TreeBars, optional
+        Of tables and scores, where the statistics keep halves of the rows and each holds the tree.
     since, until, half_life : optional
         Window, as of `TopicModel`.
 
@@ -120,7 +133,7 @@ class LatentTree:
     name: ClassVar[str] = "latent_tree"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
-    compares_halves: ClassVar[bool] = False
+    compares_halves: ClassVar[bool] = True
 
     table: TableColumns
     structure: Structure
@@ -132,6 +145,7 @@ class LatentTree:
     documents: int
     vocabulary: str = ""
     basis: str = ""
+    bars: TreeBars | None = None
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
@@ -171,12 +185,16 @@ class LatentTree:
         if options.topics < _LEAST_STATES:
             raise InvalidInput("one state tells nothing of the columns; ask for 2 or more")
         require_states(table, options.topics)
-        pairs = rows.each("reading row blocks", _pair_rows, table.n_words)
+        pairs = rows.each("reading row blocks", pair_rows, table.n_words)
         planned = rows.once("structure", _structured, pairs, table, options)
         structure = rows.value(planned)[1]
         wanted = sorted({views for tried in views_of(structure).values() for views in tried})
-        triples = rows.each("triples of columns", _triple_rows, table, tuple(wanted))
-        made = rows.once("parameters", cls._finished, planned, triples, wanted, options)
+        triples = rows.each("triples of columns", triple_rows, table, tuple(wanted))
+        even = None
+        if rows.halves:
+            halves = rows.prepared("pairs of halves", even_pairs, halves=True)
+            even = halves.each("pairs of halves", even_rows, table.n_words)
+        made = rows.once("parameters", cls._finished, planned, triples, wanted, even, options)
         found: Self = rows.value(made)
         return found._fitted_on(rows)
 
@@ -191,36 +209,50 @@ class LatentTree:
         planned: tuple[PairTables, Structure],
         parts: Sequence[Mapping[Triple, NDArray[np.float64]]],
         wanted: Sequence[Triple],
+        even: Sequence[NDArray[np.float64]] | None,
         options: Any,
     ) -> Self:
         tables, structure = planned
-        every: dict[Triple, NDArray[np.float64]] = {}
+        counts: dict[Triple, NDArray[np.float64]] = {}
         for views in wanted:
-            counted = np.zeros([tables.table.sizes[view] for view in views])
+            counts[views] = np.zeros([tables.table.sizes[view] for view in views])
             for part in parts:
                 places, rows = part[views]
-                counted[places] = rows
-            every[views] = counted / max(counted.sum(), 1.0)
+                counts[views][places] = rows
         triples = {
-            node: {views: every[views] for views in tried}
+            node: {views: counts[views] / max(counts[views].sum(), 1.0) for views in tried}
             for node, tried in views_of(structure).items()
         }
         states, smoothing = options.topics, options.smoothing
-        tree, order = parametrised(structure, tables, triples, states, smoothing)
+        known = hidden_states(structure, tables, triples, states)
+        tree, order = tree_of(structure, tables, known, smoothing)
         dependence = chow_liu(tables, smoothing)
         own = [tables.marginal(column) for column in range(tables.table.number)]
-        scores = {
-            "latent_tree": tables.mean_log(tree.joints()),
-            "chow_liu": tables.mean_log(dependence.joints()),
-            "independent": tables.mean_log([[np.outer(x, y) for y in own] for x in own]),
-            "pairs": tables.mean_log(
-                [
-                    [tables.joint(x, y) if x != y else np.diag(own[x]) for y in range(len(own))]
-                    for x in range(len(own))
-                ]
-            ),
+        joints = {
+            "latent_tree": tree.joints(),
+            "chow_liu": dependence.joints(),
+            "independent": [[np.outer(x, y) for y in own] for x in own],
         }
-        return cls(tables.table, structure, order, tree, dependence, scores, states, documents=0)
+        scores = {name: tables.mean_log(one) for name, one in joints.items()}
+        scores["pairs"] = tables.mean_log(
+            [
+                [tables.joint(x, y) if x != y else np.diag(own[x]) for y in range(len(own))]
+                for x in range(len(own))
+            ]
+        )
+        bars = None
+        if even is not None:
+            half = interleaved(even)
+            both = replace(tables, counts=half), replace(tables, counts=tables.counts - half)
+            found = table_bars(structure, both, counts, known, smoothing, options.seed)
+            if found is not None:
+                every = [{name: one.mean_log(q) for name, q in joints.items()} for one in both]
+                bars = TreeBars(found, score_bars((every[0], every[1])))
+        return cls(
+            *(tables.table, structure, order, tree, dependence, scores, states),
+            documents=0,
+            bars=bars,
+        )
 
     def _fitted_on(self, rows: Rows) -> Self:
         basis: Basis = rows.basis
@@ -264,12 +296,18 @@ class LatentTree:
             "pair_log_likelihood": dict(self.scores),
             "nodes": drawing.as_json(self),
         }
-        scores = self.scores
+        scores, bars = self.scores, self.bars
+        told = "" if bars is None else f" (error {bars.scores['latent_tree']:.1g})"
         sentence = (
-            f"log-likelihood of a pair of columns {scores['latent_tree']:.4f} nats; Chow-Liu's "
-            f"tree {scores['chow_liu']:.4f}, independent {scores['independent']:.4f}, at most "
-            f"{scores['pairs']:.4f}"
+            f"log-likelihood of a pair of columns {scores['latent_tree']:.4f}{told} nats; "
+            f"Chow-Liu's tree {scores['chow_liu']:.4f}, independent {scores['independent']:.4f}, "
+            f"at most {scores['pairs']:.4f}"
         )
+        if bars is not None:
+            facts["pair_log_likelihood_error"] = dict(bars.scores)
+            errors = np.concatenate([table.ravel() for table in bars.tables])
+            facts["mean_error"] = float(errors.mean())
+            sentence += f"; probabilities of its tables err by {errors.mean():.2g} on average"
         if self.behind > 0:
             sentence += (
                 f"; Chow-Liu's tree of the columns themselves is {self.behind:.2g} nats better: "
@@ -299,6 +337,9 @@ class LatentTree:
                 [parent, column, list(table.shape)]
                 for parent, column, table in zip(one.parents, one.columns, one.tables, strict=True)
             ]
+        if self.bars is not None:
+            arrays["tree_bars"] = np.concatenate([table.ravel() for table in self.bars.tables])
+            attributes["score_bars"] = dict(self.bars.scores)
         return arrays, attributes
 
     @classmethod
@@ -314,6 +355,11 @@ class LatentTree:
             table = TableColumns.from_json(attributes["table"])
             edges = tuple((int(x), int(y), float(length)) for x, y, length in attributes["edges"])
             half_life = attributes.get("half_life")
+            bars = None
+            if "tree_bars" in arrays:
+                errors = _tree_of(arrays["tree_bars"], attributes["tree"]).tables
+                told = {str(name): float(bar) for name, bar in attributes["score_bars"].items()}
+                bars = TreeBars(errors, told)
             return cls(
                 table,
                 Structure(table.number, edges),
@@ -325,6 +371,7 @@ class LatentTree:
                 int(attributes["documents"]),
                 str(attributes.get("vocabulary", "")),
                 str(attributes.get("basis", "")),
+                bars,
                 attributes.get("since"),
                 attributes.get("until"),
                 None if half_life is None else float(half_life),
@@ -344,13 +391,6 @@ def _tree_of(flat: NDArray[np.float64], nodes: Sequence[Any]) -> DirectedTree:
     )
 
 
-def _pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
-    """(rows, n + 1): pair counts and rows of each category, of those in the tree."""
-    rows = statistics.block.size(n_words)
-    pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
-    return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])
-
-
 def _structured(
     parts: Sequence[NDArray[np.float64]], table: TableColumns, options: Any
 ) -> tuple[PairTables, Structure]:
@@ -358,26 +398,3 @@ def _structured(
     tables = PairTables(table, joined[:, :-1], joined[:, -1])
     found = neighbour_joining(tables.distances(options.topics))
     return tables, contracted(found, options.contract)
-
-
-def _triple_rows(
-    statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
-) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Of each triple of columns, the categories of the first in the block, and their rows."""
-    block: RowBlock = statistics.block
-    words = np.arange(table.n_words)[block.rows]
-    found = {}
-    for views in wanted:
-        first, left, right = (table.words(view) for view in views)
-        mine = np.flatnonzero((words >= first.start) & (words < first.stop))
-        sketch = statistics.triple_sketch[np.ix_(mine, _packed(left, right, table.n_words))]
-        shape = mine.size, left.stop - left.start, right.stop - right.start
-        found[views] = (words[mine] - first.start, sketch.astype(np.float64).reshape(shape))
-    return found
-
-
-def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
-    """Places of all pairs of some rows and columns in a packed upper triangle."""
-    one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
-    low, high = np.minimum(one, other), np.maximum(one, other)
-    return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

@@ -170,10 +170,31 @@ def parametrised(
     NotIdentifiable
         The states of a hidden node cannot be told: names the columns.
     """
-    known = {
+    known = hidden_states(structure, tables, triples, states)
+    return tree_of(structure, tables, known, smoothing)
+
+
+def hidden_states(
+    structure: Structure,
+    tables: PairTables,
+    triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
+    states: int,
+) -> dict[int, NodeStates]:
+    """The states of all hidden nodes; arguments and errors as of `parametrised`."""
+    return {
         node: node_states(structure, node, tables, triples[node], states)
         for node in structure.hidden
     }
+
+
+def tree_of(
+    structure: Structure,
+    tables: PairTables,
+    known: Mapping[int, NodeStates],
+    smoothing: float,
+) -> tuple[DirectedTree, tuple[int, ...]]:
+    """The tree of hidden nodes whose states are known; what it returns as of `parametrised`."""
+    states = next(iter(known.values())).weights.size
     root = max(structure.hidden, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
     order, parents = directed(neighbours, root)

@@ -134,13 +134,12 @@ def window_posteriors(
     left: NDArray[np.float64],
     middle: NDArray[np.float64],
     right: NDArray[np.float64],
-    scored: bool,
 ) -> float:
     """Add the posteriors of the middle state of windows to the rows of their symbols.
 
     `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (windows, 3) with
     their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
-    `right` is over `before` and `after`. Returns the log likelihood of all where it is asked for.
+    `right` is over `before` and `after`. Returns the log likelihood of all.
     """
     k = emission.shape[1]
     pair, share = np.empty(k), np.empty(k)
@@ -156,8 +155,7 @@ def window_posteriors(
             total = 0.0
             for j in range(k):
                 total += pair[j] * after[x3, j]
-            if scored:
-                likelihood += counts[cell] * np.log(total)
+            likelihood += counts[cell] * np.log(total)
             factor = counts[cell] / total
             for j in range(k):
                 share[j] += factor * after[x3, j]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts
 from streaming_moments.models.views.chains import chain_of
@@ -89,6 +90,8 @@ class HiddenMarkovModel:
         Rounds of refinement by the table of windows.
     window_score : float
         Nats a window, by the refinement; NaN without.
+    held_out : HeldOut, optional
+        How likely the windows of each half are by the model of the other one, where that was asked.
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of `emission` before refinement, and standard errors
         of its entries, where the statistics keep halves of the sequences.
@@ -129,6 +132,7 @@ class HiddenMarkovModel:
     window_score: float = float("nan")
     bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
+    held_out: HeldOut | None = None
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
@@ -151,13 +155,22 @@ class HiddenMarkovModel:
         NotIdentifiable
             The statistics do not hold as many states: says how many.
         """
+        return cls._fitted(rows, options, rows.foundation.halves)
+
+    @classmethod
+    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
+        """The model of one half of the sequences, without error bars; errors as `fit`."""
+        return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: SequencesFoundation = rows.foundation
         sketch, k = foundation.sketch, options.topics
         fitted = view_columns(rows, (sketch, sketch), k)
         found = fitted.found
         chain, score, untold, refined = chain_of(rows, foundation, found.topics, options)
         bars = None
-        if foundation.halves:
+        if halves:
             both = sketch, sketch
             bars = half_bars(
                 found.topics, lambda odd: view_columns(half_rows(rows, odd), both, k).found.topics
@@ -202,6 +215,14 @@ class HiddenMarkovModel:
     def tables(self) -> dict[str, NDArray[np.float64]]:
         """(n, k) symbols of the states."""
         return {"symbols": self.emission}
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the middle, the first and the last symbol of a window, their weights, 0."""
+        joint = self.moves * self.weights
+        middle = joint.sum(axis=1)
+        before = joint.T / np.where(middle > 0, middle, 1)
+        return (self.emission, self.emission @ before, self.emission @ self.moves), middle, 0.0
 
     @property
     def rare(self) -> bool:
@@ -334,7 +355,10 @@ class HiddenMarkovModel:
 
     def _ordered(self) -> Self:
         """With the states by falling share."""
-        order = np.argsort(-self.weights.round(9), kind="stable")
+        return self.reordered(np.argsort(-self.weights.round(9), kind="stable"))
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with state `order[j]` as state j."""
         bars = None if self.bars is None else self.bars[order]
         words = None if self.word_bars is None else self.word_bars[:, order]
         return replace(

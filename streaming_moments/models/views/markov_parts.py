@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from streaming_moments.models.base import Arrays, Attributes, Description
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.views.columns import said_of_turned
 from streaming_moments.models.views.transitions import Operators
 
@@ -23,7 +25,19 @@ def parts_of(model: Any) -> tuple[Arrays, Attributes]:
     scalars = ("documents", "windows", "short", "turned", "beginnings", "untold", "refined")
     attributes = {name: getattr(model, name) for name in (*scalars, "since", "until")}
     score = None if np.isnan(model.window_score) else model.window_score
+    attributes |= {} if model.held_out is None else {"held_out": asdict(model.held_out)}
     return arrays, {**attributes, "half_life": model.half_life, "window_score": score}
+
+
+def window_perplexity(held_out: HeldOut) -> float:
+    """Of a symbol, from the likelihood of windows of three.
+
+    Examples
+    --------
+    >>> round(window_perplexity(HeldOut(-3.0, -3.0)), 4)
+    2.7183
+    """
+    return float(np.exp(-held_out.mean / 3))
 
 
 def fields_given(arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
@@ -32,7 +46,12 @@ def fields_given(arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
     names = [name for name in ("operators", "first", "last") if name in own]
     observable = Operators(*map(own.pop, names)) if names else None
     score = attributes["window_score"]
-    scalars = {**attributes, "window_score": float("nan") if score is None else score}
+    held_out = attributes.get("held_out")
+    scalars = {
+        **attributes,
+        "window_score": float("nan") if score is None else score,
+        "held_out": None if held_out is None else HeldOut(**held_out),
+    }
     return {**own, "observable": observable, **scalars}
 
 
@@ -52,10 +71,17 @@ def description_of(model: Any) -> Description:
         "window_score",
     )
     facts: dict[str, Any] = {name: getattr(model, name) for name in names}
+    if model.held_out is not None:
+        facts["held_out"] = asdict(model.held_out) | {"mean": model.held_out.mean}
     facts |= {"moves": model.moves.T.tolist(), "operators": model.observable is not None}
     said = [f"{model.windows:,} windows of three symbols"]
     if model.refined:
         said.append(f"refined {model.refined} rounds by them")
+    if model.held_out is not None:
+        said.append(
+            f"a window held out had log likelihood {model.held_out.mean:.4f}, perplexity "
+            f"{window_perplexity(model.held_out):.4g} a symbol"
+        )
     if model.short:
         said.append(f"{model.short:,} sequences have fewer than three symbols")
     if model.start is model.weights or np.array_equal(model.start, model.weights):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.views import frame, side_columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views.columns import (
@@ -83,6 +84,8 @@ class MultiViewMixture:
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of the rows view, and standard errors of its
         entries, where the statistics keep halves of the records.
+    held_out : HeldOut, optional
+        How likely the triples of each half are by the model of the other one, where that was asked.
     since, until, half_life
         As of any model.
 
@@ -112,6 +115,7 @@ class MultiViewMixture:
     columns: tuple[str, str, str] = VIEWS
     bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
+    held_out: HeldOut | None = None
     since: str | None = None
     until: str | None = None
     half_life: float | None = None
@@ -134,6 +138,15 @@ class MultiViewMixture:
         NotIdentifiable
             The statistics do not hold as many states: says how many.
         """
+        return cls._fitted(rows, options, rows.foundation.halves)
+
+    @classmethod
+    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
+        """The mixture of one half of the records, without error bars; errors as `fit`."""
+        return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: ViewsFoundation = rows.foundation
         own, *sketches = foundation.bases
         asked = (sketches[0], sketches[1]), options.topics, options.alpha0
@@ -142,7 +155,7 @@ class MultiViewMixture:
         sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
         others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
         bars = None
-        if foundation.halves:
+        if halves:
             bars = half_bars(
                 found.topics,
                 lambda odd: view_columns(half_rows(rows, odd), *asked).found.topics,
@@ -175,6 +188,17 @@ class MultiViewMixture:
     def tables(self) -> dict[str, NDArray[np.float64]]:
         """(n, k) columns of each view, by what it is called."""
         return dict(zip(self.columns, (self.rows, self.left, self.right), strict=True))
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the views, weights, alpha0: of which the chances of triples are made."""
+        return (self.rows, self.left, self.right), self.weights, self.alpha0
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with state `order[j]` as state j."""
+        names = (*VIEWS, "weights", *(("bars", "word_bars") if self.bars is not None else ()))
+        moved: Any = {name: np.ascontiguousarray(getattr(self, name)[..., order]) for name in names}
+        return replace(self, **moved)
 
     def transform(
         self,
@@ -221,7 +245,8 @@ class MultiViewMixture:
         if self.bars is not None and self.word_bars is not None:
             arrays |= {"bars": self.bars, "word_bars": self.word_bars}
         scalars = ("alpha0", "documents", "without", "turned", "since", "until", "half_life")
-        attributes = {name: getattr(self, name) for name in scalars}
+        attributes: dict[str, Any] = {name: getattr(self, name) for name in scalars}
+        attributes |= {} if self.held_out is None else {"held_out": asdict(self.held_out)}
         return arrays, {**attributes, "columns": list(self.columns)}
 
     @classmethod
@@ -235,6 +260,8 @@ class MultiViewMixture:
         """
         try:
             known: Any = {**arrays, **attributes, "columns": tuple(attributes["columns"])}
+            if held_out := attributes.get("held_out"):
+                known["held_out"] = HeldOut(**held_out)
             return cls(**known)
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"the parts describe no mixture of views: {error}") from error
@@ -244,9 +271,13 @@ class MultiViewMixture:
         columns = {"weight": self.weights}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        facts = {name: getattr(self, name) for name in ("alpha0", "without", "turned")}
+        names = ("alpha0", "without", "turned")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
         facts["views"] = list(self.columns)
         sentence = f"views {', '.join(self.columns)}"
+        if self.held_out is not None:
+            facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
+            sentence += f"; a triple held out had log likelihood {self.held_out.mean:.4f}"
         if self.without:
             sentence += f"; {self.without:,} records lack one and count for nothing"
         if self.turned:

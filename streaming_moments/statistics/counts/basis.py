@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.room import even_with_room, finest_even
@@ -193,7 +194,7 @@ class Basis:
             )
         even = length_weights == "even"
         weights = finest_even(batch) if even else POOLED
-        rng = np.random.default_rng(seed)
+        rng = generator_of(seed)
         random_columns = max(2, max_topics // 8)
         leading_columns = ceil(1.5 * max_topics)
         if leading_columns + random_columns >= core:

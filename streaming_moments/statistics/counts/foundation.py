@@ -54,6 +54,7 @@ class CountsFoundation:
     codocuments: bool
     halves: bool = True
     kind: ClassVar[str] = "counts"
+    joins: ClassVar[bool] = False
 
     @property
     def fingerprint(self) -> str:

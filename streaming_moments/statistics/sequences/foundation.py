@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.pieces import Pieces, SequenceTotals
+from streaming_moments.statistics.sequences.seams import seams_of
 from streaming_moments.statistics.sequences.windows import (
     FIRST,
     MOST_SYMBOLS,
@@ -45,6 +48,8 @@ class SequencesFoundation(ThreeViews):
         Q, of the alphabet.
     halves : bool
         Whether the sums of half of the sequences are kept apart, for error bars.
+    joins : bool
+        Whether sequences have names, by which pieces of one are joined wherever they were counted.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class SequencesFoundation(ThreeViews):
     alphabet: Vocabulary
     sketch: Basis
     halves: bool = True
+    joins: bool = False
     kind: ClassVar[str] = "sequences"
     join = staticmethod(joined_windows)
 
@@ -73,8 +79,8 @@ class SequencesFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the sketch, which names its alphabet, and of whether halves are kept."""
-        content = f"sequences {self.sketch.fingerprint} {self.halves}"
+        """SHA-256 of the sketch, which names its alphabet, of halves and of whether it joins."""
+        content = f"sequences {self.sketch.fingerprint} {self.halves}{' joins' * self.joins}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
@@ -93,9 +99,9 @@ class SequencesFoundation(ThreeViews):
         return {"symbols": self.alphabet}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q; the symbols, and whether halves are kept."""
+        """Q; the symbols, whether halves are kept, and whether pieces are joined."""
         attributes = {"alphabet": describe_words(self.alphabet), "halves_kept": self.halves}
-        return {"Q": self.sketch.matrix}, attributes
+        return {"Q": self.sketch.matrix}, {**attributes, **({"joins": True} if self.joins else {})}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
@@ -108,21 +114,49 @@ class SequencesFoundation(ThreeViews):
         """
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
-        return cls(alphabet, sketch, bool(attributes["halves_kept"]))
+        kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
+        return cls(alphabet, sketch, kept, joins)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
         """Shape of each row array of a block by name, without those of halves."""
         size, width = block.size(self.rows), 1 + self.sketch.columns
         return {TRIPLES: (size, width, width), FIRST: (size,)}
 
+    def totals(self, tables: Arrays, rows: int | None = None) -> SequenceTotals:
+        """Totals that `SequenceTotals.tables` described."""
+        return SequenceTotals.of_tables(tables)
+
+    def with_seams(self, statistics: ViewStatistics) -> ViewStatistics:
+        """Of pieces that were counted each by itself the statistics of their sequences.
+
+        They are those of one pass over the sequences, bit for bit, wherever these were cut.
+        """
+        seams = self._seams(statistics.totals)
+        sums = {name: array.copy() for name, array in statistics.sums.items()}
+        seams.add(sums, statistics.block)
+        totals = _whole(statistics.totals, seams)
+        return replace(statistics, totals=totals, sums=sums)
+
+    def totals_with_seams(self, totals: SequenceTotals) -> SequenceTotals:
+        """Of pieces that were counted each by itself the totals of their sequences."""
+        return _whole(totals, self._seams(totals))
+
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:
         """The windows of a batch; errors as `PreparedWindows.of`."""
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
     def why_not_counted(self, totals: ViewTotals) -> str | None:
-        """Sequences without a window of three known symbols are nothing to count."""
-        if totals.triples:
+        """Sequences without a window of three known symbols are nothing to count.
+
+        Where they may go on in other shards, those without a known symbol.
+        """
+        if totals.triples or (self.joins and totals.n_tokens):
             return None
+        if self.joins:
+            return (
+                f"none of the symbols of its {totals.n_documents} sequences is of the alphabet; "
+                "check the columns, or create a store from such shards"
+            )
         return (
             f"none of its {totals.n_documents} sequences holds three known symbols in a row "
             f"({totals.without} of them are shorter); check the column and what a symbol is, or "
@@ -132,3 +166,11 @@ class SequencesFoundation(ThreeViews):
     def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
         """The statistics of chunks of sequences; errors as `prepared`."""
         return self.of([self.prepared(batch)], block)
+
+    def _seams(self, totals: Any) -> PreparedWindows:
+        return seams_of(totals.pieces, self.sketch, self.halves)
+
+
+def _whole(totals: Any, seams: PreparedWindows) -> SequenceTotals:
+    whole: SequenceTotals = replace(totals + seams.totals, pieces=Pieces())
+    return whole

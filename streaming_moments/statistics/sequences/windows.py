@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,13 +13,9 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.pieces import Pieces, SequenceTotals
 from streaming_moments.statistics.views import kernels
-from streaming_moments.statistics.views.statistics import (
-    EVEN,
-    LARGEST_FLOAT_SUM,
-    TRIPLES,
-    ViewTotals,
-)
+from streaming_moments.statistics.views.statistics import EVEN, LARGEST_FLOAT_SUM, TRIPLES
 
 FIRST = "first_counts"
 UNKNOWN = -1
@@ -49,6 +45,8 @@ class SymbolBatch:
         Whether the sequence is of the odd half.
     short : int
         Sequences that end in the batch with fewer than three symbols in all.
+    pieces : Pieces
+        Of sequences that may go on in other shards; each piece counts as a sequence of its own.
 
     Raises
     ------
@@ -68,6 +66,7 @@ class SymbolBatch:
     begins: NDArray[np.bool_]
     odd: NDArray[np.bool_]
     short: int = 0
+    pieces: Pieces = field(default_factory=Pieces)
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.offsets)
@@ -158,7 +157,7 @@ class PreparedWindows:
         First symbols of the sequences of both halves.
     sketch : Basis
         Of the alphabet.
-    totals : ViewTotals
+    totals : SequenceTotals
         Of the sequences; symbols outside the alphabet are no tokens.
     """
 
@@ -167,7 +166,7 @@ class PreparedWindows:
     firsts: NDArray[np.int64]
     odd_firsts: NDArray[np.int64]
     sketch: Basis
-    totals: ViewTotals
+    totals: SequenceTotals
 
     @classmethod
     def of(cls, batch: SymbolBatch, sketch: Basis, halves: bool) -> PreparedWindows:
@@ -189,13 +188,14 @@ class PreparedWindows:
         cells, counts = counted(((middle * 2 + odd) * n + left) * n + right)
         first, odd_first = batch.firsts
         known = int((batch.symbols[batch.own] >= 0).sum())
-        totals = ViewTotals(
+        totals = SequenceTotals(
             batch.sequences,
             known,
             len(odd),
             batch.short,
             int((batch.begins & ~batch.odd).sum()) if halves else 0,
             int((~odd).sum()) if halves else 0,
+            batch.pieces,
         )
         firsts = np.bincount(first, minlength=n).astype(np.int64)
         odd_firsts = np.bincount(first[odd_first], minlength=n).astype(np.int64)
@@ -276,7 +276,7 @@ def joined_windows(prepared: Sequence[PreparedWindows]) -> PreparedWindows:
         np.concatenate([one.cells for one in prepared]),
         np.concatenate([one.counts for one in prepared]),
     )
-    totals = ViewTotals()
+    totals = SequenceTotals()
     for one in prepared:
         totals = totals + one.totals
     firsts = np.sum([one.firsts for one in prepared], axis=0)

@@ -62,6 +62,7 @@ class ViewsFoundation(ThreeViews):
     columns: tuple[str, str, str] = VIEWS
     halves: bool = True
     kind: ClassVar[str] = "views"
+    joins: ClassVar[bool] = False
     join = staticmethod(joined_records)
 
     def __post_init__(self) -> None:
@@ -78,6 +79,11 @@ class ViewsFoundation(ThreeViews):
     def rows(self) -> int:
         """Words of the largest view: all are cut into as many row blocks."""
         return max(basis.n_words for basis in self.bases)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the slices hold the table of triples: both sketches are identities."""
+        return all(basis.columns == basis.n_words for basis in self.bases[1:])
 
     @property
     def words(self) -> dict[str, Vocabulary]:

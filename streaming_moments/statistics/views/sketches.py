@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.faces import LateModule
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
@@ -39,6 +40,7 @@ def sketch_of(
     words: Vocabulary,
     columns: int | None = None,
     seed: int = 0,
+    most_blocks: int = _MOST_BLOCKS,
 ) -> Basis:
     """The basis of one view: leading left singular vectors of its scaled pairs, and random columns.
 
@@ -56,6 +58,8 @@ def sketch_of(
         words has all, the identity, of which refinement can be made as well, and others 22.
     seed : int
         Of the random columns.
+    most_blocks : int
+        Products with all columns at most, where there are many words.
 
     Raises
     ------
@@ -79,8 +83,8 @@ def sketch_of(
         raise InvalidInput(
             "no words of two views go together in the pilot; give a larger one, or other columns"
         )
-    rng = np.random.default_rng(seed)
-    leading = _leading(pairs, max(1, wanted - _RANDOM), rng)
+    rng = generator_of(seed)
+    leading = _leading(pairs, max(1, wanted - _RANDOM), rng, most_blocks)
     for _ in range(_DRAWS):
         size = words.core, wanted - leading.shape[1]
         random = rng.choice(np.array([-1, 1], dtype=np.int8), size=size)
@@ -95,7 +99,9 @@ def core_of(n_words: int) -> int:
     return min(n_words, _MOST_CORE)
 
 
-def _leading(pairs: sp.csr_array, number: int, rng: np.random.Generator) -> NDArray[np.int8]:
+def _leading(
+    pairs: sp.csr_array, number: int, rng: np.random.Generator, most_blocks: int
+) -> NDArray[np.int8]:
     """(core, number) scaled singular vectors as int8, fewer where the pilot has fewer."""
     rows = (np.asarray(pairs.sum(axis=1)).ravel() + _BESIDE) ** -0.5
     columns = (np.asarray(pairs.sum(axis=0)).ravel() + _BESIDE) ** -0.5
@@ -106,7 +112,7 @@ def _leading(pairs: sp.csr_array, number: int, rng: np.random.Generator) -> NDAr
     else:
         start = np.linalg.qr(rng.standard_normal((core, number)))[0].astype(np.float64)
         values, vectors = leading_eigenpairs(
-            lambda block: np.asarray(scaled @ (scaled.T @ block)), start, _TOLERANCE, _MOST_BLOCKS
+            lambda block: np.asarray(scaled @ (scaled.T @ block)), start, _TOLERANCE, most_blocks
         )
     order = np.argsort(-values)[:number]
     order = order[values[order] > _NEGLIGIBLE * values[order[0]]]

@@ -70,6 +70,12 @@ class ViewTotals:
         """What `tables` described; nothing, of none."""
         return cls(*tables[_TABLE].tolist()) if tables else cls()
 
+    @property
+    def below_zero(self) -> list[str]:
+        """What was taken away without having been added."""
+        names = (one.name for one in fields(ViewTotals))
+        return [name for name in names if getattr(self, name) < 0]
+
     def half(self, odd: bool) -> ViewTotals:
         """Of one half of the records."""
         even = ViewTotals(self.even_documents, 0, self.even_triples)
@@ -86,27 +92,23 @@ class ViewTotals:
 
     @property
     def _numbers(self) -> list[int]:
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, one.name) for one in fields(ViewTotals)]
 
     def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
         return type(self)(*map(combine, self._numbers, other._numbers))
 
 
 @dataclass(frozen=True, eq=False)
-class ViewStatistics:
-    """A block of rows of the sums of three views: a commutative group under `+`.
-
-    `triple_sketch` is `T_i = sum_d x_i [1; y_left] [1; y_right]'` of every word i of the rows view,
-    (r, 1 + s_l, 1 + s_r): the constants make it hold its own first and second moments, over the
-    same triples. Which arrays lie beside it, the foundation says.
+class AdditiveStatistics:
+    """A block of rows of int64 sums by name: a commutative group under `+`.
 
     Parameters
     ----------
-    foundation : ViewsFoundation
-        What they are gathered on.
+    foundation : Foundation
+        What they are gathered on; says which arrays there are.
     block : RowBlock
         Which rows.
-    totals : ViewTotals
+    totals : Totals
         Of the records.
     sums : mapping
         int64 arrays by name; those of the even half of the records begin with `even_`.
@@ -114,7 +116,7 @@ class ViewStatistics:
 
     foundation: Any
     block: RowBlock
-    totals: ViewTotals
+    totals: Any
     sums: Mapping[str, NDArray[np.int64]]
 
     def __post_init__(self) -> None:
@@ -132,7 +134,7 @@ class ViewStatistics:
         """The row arrays by name."""
         return self.sums
 
-    def half(self, odd: bool) -> ViewStatistics:
+    def half(self, odd: bool) -> Self:
         """The statistics of one half of the records alone.
 
         Raises
@@ -150,7 +152,11 @@ class ViewStatistics:
                 even = self.sums[EVEN + name]
                 sums[name] = self.sums[name] - even if odd else even
         alone = replace(self.foundation, halves=False)
-        return ViewStatistics(alone, self.block, self.totals.half(odd), sums)
+        return type(self)(alone, self.block, self.totals.half(odd), sums)
+
+    def impossible(self) -> Iterator[str]:
+        """Arrays that no records can have made, and what is wrong with them."""
+        raise NotImplementedError
 
     def require_non_negative(self) -> None:
         """Refuse a state in which something was counted less than zero times.
@@ -160,24 +166,23 @@ class ViewStatistics:
         InvalidInput
             Names the arrays; the records subtracted were never added.
         """
-        problems = list(broken(self.sums))
-        negative = [name for name, number in vars(self.totals).items() if number < 0]
-        if problems or negative:
+        problems = [*self.impossible(), *self.totals.below_zero]
+        if problems:
             raise InvalidInput(
-                f"records were taken away that were never added: {', '.join(problems + negative)}; "
+                f"records were taken away that were never added: {', '.join(problems)}; "
                 "subtract only what was added"
             )
 
-    def __add__(self, other: ViewStatistics) -> ViewStatistics:
+    def __add__(self, other: Self) -> Self:
         return self._with(other, np.add, self.totals + other.totals)
 
-    def __sub__(self, other: ViewStatistics) -> ViewStatistics:
+    def __sub__(self, other: Self) -> Self:
         left = self._with(other, np.subtract, self.totals - other.totals)
         left.require_non_negative()
         return left
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ViewStatistics):
+        if not isinstance(other, AdditiveStatistics):
             return NotImplemented
         mine = (self.foundation.fingerprint, self.block, self.totals, self.sums.keys())
         if mine != (other.foundation.fingerprint, other.block, other.totals, other.sums.keys()):
@@ -186,7 +191,7 @@ class ViewStatistics:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _with(self, other: ViewStatistics, combine: np.ufunc, totals: ViewTotals) -> ViewStatistics:
+    def _with(self, other: Self, combine: np.ufunc, totals: Any) -> Self:
         require_same_foundation(self.foundation, other)
         if self.block != other.block:
             raise ForeignStatistics(
@@ -198,7 +203,21 @@ class ViewStatistics:
         return replace(self, totals=totals, sums=sums)
 
 
-def require_same_foundation(foundation: Any, statistics: ViewStatistics) -> None:
+@dataclass(frozen=True, eq=False)
+class ViewStatistics(AdditiveStatistics):
+    """A block of rows of the sums of three views.
+
+    `triple_sketch` is `T_i = sum_d x_i [1; y_left] [1; y_right]'` of every word i of the rows view,
+    (r, 1 + s_l, 1 + s_r): the constants make it hold its own first and second moments, over the
+    same triples. Which arrays lie beside it, the foundation says.
+    """
+
+    def impossible(self) -> Iterator[str]:
+        """Arrays in which something was counted less than zero times."""
+        return broken(self.sums)
+
+
+def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> None:
     """Refuse statistics of another foundation, or with other arrays.
 
     Raises

@@ -99,7 +99,7 @@ class ThreeViews:
         BoundExceeded
             A sum could pass 2^62.
         """
-        sums, totals = self.sums(block), ViewTotals()
+        sums, totals = self.sums(block), self.totals({})
         for batch in batches:
             totals = totals + batch.totals
             require_bounded(totals.bound)

@@ -158,7 +158,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_transform
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy

@@ -299,14 +299,14 @@ def wide():
 @pytest.fixture
 def arrived(monkeypatch):
     """Bytes of each result that was brought to the client."""
-    sizes, result = [], Future.result
+    sizes, result = [], Future._result
 
-    def noted(future, timeout=None):
-        found = result(future, timeout)
+    async def noted(future, raiseit=True):
+        found = await result(future, raiseit)
         sizes.append(len(pickle.dumps(found, protocol=5)))
         return found
 
-    monkeypatch.setattr(Future, "result", noted)
+    monkeypatch.setattr(Future, "_result", noted)
     return sizes
 
 

@@ -1,5 +1,7 @@
 """Workers that are gone or killed: an error or a bad shard, never a hang."""
 
+import asyncio
+import gc
 import json
 import logging
 import os
@@ -9,15 +11,18 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import cloudpickle
 import dask
+import distributed
 import numpy as np
 import pytest
-from distributed import Future, KilledWorker, LocalCluster, WorkerPlugin
+from distributed import KilledWorker, LocalCluster, WorkerPlugin
 from distributed.core import Status
 
 from streaming_moments.errors import ShardError
@@ -32,7 +37,7 @@ from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -423,15 +428,15 @@ def fail():
 def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
     tmp_path, monkeypatch, then, outcome
 ):
-    exception = Future.exception
+    asked = tasks._asked
 
-    def unlucky(future, timeout):
-        failure = exception(future, timeout)
+    def unlucky(*arguments):
+        answer = asked(*arguments)
         if not killed:
             killed.append(cluster.client.run(os.getpid).popitem()[1])
             os.kill(killed[0], signal.SIGKILL)
             until(lambda: future.status != "finished")
-        return failure
+        return answer
 
     killed = []
     with (
@@ -446,6 +451,26 @@ def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
     ):
         future = cluster.client.submit(once, tmp_path / "begun", then)
         until(future.done)
-        monkeypatch.setattr(Future, "exception", unlucky)
+        monkeypatch.setattr(tasks, "_asked", unlucky)
         monkeypatch.setattr(tasks._Patience, "step", 100.0)
         assert isinstance(outcome_of(cluster, future), outcome)
+
+
+def test_ctrl_c_before_dask_waits_for_an_answer_leaves_no_warning(embedded, monkeypatch):
+    future = embedded.client.submit(int, pure=False)
+    until(future.done)
+
+    def cancelled(awaitable):
+        task = asyncio.ensure_future(awaitable)
+        task.cancel()
+        return task
+
+    loop = SimpleNamespace(**{**vars(asyncio), "ensure_future": cancelled})
+    monkeypatch.setattr(distributed.utils, "asyncio", loop)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        # Dask has no result to give then
+        with suppress(NameError):
+            outcome_of(embedded, future)
+        gc.collect()
+    assert [str(one.message) for one in told] == []

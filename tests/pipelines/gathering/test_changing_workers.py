@@ -31,8 +31,8 @@ from streaming_moments.pipelines.cluster.tasks import outcome_of
 from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import STEP
+from streaming_moments.pipelines.jobs.outputs.proportions import TransformContext
 from streaming_moments.pipelines.jobs.polish import PassContext
-from streaming_moments.pipelines.jobs.transform import TransformContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.proportions import Provenance

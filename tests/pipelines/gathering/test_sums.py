@@ -23,6 +23,7 @@ from streaming_moments.pipelines.gathering import counting, exchange, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import (
     GroupSums,
@@ -365,6 +366,32 @@ def test_workers_that_never_reach_one_another_end_the_update(store, shards, four
     with pytest.raises(WorkersLost, match=r"11 times in a row .*10.0.0.7:1 does not answer"):
         update(store, list_shards([str(shards)]), Run(four))
     assert MomentStore.open(store.url).version == store.version
+
+
+def test_sums_that_are_lost_and_counted_again_end_no_update(store, undisturbed, four, monkeypatch):
+    _, listed, expected = undisturbed
+    run, rows, begun, lost, ended = Reduction.run, ProcessSums.rows, [], [], []
+
+    def counted(*arguments):
+        begun.append(arguments)
+        ended.append(run(*arguments))
+        return ended[-1]
+
+    def dying(held, owner, token, index, wanted):
+        # once in each run, of another row block
+        if len(lost) < len(begun) <= 15 and index == len(begun) % 8:
+            sums = held._held.get(owner)
+            if sums is not None and sums.token == token:
+                lost.append(index)
+                held.discard(owner, sums.nonce)
+        return rows(held, owner, token, index, wanted)
+
+    monkeypatch.setattr(Reduction, "run", counted)
+    monkeypatch.setattr(ProcessSums, "rows", dying)
+    found = update(store, listed, Run(four), plan=small(store, four)).store
+    assert ended == [False] * 15 + [True]
+    assert found.load() == expected.load()
+    assert found.verify() == []
 
 
 @pytest.mark.parametrize(("passes", "struck"), [(1, 0), (1, 7), (2, 7), (8, 5)])

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import dask
 import dask.bag
@@ -131,6 +132,35 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
         store.forget(other, source="a", client=client)
     assert open_store(store.url).version == store.version
     assert store.update(other, source="b", client=client).documents == 180
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_partitions_that_are_gone_are_named(lazy, empty, planted, client, monkeypatch):
+    monkeypatch.setattr(partitions, "_CUT_BYTES", 1)  # each text is a partition
+
+    def given(number):
+        return (
+            dask.bag.from_sequence(planted[:number], npartitions=number)
+            if lazy
+            else planted[:number]
+        )
+
+    update = partial(empty.update, client=client if lazy else None)
+    store = update(given(8), source="a")
+    update(given(3), source="ab")
+    with pytest.raises(InvalidInput) as caught:
+        update(given(2), source="a")
+    assert str(caught.value) == (
+        "6 partitions that were counted are not there any more: "
+        + ", ".join(f"partition://a/{number:05d}.jsonl" for number in range(2, 7))
+        + ", ...; give all that were counted, forget these as they were first, or give the new "
+        "documents a source of their own"
+    )
+    with pytest.raises(InvalidInput, match="8 partitions that were counted are not there"):
+        update([], source="a")
+    assert len(store.snapshot.latest().ledger()) == 11
+    left = store.forget(given(8), source="a")
+    assert update(given(2), source="a").documents == left.documents + 2
 
 
 def test_what_fits_no_memory_is_made_twice_and_counted_once(empty, planted, client, monkeypatch):

@@ -241,7 +241,8 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
         (("status", view_store, "--drift", "first"), "--drift is of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time is of topics"),
-        (("select", view_store, "--topics", "2-3"), "holds statistics of kind 'views'"),
+        (("select", view_store, "--topics", "2-3", "--refine", "5"), "--refine is of topics"),
+        (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
         (("rebase", view_store), "holds statistics of kind 'views'"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (("polish", view_store, views), "no topics"),
@@ -277,7 +278,6 @@ def test_what_came_after_a_model_of_another_kind_is_said(run, sequence_store, tm
     assert json.loads(run("topics", sequence_store, "--json")[1])["stale"]
     out = tmp_path / "out"
     assert stale in run("transform", sequence_store, later, "--output", out)[2]
-    assert run("label", sequence_store, "0", "vowels")[0] == 2
     assert run("forget", sequence_store, later)[0] == 0
 
 
@@ -295,18 +295,71 @@ def test_history_of_a_store_of_another_kind(run, view_store, tmp_path):
         assert "Traceback" not in err
 
 
-def test_rows_that_come_to_records_are_counted_and_to_a_sequence_refused(run, tmp_path):
-    shard = tmp_path / "long.csv"
+def long_table(path, rows):
+    path.write_text("\n".join(["name,time,symbol", *rows, ""]))
+    return path
+
+
+def test_rows_that_come_to_records_are_counted(run, tmp_path):
     rows = [f"s{name},{time},{'abc'[(name + time) % 3]}" for name in range(9) for time in range(30)]
-    shard.write_text("\n".join(["name,time,symbol", *rows, ""]))
-    for kind in ("views", "sequences"):
-        told = ("--kind", kind, "--columns", "name,time,symbol", "--date-pattern", "none")
-        command("create", tmp_path / kind, shard, *told)
-        command("update", tmp_path / kind, shard)
+    shard = long_table(tmp_path / "long.csv", rows)
+    told = ("--kind", "views", "--columns", "name,time,symbol", "--date-pattern", "none")
+    command("create", tmp_path / "views", shard, *told)
+    command("update", tmp_path / "views", shard)
     with shard.open("a") as end:
         end.write("s8,3,a\ns8,4,b\n")
     assert run("update", tmp_path / "views", shard)[0] == 0
     assert MomentStore.open(str(tmp_path / "views")).commit.documents == 9 * 30 + 2
-    code, _, said = run("update", tmp_path / "sequences", shard)
+
+
+def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tmp_path):
+    rows = [
+        [f"s{name},{time},{'abc'[(name * time + time // 3) % 3]}" for time in range(30)]
+        for name in range(9)
+    ]
+    whole = long_table(tmp_path / "whole.csv", [row for own in rows for row in own])
+    thirds = [
+        long_table(
+            tmp_path / f"{part}.csv",
+            [row for own in rows for row in own[10 * part : 10 * part + 10]],
+        )
+        for part in range(3)
+    ]
+    one, several = tmp_path / "one", tmp_path / "several"
+    for store in (one, several):
+        command("create", store, whole, "--kind", "sequences", "--columns", "name,time,symbol")
+    assert "goes up by one" in MomentStore.open(str(one)).commit.message
+    command("update", one, whole)
+    expected = MomentStore.open(str(one)).load()
+    assert (expected.totals.n_documents, expected.totals.triples) == (9, 9 * 28)
+
+    def loaded():
+        return MomentStore.open(str(several)).load()
+
+    # the end first, and the beginning: what lies between is missing
+    assert run("update", several, thirds[2])[0] == 0
+    said = " ".join(run("update", several, thirds[0])[1].split())
+    assert "9 gaps in sequences, which no window spans: 's" in said
+    assert "from 0 to 9 and from 20 to 29" in said
+    status = json.loads(run("status", several, "--json")[1])
+    assert (status["gaps"], status["documents"], status["triples"]) == (9, 9, 9 * 16)
+    assert "gaps" not in run("update", several, thirds[1])[1]
+    assert loaded() == expected
+    # taken away, summed up, and counted again
+    assert run("forget", several, thirds[1])[0] == 0
+    assert run("compact", several)[0] == 0
+    assert loaded().totals.triples == 9 * 16
+    assert run("update", several, thirds[1])[0] == 0
+    assert loaded() == expected
+    # rows that come to a file go on with the sequence it ends with
+    with thirds[2].open("a") as end:
+        end.write("s8,30,a\ns8,31,b\n")
+    command("update", one, long_table(tmp_path / "more.csv", ["s8,30,a", "s8,31,b"]))
+    assert run("update", several, thirds[2])[0] == 0
+    assert loaded() == MomentStore.open(str(one)).load() != expected
+    # what is counted already comes in no other shard again
+    again = long_table(tmp_path / "again.csv", ["s8,3,a", "s8,4,b", "s9,0,c"])
+    code, _, err = run("update", several, again)
     assert code
-    assert "1 counted shards have new content" in said
+    assert "'s8' from 0 to 9 and from 3 to 4" in err
+    assert MomentStore.open(str(several)).verify() == []

@@ -73,6 +73,9 @@ def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, sh
     assert type(model) is LatentTree
     alone = LatentTree.fit(InMemory((statistics,)), LatentTree.Options(topics=2))
     assert (model.structure, model.scores) == (alone.structure, alone.scores)
+    assert model.bars.scores == alone.bars.scores
+    assert fitted["pair_log_likelihood_error"] == alone.bars.scores
+    assert 0 < np.max(fitted["nodes"][0]["errors"]) < 0.2
     assert fitted["pair_log_likelihood"]["latent_tree"] > fitted["pair_log_likelihood"]["chow_liu"]
     assert {node["node"] for node in fitted["nodes"] if not node["hidden"]} == set(table.names)
 
@@ -85,7 +88,9 @@ def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, sh
     assert run("status", store)[0] == 0
     code, _, err = run("page", store, "--output", tmp_path / "tree.html")
     assert code == 0, err
-    assert "└── " in (tmp_path / "tree.html").read_text()
+    page = (tmp_path / "tree.html").read_text()
+    assert "└── " in page
+    assert "err by" in page
     assert run("show", store, "--plot", tmp_path / "tree.png")[0] == 2
 
     code, out, err = run("transform", store, *shards, "--output", tmp_path / "out", "--json")
@@ -143,14 +148,16 @@ def test_tables_that_hold_nothing_hidden_are_refused(run, tmp_path, columns, giv
 
 
 def test_texts_are_no_tables_and_tables_no_texts(run, store, shards, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "law and sea"}\n')
-    code, _, err = run("create", tmp_path / "s", tmp_path / "a.jsonl", "--categories", "a,b,c")
+    (tmp_path / "a.txt").write_text("law and sea\n")
+    code, _, err = run("create", tmp_path / "s", tmp_path / "a.txt", "--categories", "a,b,c")
     assert (code, "has no columns of categories" in err) == (2, True)
     code, _, err = run(
         "create", tmp_path / "s", shards[0], "--categories", COLUMNS, "--passage-words", "9"
     )
     assert (code, "no order and no spelling" in err) == (2, True)
-    with pytest.raises(InvalidInput, match="needs parquet or csv or tsv, the format is text"):
+    with pytest.raises(
+        InvalidInput, match="needs parquet or jsonl or csv or tsv, the format is text"
+    ):
         ShardFormat("text", categories=("a",))
     with pytest.raises(InvalidInput, match="token ids or categories"):
         ShardFormat(ids_column="ids", categories=("a",))

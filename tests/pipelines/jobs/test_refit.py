@@ -12,8 +12,8 @@ from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
-from streaming_moments.pipelines.jobs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
 from streaming_moments.statistics.counts.foundation import CountsFoundation

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments import fit
-from streaming_moments.errors import InvalidInput, ShardError, StoreError
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError, StoreError
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs import transform as module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.transform import transform
+from streaming_moments.pipelines.jobs.outputs import proportions as module
+from streaming_moments.pipelines.jobs.outputs.decode import decode
+from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.representatives import share_bounds
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -206,3 +212,22 @@ def test_what_is_out_of_range_is_refused(wrote, how, tmp_path):
     with pytest.raises(InvalidInput, match="give 0 to 100"):
         wrote(**how)
     assert not (tmp_path / "out").exists()
+
+
+def test_every_model_has_a_line_of_what_it_writes():
+    assert {*OUTPUTS} == {*MODELS}
+    for name, output in OUTPUTS.items():
+        assert output.idle(OutputOptions(method="x", name="m", labels={0: "sea"})) == []
+        told = output.idle(OutputOptions(seed=1, passages=True))
+        assert told == [one for one in ("seed", "passages") if one not in output.takes]
+        assert callable(output.write), name
+
+
+def test_a_model_that_no_worker_holds_is_refused_before_it_is_sent(tmp_path):
+    emission = np.full((40_000, 50), 1 / 40_000)
+    moves, share = np.full((50, 50), 0.02), np.full(50, 0.02)
+    model = HiddenMarkovModel(emission, moves, share, share)
+    # holds a process and a task that reads, and no model beside
+    small = SimpleNamespace(threads=1, workers=1, memory=600 << 20)
+    with pytest.raises(BoundExceeded, match=r"34 MiB the model, .* 50 states of symbols"):
+        decode(None, model, [], str(tmp_path), Run(small), OutputOptions(method="viterbi"))

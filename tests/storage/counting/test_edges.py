@@ -105,11 +105,27 @@ def test_edges_of_parquet_and_compressed_tables_are_the_same(tmp_path):
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=150)
     lines = "".join(f"{one}\t{other}\n" for one, other in pairs)
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(f"from\tto\n{lines}".encode()))
+    objects = "".join(f'{{"from": {one}, "to": {other}}}\n' for one, other in pairs)
+    (tmp_path / "a.jsonl").write_text(objects)
     columns = EdgeColumns("from", "to")
     for shard in list_shards([str(tmp_path / "*")]):
         read = np.concatenate(list(read_edges(shard, ShardFormat(), columns)))
         assert np.array_equal(read, pairs)
-    (tmp_path / "a.jsonl").write_text('{"from": 1, "to": 2}\n')
-    [shard] = list_shards([str(tmp_path / "a.jsonl")])
-    with pytest.raises(ShardError, match="give Parquet, CSV or TSV"):
+    (tmp_path / "a.txt").write_text("1 2\n")
+    [shard] = list_shards([str(tmp_path / "a.txt")])
+    with pytest.raises(ShardError, match="give Parquet, JSON Lines, CSV or TSV"):
         list(read_edges(shard, ShardFormat(), columns))
+
+
+def test_nodes_of_any_number_are_gathered_alike(tmp_path):
+    small = np.random.default_rng(0).integers(0, 30, (200, 2))
+    lists = []
+    for shift in (0, 1 << 40):
+        write_csv(tmp_path / f"{shift}.csv", small + shift)
+        [shard] = list_shards([str(tmp_path / f"{shift}.csv")])
+        read = set_down(shard, 0, ShardFormat(), EdgeColumns(), 1, str(tmp_path / "aside"))
+        found = gather_part(0, 1, read.files, str(tmp_path / f"lists{shift}"))
+        table = pq.read_table(found.url).to_pydict()
+        own = [[other - shift for other in row] for row in table["neighbours"]]
+        lists.append(([node - shift for node in table["node"]], own, found.repeated))
+    assert lists[0] == lists[1]

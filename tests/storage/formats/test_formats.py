@@ -41,6 +41,8 @@ from streaming_moments.storage.shards import ShardFormat, files_of
 POLICY = TokenPolicy(1)
 OF_IDS = Vocabulary(TERMS, core=2, token_ids=TERM_IDS)
 FORM = ShardFormat()
+# Formats without documents, tested in tests/storage/counting/test_vectors.py.
+TABLES = ("npy", "arrow", "zarr")
 FORM_OF_IDS = ShardFormat(ids_column="ids", counts_column="counts")
 documents = st.lists(
     st.lists(st.sampled_from(TERMS), max_size=6).map(" ".join), min_size=2, max_size=14
@@ -61,7 +63,7 @@ def written(kind, held, suffix, texts):
 
 
 def test_every_format_and_every_compression_is_written_here():
-    assert {*TEXTS_AS, *IDS_AS} == FORMATS.keys()
+    assert {*TEXTS_AS, *IDS_AS, *TABLES} == FORMATS.keys()
     assert set(COMPRESS) == {"", *(compression.suffix for compression in COMPRESSIONS)}
     for kind, held, suffix in WRITTEN:
         shard, form, *_ = written(kind, held, suffix, ["sea law"])
@@ -146,7 +148,12 @@ def test_a_column_of_dates_gives_the_days_wherever_there_are_columns(kind):
     form, source = FORMATS[kind], DateSource(column="day")
     if dated(kind, []) is None:
         assert type(form).days is Format.days
-        shard, *_ = written(kind, "texts" if kind in TEXTS_AS else "ids", "", ["sea"])
+        if kind in TABLES:
+            name = f"a{form.suffixes[0]}" + "/zarr.json" * form.of_folder
+            shard = put(f"memory:///{uuid.uuid4().hex}", name, b"1")
+            shard = replace(shard, url=shard.url.removesuffix("zarr.json"))
+        else:
+            shard, *_ = written(kind, "texts" if kind in TEXTS_AS else "ids", "", ["sea"])
         with pytest.raises(ShardError, match=f"of format {kind}, which has no column 'day' of"):
             days_of(shard, FORM, source)
         return

@@ -1,6 +1,11 @@
 """Locks: one holder at a time, taken over after its time, and never by two."""
 
 import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +17,9 @@ from forgery import resealed
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log import processes
 from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld
+from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
 HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
 
@@ -49,6 +56,56 @@ def test_a_run_that_died_is_taken_over_and_notices_if_it_has_not(place):
     with pytest.raises(LockHeld):
         dead.release()
     mine.renewed().release()
+
+
+HOLD = """
+import sys, time
+from datetime import timedelta
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.locks import Lock
+Lock.acquire(Folder.at(sys.argv[1]), timedelta(hours=1)).renewed()
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_that_was_killed_here_is_taken_over_at_once(tmp_path):
+    folder = Folder.at(str(tmp_path))
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, folder.url], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        os.kill(holder.pid, signal.SIGSTOP)  # asleep is not dead
+        with pytest.raises(LockHeld):
+            Lock.acquire(folder, HOUR)
+    finally:
+        holder.kill()
+    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # until it is a zombie, and stays one
+    mine = Lock.acquire(folder, HOUR)
+    assert (mine.number, mine.fence) == (3, 3)
+    holder.communicate()
+    with pytest.raises(LockHeld, match="wait for it to end. One that died is taken over at once"):
+        Lock.acquire(folder, HOUR)
+    mine.release()
+
+
+def test_a_process_is_gone_only_where_it_is_known_to_have_run():
+    machine, pid, began = mark_of_process().split()
+    assert not is_gone(mark_of_process())
+    assert is_gone(f"{machine} {pid} {int(began) - 1}")  # its number is another's by now
+    assert is_gone(f"{machine} 999999999 {began}")
+    assert not is_gone(f"{'0' * 32} {pid} {int(began) - 1}")
+    for mark in ("", "x", f"{machine} 0 {began}", f"{machine} -1 {began}", f"{machine} {pid}"):
+        assert not is_gone(mark)
+
+
+def test_where_processes_cannot_be_told_a_lock_is_held_for_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_machine", lambda: "")
+    folder = Folder.at(str(tmp_path))
+    Lock.acquire(folder, HOUR)
+    [note] = (tmp_path / LOCKS).iterdir()
+    assert json.loads(note.read_bytes())["process"] == ""
+    with pytest.raises(LockHeld, match="elsewhere after that time"):
+        Lock.acquire(folder, HOUR)
 
 
 def test_a_lock_that_expired_goes_on_if_nobody_took_it(place):
@@ -187,6 +244,7 @@ def test_fences_rise_from_holder_to_holder_and_above_what_was_used(place):
         {"expiry": None},
         {"expiry": 1e300},
         {"expiry": [1]},
+        {"process": 7},
     ],
 )
 def test_a_note_of_other_types_names_the_file_to_delete(tmp_path, forged):

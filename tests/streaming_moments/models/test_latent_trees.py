@@ -5,6 +5,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.latent_trees.bars import fitted_to_pairs
 from streaming_moments.models.latent_trees.chow_liu import chow_liu
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.latent_trees.pair_tables import PairTables
@@ -124,6 +125,52 @@ def test_row_blocks_and_storing_change_no_bit():
         assert other.described().picture == whole.described().picture
         for one, two in zip(other.tree.tables, whole.tree.tables, strict=True):
             assert np.array_equal(one, two)
+        for one, two in zip(other.bars.tables, whole.bars.tables, strict=True):
+            assert np.array_equal(one, two)
+        assert other.bars.scores == whole.bars.scores
+
+
+def test_error_bars_are_about_what_tables_err_by():
+    """Of leaves, whose states are matched with the planted ones; means of several trees."""
+    for columns, states, number in ((3, 2, 2000), (8, 3, 5000)):
+        errors, bars = [], []
+        for seed in range(4):
+            size = {"n_columns": columns, "n_states": states, "n_categories": states + 1}
+            planted = latent_tree_table(number, **size, seed=seed)
+            model = fitted(planted.table, planted.codes, states)
+            for own, other in zip(planted.tree.node_of, model.tree.node_of, strict=True):
+                truth, found = planted.tree.tables[own], model.tree.tables[other]
+                orders = itertools.permutations(range(states))
+                errors.append(min(np.abs(found[list(order)] - truth).mean() for order in orders))
+                bars.append(model.bars.tables[other].mean())
+        assert 0.6 < np.mean(bars) / np.mean(errors) < 1.6
+    told = model.described()
+    assert told.facts["pair_log_likelihood_error"].keys() >= {"latent_tree", "behind"}
+    assert np.shape(told.facts["nodes"][0]["errors"]) == (1, 3)
+    assert "err by" in told.sentence
+
+
+def test_half_of_a_triple_has_the_pairs_of_its_half():
+    planted = latent_tree_table(300, n_columns=3, n_states=2, n_categories=2, seed=0)
+    X = planted.table.batch(planted.codes).to_csr().toarray().astype(float)
+    even = X[::2]
+    tables = PairTables(planted.table, even.T @ even, even.sum(axis=0))
+    own = (X[:, planted.table.words(view)] for view in range(3))
+    counts = np.einsum("ra,rb,rc->abc", *own).astype(int)
+    found = fitted_to_pairs(counts, tables, (0, 1, 2))
+    assert found.sum(axis=2) == pytest.approx(tables.joint(0, 1), abs=1e-4)
+    assert found.sum(axis=1) == pytest.approx(tables.joint(0, 2), abs=1e-4)
+    assert found.sum(axis=0) == pytest.approx(tables.joint(1, 2), abs=1e-4)
+
+
+def test_statistics_without_halves_have_no_bars():
+    planted = latent_tree_table(800, n_columns=4, n_states=2, n_categories=2, seed=2)
+    basis = Basis.of_table(planted.table)
+    statistics = MomentStatistics.of(planted.table.batch(planted.codes), basis, halves=False)
+    model = LatentTree.fit(InMemory((statistics,)), LatentTree.Options(topics=2))
+    assert model.bars is None
+    assert model.described().facts["nodes"][0]["errors"] is None
+    assert LatentTree.from_parts(*model.parts()).bars is None
 
 
 def test_columns_that_depend_on_one_another_are_said_to_be_no_latent_tree():

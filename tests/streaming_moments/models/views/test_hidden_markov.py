@@ -173,6 +173,22 @@ def test_rounds_never_make_the_windows_less_likely():
     assert np.allclose(following.moves, moved / moved.sum(axis=0))
 
 
+def test_longer_steps_are_never_less_likely_and_get_further():
+    drawn = markov_sequences(100, n_symbols=12, k=4, seed=3)
+    sums = foundation_of(12).of_sequences(drawn.batch).sums["triple_sketch"]
+    windows = Windows.of_table(sums[:, 1:, 1:])
+    rng = np.random.default_rng(1)
+    chain = Chain(rng.dirichlet(np.ones(12), 4).T, rng.dirichlet(np.ones(4), 4).T, np.full(4, 0.25))
+    found = [after_rounds(windows, chain, rounds, 1.2) for rounds in (1, 2, 5, 10, 20, 100)]
+    scores = [score for _, score in found]
+    assert (np.diff(scores) >= 0).all()
+    for one, _ in found:
+        assert np.allclose(one.emission.sum(axis=0), 1)
+        assert np.allclose(one.moves.sum(axis=0), 1)
+        assert one.weights.sum() == pytest.approx(1)
+    assert scores[-1] > after_rounds(windows, chain, 100)[1] + 0.01
+
+
 def test_a_hundred_thousand_symbols_give_the_model_back():
     drawn = markov_sequences(1_000, seed=0)
     held_out = markov_sequences(100, seed=0, draw=1).batch

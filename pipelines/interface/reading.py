@@ -1,0 +1,88 @@
+"""Reading: what records of stores of any kind are, and what their models write of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create_kinds import KindOptions
+from streaming_moments.pipelines.jobs.outputs.registry import output_of
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+
+def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
+    """Columns of records that a store of some shape counts; none where that is a text.
+
+    Examples
+    --------
+    >>> columns_counted(KindOptions("views", "title:text,year,author"), ShardFormat())
+    ('title', 'year', 'author')
+    """
+    if shape.kind == CountsFoundation.kind:
+        return form.categories
+    if shape.kind == EdgesFoundation.kind and not shape.names:
+        return ("source", "target")
+    return tuple(name.removesuffix(":text") for name in shape.names)
+
+
+def columns_of(store: MomentStore) -> tuple[str, ...]:
+    """Columns of records that a store counts; none where that is a text."""
+    if store.kind == CountsFoundation.kind:
+        return store.form.categories
+    if store.kind == EdgesFoundation.kind:
+        return (store.reading["source"], store.reading["target"])
+    return tuple(store.reading.get("columns", ()))
+
+
+def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
+    """Options of a model by name.
+
+    Raises
+    ------
+    InvalidInput
+        One that it has not, lacks or refuses: names those there are.
+    """
+    known = {one.name: one for one in fields(model.Options)}
+    unknown = [name for name in given if name not in known]
+    lacking = [name for name, one in known.items() if one.default is MISSING and name not in given]
+    if unknown or lacking:
+        problem = f"no option {unknown[0]!r}" if unknown else f"no value for {lacking[0]!r}"
+        raise InvalidInput(
+            f"a model {model.name} was given {problem}; its options are {', '.join(known)}"
+        )
+    return model.Options(**given)
+
+
+def require_idle(model: Model, given: Mapping[str, object]) -> None:
+    """Refuse what is of documents alone.
+
+    Raises
+    ------
+    InvalidInput
+        Names it.
+    """
+    if idle := [name for name, value in given.items() if value]:
+        raise InvalidInput(f"the model is of {model.name}; leave out {', '.join(idle)}")
+
+
+def read_by(
+    store: MomentStore, model: Model, shards: Sequence[Shard], output: str, run: Run
+) -> Written:
+    """Write what a model without topics says of shards; errors as of its job.
+
+    Raises
+    ------
+    InvalidInput
+        No shard is read by such a model.
+    """
+    made = output_of(model.name)
+    options = OutputOptions(method=next(iter(made.methods), ""))
+    return made.write(store, model, shards, output, run, options)

@@ -1,0 +1,102 @@
+"""Create a store of vectors: grid and sketch from a pilot of the shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.pilot import foundation_of
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.storage.counting.vectors import VectorsForm, pilot_of, sample_vectors
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.shards import Shard
+
+# As good as all there are, measured; and what a coordinator holds of a pilot, as float64.
+_ENOUGH = 8_000
+_PILOT_BYTES = 256 << 20
+_CLIPPED = 0.01  # a larger share of rows beyond the radius is said
+
+
+@dataclass(frozen=True)
+class VectorsShape:
+    """What is kept of vectors.
+
+    Parameters
+    ----------
+    form : VectorsForm
+        Where the numbers are.
+    sketch_columns : int, optional
+        Of the sketch.
+    squares, fourth : bool
+        Optional sums.
+    """
+
+    form: VectorsForm
+    sketch_columns: int | None = None
+    squares: bool = False
+    fourth: bool = False
+
+
+def vectors_of(
+    shards: Sequence[Shard],
+    shape: VectorsShape,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+    limits: ReadLimits,
+    in_flight: int,
+) -> tuple[VectorsFoundation, dict[str, Any], str]:
+    """Foundation, how its shards are read, and where it comes from, in words.
+
+    Parameters
+    ----------
+    shards, counting, options, run
+        As of `create_kind`.
+    shape : VectorsShape
+        What is kept.
+    limits, in_flight
+        Of a reading task, and how many at once.
+
+    Raises
+    ------
+    ShardError
+        A sampled shard cannot be read, or a column of it.
+    InvalidInput
+        No rows of numbers, or all of them equal.
+    """
+    more = limits, run.storage_options
+    calls = [
+        (shard, counting.form, shape.form, min(quota, _ENOUGH), options.seed + place, *more)
+        for place, (shard, quota) in enumerate(quotas(shards, options))
+    ]
+    samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
+    rows, bad = pilot_of(samples)
+    drawn = len(rows)
+    most = max(2, min(_ENOUGH, _PILOT_BYTES // (8 * rows.shape[1])))
+    if drawn > most:
+        rng = np.random.default_rng(options.seed)
+        rows = rows[np.sort(rng.permutation(drawn)[:most])]
+    kept = shape.squares, shape.fourth, counting.halves
+    foundation = foundation_of(rows, shape.sketch_columns, options.seed, *kept)
+    totals = foundation.prepared(VectorBatch.of(rows)).totals
+    said = [
+        f"a pilot of {len(rows):,} rows in {len(samples)} shards: {foundation.dimension:,} numbers "
+        f"each, a sketch of {foundation.columns} columns, a step of {foundation.grid.step:.3g}",
+        f"room for {foundation.room(totals):.2g} rows like these",
+    ]
+    if bad:
+        said.append(f"{bad:,} others were no row of so many finite numbers")
+    constant = int((rows.min(axis=0) == rows.max(axis=0)).sum())
+    if constant:
+        said.append(f"{constant:,} of the numbers never vary")
+    if totals.clipped > _CLIPPED * len(rows):
+        said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
+    sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)
+    return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])

@@ -1,0 +1,263 @@
+"""Read vectors: the components, or the factors, of all rows of numbers, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.mixtures.passes import shape_of
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.cluster.memory import plan_transform
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.storage.files.outputs import parquet_output
+from streaming_moments.storage.proportions import proportions_file
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True, order=True)
+class NearRow:
+    """A row near the mean of a component.
+
+    Parameters
+    ----------
+    distance : float
+        From the mean.
+    source : str
+        Shard that holds it.
+    row : int
+        Of the shard, from 0.
+    """
+
+    distance: float
+    source: str
+    row: int
+
+
+@dataclass(frozen=True)
+class VectorsResult:
+    """What was written of rows of numbers.
+
+    Parameters
+    ----------
+    files : tuple of str
+        One for each shard.
+    documents : int
+        Records in all.
+    without : int
+        Those that are no row of numbers: nothing is told of them.
+    log_likelihood : float, optional
+        Mean of a row, of a mixture.
+    nearest : tuple of tuples of NearRow
+        Of each component the rows nearest to its mean, where they are asked for.
+    """
+
+    files: tuple[str, ...]
+    documents: int
+    without: int
+    log_likelihood: float | None = None
+    nearest: tuple[tuple[NearRow, ...], ...] = ()
+
+    def lines(self, output: str) -> list[str]:
+        """For people, with the folder where it lies."""
+        without = f", {self.without:,} of them no row of numbers" if self.without else ""
+        likely = ""
+        if self.log_likelihood is not None:
+            likely = f", log likelihood of a row {self.log_likelihood:.4f}"
+        said = f"{self.documents:,} records{without}{likely}; {len(self.files)} files in {output}"
+        near = [
+            f"component {number}: row {one.row} of {one.source}, distance {one.distance:.4g}"
+            for number, rows in enumerate(self.nearest)
+            for one in rows
+        ]
+        return [said, *near]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return {**asdict(self), "files": list(self.files)}
+
+
+@dataclass(frozen=True, eq=False)
+class VectorsContext:
+    """All a task needs beside its shard."""
+
+    reading: ReadingContext
+    model: Any
+    output: str
+    nearest: int
+
+    __sizeof__ = held_bytes
+
+
+def read_components(
+    store: MomentStore,
+    model: GaussianMixture,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    options: OutputOptions,
+) -> VectorsResult:
+    """Write one Parquet file a shard, a row for each record: see `components_schema`.
+
+    Parameters
+    ----------
+    store, model, shards, output, run
+        As of `transform`.
+    options : OutputOptions
+        `top_documents`: so many rows nearest to each mean are told.
+
+    Raises
+    ------
+    InvalidInput
+        Two shards whose outputs would have one name.
+    ShardError, StoreError, BoundExceeded
+        As of `transform`.
+    """
+    nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
+    plan = plan_transform(*shape_of(model), *room, run.limits)
+    work = write_components, VectorsContext, model, output, nearest
+    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
+    files, documents, without, logs, near = zip(*found, strict=True)
+    read = sum(documents) - sum(without)
+    told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
+    mean = sum(logs) / read if read else None
+    return VectorsResult(files, sum(documents), sum(without), mean, told)
+
+
+def read_factors(
+    store: MomentStore,
+    model: IndependentFactors,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    options: OutputOptions,
+) -> VectorsResult:
+    """Write one Parquet file a shard, a row for each record: see `factors_schema`.
+
+    Arguments and errors as of `read_components`; no rows are told.
+    """
+    room = run.cluster.threads, run.cluster.memory
+    plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
+    work = write_factors, VectorsContext, model, output, 0
+    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
+    files, documents, without = zip(*found, strict=True)
+    return VectorsResult(files, sum(documents), sum(without))
+
+
+def write_components(
+    shard: Shard, place: int, context: VectorsContext
+) -> tuple[str, int, int, float, tuple[tuple[NearRow, ...], ...]]:
+    """Write those of one shard: URL, records, no rows, their log likelihood, the nearest rows."""
+    model, reading = context.model, context.reading
+    name, schema = proportions_file(shard.url), components_schema(model.n_topics)
+    documents = without = 0
+    total = 0.0
+    near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if context.nearest else 0)
+    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+        for read in reading.read(shard):
+            found: Any = read
+            values = found.batch.values
+            logs, shares = model.log_likelihoods(values), model.posterior(values)
+            held = _rows(shard, documents, found.kept)
+            columns = [
+                *held,
+                _where(found.kept, pa.array(shares.argmax(axis=1).astype(np.int32))),
+                _where(found.kept, pa.array(logs)),
+                _where(
+                    found.kept,
+                    pa.FixedSizeListArray.from_arrays(pa.array(shares.ravel()), shares.shape[1]),
+                ),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            for number in range(len(near)):
+                places = documents + np.flatnonzero(found.kept)
+                added = _nearest(shard.url, values, places, model.means[number], context.nearest)
+                near[number] = tuple(sorted((*near[number], *added))[: context.nearest])
+            documents += found.kept.size
+            without += int((~found.kept).sum())
+            total += float(logs.sum())
+    return url, documents, without, total, tuple(near)
+
+
+def write_factors(shard: Shard, place: int, context: VectorsContext) -> tuple[str, int, int]:
+    """Write those of one shard: URL, records, those that are no row of numbers."""
+    model, reading = context.model, context.reading
+    name, schema = proportions_file(shard.url), factors_schema(model.n_topics)
+    documents = without = 0
+    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+        for read in reading.read(shard):
+            found: Any = read
+            values = model.values(found.batch.values)
+            held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+            columns = [*_rows(shard, documents, found.kept), _where(found.kept, held)]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            documents += found.kept.size
+            without += int((~found.kept).sum())
+    return url, documents, without
+
+
+def components_schema(k: int) -> pa.Schema:
+    """Columns of a file of a mixture: a row a record, null where it is no row of numbers.
+
+    Examples
+    --------
+    >>> components_schema(2).names
+    ['source', 'row', 'topic', 'log_likelihood', 'proportions']
+    """
+    return pa.schema(
+        [
+            ("source", pa.string()),
+            ("row", pa.int64()),
+            ("topic", pa.int32()),
+            ("log_likelihood", pa.float64()),
+            ("proportions", pa.list_(pa.float64(), k)),
+        ]
+    )
+
+
+def factors_schema(k: int) -> pa.Schema:
+    """Columns of a file of factors, likewise.
+
+    Examples
+    --------
+    >>> factors_schema(2).names
+    ['source', 'row', 'factors']
+    """
+    return pa.schema(
+        [("source", pa.string()), ("row", pa.int64()), ("factors", pa.list_(pa.float64(), k))]
+    )
+
+
+def _rows(shard: Shard, first: int, kept: NDArray[np.bool_]) -> list[Any]:
+    numbers = np.arange(first, first + kept.size, dtype=np.int64)
+    return [pa.repeat(pa.scalar(shard.url), kept.size), pa.array(numbers)]
+
+
+def _where(kept: NDArray[np.bool_], found: Any) -> Any:
+    """What was found of the records that are kept, null of the others."""
+    if kept.all():
+        return found
+    places = np.cumsum(kept) - 1
+    return found.take(pa.array(places, mask=~kept))
+
+
+def _nearest(
+    url: str,
+    values: NDArray[Any],
+    places: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    number: int,
+) -> list[NearRow]:
+    distances = np.linalg.norm(values - mean, axis=1)
+    chosen = np.lexsort((places, distances))[:number]
+    return [NearRow(float(distances[one]), url, int(places[one])) for one in chosen]

@@ -1,0 +1,93 @@
+"""Outputs: what the models write of shards, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs.assign import assign
+from streaming_moments.pipelines.jobs.outputs.complete import complete
+from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, decode
+from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
+from streaming_moments.pipelines.jobs.outputs.read_vectors import read_components, read_factors
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
+from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_OF_MODEL = frozenset({"method", "name", "labels"})  # which are not for the user to leave out
+_OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a model writes of shards.
+
+    Parameters
+    ----------
+    write : callable
+        A file for each shard, on a cluster.
+    methods : tuple of str
+        By which it may read them, the usual one first; none where there is one way.
+    takes : frozenset of str
+        Options that tell it anything, beside the method.
+    """
+
+    write: Callable[[MomentStore, Any, Sequence[Shard], str, Run, OutputOptions], Written]
+    methods: tuple[str, ...] = ()
+    takes: frozenset[str] = frozenset()
+
+    def idle(self, options: OutputOptions) -> list[str]:
+        """Options that were given and tell nothing here."""
+        known = self.takes | _OF_MODEL
+        others = [one for one in fields(options) if one.name not in known]
+        return [one.name for one in others if getattr(options, one.name) != one.default]
+
+
+_DOCUMENTS = Output(write_proportions, METHODS, _OF_DOCUMENTS)
+OUTPUTS: Mapping[str, Output] = MappingProxyType(
+    {
+        TopicModel.name: _DOCUMENTS,
+        PoissonMixture.name: _DOCUMENTS,
+        IndependentIntensities.name: _DOCUMENTS,
+        Communities.name: _DOCUMENTS,
+        MultiViewMixture.name: Output(assign, METHODS, frozenset({"seed"})),
+        HiddenMarkovModel.name: Output(decode, DECODINGS),
+        LatentTree.name: Output(complete),
+        GaussianMixture.name: Output(read_components, (), frozenset({"top_documents"})),
+        IndependentFactors.name: Output(read_factors),
+    }
+)
+
+
+def output_of(model: str) -> Output:
+    """What models of that name write of shards.
+
+    Raises
+    ------
+    InvalidInput
+        None of that name writes any: names those that do.
+
+    Examples
+    --------
+    >>> output_of("hmm").methods
+    ('viterbi', 'posterior')
+    """
+    if model not in OUTPUTS:
+        raise InvalidInput(
+            f"{model} writes nothing of shards; name a model of {', '.join(OUTPUTS)}"
+        )
+    return OUTPUTS[model]

@@ -1,0 +1,265 @@
+"""Transform: topic proportions of every document of some shards, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster.memory import plan_transform
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs.proportions import (
+    Method,
+    TransformContext,
+    require_seed,
+    transform_shard,
+)
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    FOREIGN_BELOW,
+    OutputOptions,
+    write_each,
+)
+from streaming_moments.quality.representatives import (
+    Representatives,
+)
+from streaming_moments.storage.proportions import (
+    Provenance,
+    Summary,
+    frame_of,
+)
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.storage.top_documents import write_top_documents
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TOP_DOCUMENTS = 100
+
+
+@dataclass(frozen=True)
+class TransformResult:
+    """What a transform wrote.
+
+    Parameters
+    ----------
+    files : tuple of str
+        URLs of the Parquet files, one a shard, in the order of the shards.
+    documents : int
+        In all.
+    weights : (shards, k) tuple of tuples of float
+        Token-weighted mean proportions of each shard.
+    tokens, unknown : int
+        Words of the documents in the vocabulary, and those that are not.
+    foreign, empty : int
+        Documents of which too few words are known, and those without a known word: they have no
+        topic.
+    kept : int
+        Files that were there before, made of the same.
+    representatives : Representatives
+        The documents that speak most for each topic.
+    storage_options : mapping, optional
+        By which the files are read.
+    foreign_below : float
+        Share of known words below which a document was foreign.
+    """
+
+    files: tuple[str, ...]
+    documents: int
+    weights: tuple[tuple[float, ...], ...]
+    tokens: int = 0
+    unknown: int = 0
+    foreign: int = 0
+    empty: int = 0
+    kept: int = 0
+    representatives: Representatives = field(default_factory=lambda: Representatives(0))
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    foreign_below: float = FOREIGN_BELOW
+
+    @property
+    def unknown_share(self) -> float | None:
+        """Of all words; None where there are none."""
+        words = self.tokens + self.unknown
+        return self.unknown / words if words else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """All rows as one pandas frame, by the ids of the documents; a column for each topic.
+
+        Raises
+        ------
+        StoreError
+            A file is gone, or cannot be read.
+        """
+        return frame_of(self.files, self.storage_options)
+
+    def lines(self, output: str) -> list[str]:
+        """How much was written, and of how much the model knows the words, for people."""
+        kept = f", {self.kept} of which were there" if self.kept else ""
+        told = [f"{self.documents:,} documents in {len(self.files)} files in {output}{kept}"]
+        if (share := self.unknown_share) is not None:
+            words = self.tokens + self.unknown
+            told.append(f"the model does not know {share:.1%} of {words:,} words")
+        if self.foreign:
+            told.append(
+                f"{self.foreign:,} documents are foreign, under {self.foreign_below:.0%} of their "
+                "words known, and have no topic"
+            )
+        if self.empty:
+            told.append(f"{self.empty:,} documents have no known word, and no topic")
+        return told
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name."""
+        return {
+            "documents": self.documents,
+            "files": list(self.files),
+            "kept": self.kept,
+            "tokens": self.tokens,
+            "unknown": self.unknown,
+            "unknown_share": self.unknown_share,
+            "foreign": self.foreign,
+            "without_known_words": self.empty,
+            "top_documents": [
+                [asdict(one) for one in some] for some in self.representatives.topics
+            ],
+        }
+
+
+def transform(
+    store: MomentStore,
+    model: TopicModel,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    method: Method = "fixed-point",
+    seed: int | None = None,
+    *,
+    id_column: str | None = None,
+    passages: bool = False,
+    top_documents: int = 0,
+    foreign_below: float = FOREIGN_BELOW,
+    name: str = "",
+    labels: Mapping[int, str] | None = None,
+) -> TransformResult:
+    """Write one Parquet file a shard, with a row for each document: see `proportions_schema`.
+
+    A file that is there and was made of the same is kept: the same call goes on where one was
+    stopped. What a file was made of is in its metadata.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Whose vocabulary and token policy read the shards.
+    model : TopicModel
+        Of that vocabulary.
+    shards : sequence of Shard
+        Need not be counted in the store.
+    output : str
+        fsspec URL of a folder; a file appears whole or not at all.
+    run : Run
+        Where to run, and what its steps are told.
+    method, seed : str, int or None
+        As in `TopicModel.transform`; each shard draws from its own stream of the seed.
+    id_column : str, optional
+        Column, or JSON field, of what documents are called; without one the files of a folder have
+        their names, other documents the name of their shard and their number.
+    passages : bool
+        Whether to write a row a passage, where documents are cut; else the passages of a document
+        are added up, weighted by their tokens.
+    top_documents : int
+        Documents to find of each topic that speak most for it, up to 100; they are also written,
+        with the first 200 characters of each, to `_top_documents.json` in the output.
+    foreign_below : float
+        A text of whose words a smaller share is known is marked, and has no topic.
+    name, labels : str, mapping
+        Of a model that is kept, and of its topics.
+
+    Raises
+    ------
+    InvalidInput
+        "gibbs" without a seed, two shards whose outputs would have one name, or a number or share
+        out of its range.
+    ShardError
+        A shard that cannot be read.
+    StoreError
+        The output cannot be written.
+    BoundExceeded
+        The memory budget cannot hold a task.
+    """
+    asked = OutputOptions(
+        method=method,
+        seed=seed,
+        id_column=id_column,
+        passages=passages,
+        top_documents=top_documents,
+        foreign_below=foreign_below,
+        name=name,
+        labels=labels or {},
+    )
+    return write_proportions(store, model, shards, output, run, asked)
+
+
+def write_proportions(
+    store: MomentStore,
+    model: TopicModel,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    options: OutputOptions,
+) -> TransformResult:
+    """As `transform`."""
+    seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
+    require_seed(options.method, seed)
+    if not 0 <= number <= MOST_TOP_DOCUMENTS or not 0 <= foreign_below <= 1:
+        raise InvalidInput(
+            f"{number} documents of a topic, foreign below {foreign_below:g}; give 0 to "
+            f"{MOST_TOP_DOCUMENTS} documents, and a share of 0 to 1"
+        )
+    room = run.cluster.threads, run.cluster.memory
+    passage_words = None if store.policy is None else store.policy.passage_words
+    plan = plan_transform(model.n_words, model.n_topics, *room, run.limits, passage_words)
+    reference = store.models.get(options.name)
+    asked = Provenance(
+        shard="",
+        state="",
+        model=options.name,
+        digest="",
+        store=store.url,
+        fitted_version=None if reference is None else reference.version,
+        method=options.method,
+        seeds=() if seed is None else (seed,),
+        id_column=options.id_column,
+        passages=options.passages,
+        foreign_below=foreign_below,
+        top_documents=number,
+        labels=dict(options.labels),
+        package=version("streaming-moments"),
+    )
+    work = transform_shard, TransformContext.of, model, output, asked
+    results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(shards)
+    best = Representatives(number)
+    with closing(write_each(store, shards, run, "transforming shards", plan, *work)) as finished:
+        for place, (url, summary, there) in finished:
+            # more than a few numbers is held of no more shards than are at work
+            best = best.joined(summary.representatives)
+            results[place] = url, replace(summary, representatives=Representatives(0)), there
+    if number:
+        write_top_documents(output, best, asked, run.storage_options)
+    summaries = [summary for _, summary, _ in results]
+    return TransformResult(
+        tuple(url for url, _, _ in results),
+        sum(one.documents for one in summaries),
+        tuple(one.weights for one in summaries),
+        sum(one.tokens for one in summaries),
+        sum(one.unknown for one in summaries),
+        sum(one.foreign for one in summaries),
+        sum(one.empty for one in summaries),
+        sum(there for _, _, there in results),
+        best,
+        run.storage_options,
+        foreign_below,
+    )

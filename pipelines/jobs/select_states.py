@@ -1,0 +1,127 @@
+"""Select states: which number of hidden states predicts the triples of records held out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from streaming_moments.errors import (
+    BoundExceeded,
+    InvalidInput,
+    NotIdentifiable,
+    StreamingMomentsError,
+)
+from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.operations.windows import StatisticsSource
+
+M = TypeVar("M", bound=Model)
+
+
+def compares_states(model: type) -> bool:
+    """Whether numbers of states of a model can be compared by halves."""
+    return hasattr(model, "fit_half")
+
+
+def model_selected(store: StatisticsSource) -> Any | None:
+    """The model whose numbers of states are compared on a store; None where these are topics.
+
+    Raises
+    ------
+    InvalidInput
+        The store is of a table, or of a kind of which no model can be compared.
+    """
+    foundation = store.layout.foundation
+    own = [one for one in MODELS.values() if one.kind == foundation.kind]
+    if any(map(compares_states, own)):
+        return next(one for one in own if compares_states(one))
+    table = getattr(getattr(foundation, "basis", None), "table", None)
+    if table is not None or foundation.kind != CountsFoundation.kind:
+        names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
+        raise InvalidInput(
+            f"no halves tell how many states {names} should have; refit some (`--model {names} "
+            "--topics K`) and compare what each says of itself"
+        )
+    return None
+
+
+def select_states(
+    store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
+) -> Selection:
+    """Hold the triples of each half of the records against models of the other; keep none.
+
+    Parameters
+    ----------
+    store : MomentStore or WindowedStore
+        The version to fit, or a window of it.
+    model : type
+        A class of `MODELS` that `compares_states`.
+    tried : sequence of FitOptions
+        Of its `Options`, each a candidate.
+    run : Run
+        Where to run, and what its steps are told.
+
+    Returns
+    -------
+    Selection
+        What cannot be fitted says why.
+
+    Raises
+    ------
+    InvalidInput
+        Nothing to try, a store of another kind, or one without halves or with sketches alone.
+    NotIdentifiable, BoundExceeded
+        None can be fitted.
+    """
+    started = time.perf_counter()
+    require_kind_of(model, store)
+    require_told_apart(store.layout.foundation)
+    if not tried:
+        raise InvalidInput("nothing to fit; give numbers of states")
+    found: list[Candidate] = []
+    refused: list[StreamingMomentsError] = []
+    for options in tried:
+        begun = time.perf_counter()
+        told = options.topics, float(getattr(options, "alpha0", 0.0))
+        try:
+            rows = refit_rows(store, model, options, run)
+            held_out = held_out_triples(rows, model, options)
+        except (NotIdentifiable, BoundExceeded) as error:
+            refused.append(error)
+            found.append(Candidate(*told, refusal=str(error)))
+            continue
+        seconds = time.perf_counter() - begun
+        rounds = getattr(options, "refine", None)
+        found.append(Candidate(*told, seconds=seconds, held_out=held_out, refined=rounds))
+    if len(refused) == len(found):
+        raise refused[0]
+    return Selection(tuple(found), time.perf_counter() - started, "triples", "states")
+
+
+def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
+    """A model of a store with what halves say of it, where they say anything.
+
+    Parameters
+    ----------
+    store, options, run
+        As of the refit that made it.
+    model : Model
+        What it made.
+    """
+    if not compares_states(type(model)):
+        return model
+    try:
+        rows = refit_rows(store, type(model), options, run)
+        held_out = held_out_triples(rows, type(model), options)
+    except (InvalidInput, NotIdentifiable) as error:
+        run.tell(f"nothing is held out: {error}")
+        return model
+    told: M = replace(cast("Any", model), held_out=held_out)
+    return told

@@ -1,0 +1,181 @@
+"""What a night fits, and what a model must hold to be published: two sections of its file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any, cast
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.polishing import require_polishable
+from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.pipelines.jobs.select_states import compares_states
+from streaming_moments.pipelines.nightly.keys import (
+    STRICT,
+    Alphas,
+    Days,
+    Family,
+    HalfLife,
+    Method,
+    Topics,
+)
+from streaming_moments.pipelines.quantities import Number, Seed, Share
+from streaming_moments.quality.matching import MatchingRule
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+
+_TOPICS = TopicOptions(topics=1)  # for its defaults
+_FOUND = ("topics", "refine")  # which may be auto
+_TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
+
+
+def _keys_of(model: Any) -> set[str]:
+    return {one.name for one in fields(model.Options)}
+
+
+@dataclass(frozen=True, config=STRICT)
+class RefitSection:
+    """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
+
+    `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
+    by the halves of the documents, and their names are in `auto`.
+
+    Beside these, any other option of the model is a key: they are in `further`.
+    """
+
+    topics: Topics
+    model: Family = DEFAULT_MODEL
+    alpha0: Alphas = (_TOPICS.alpha0,)
+    method: Method = _TOPICS.method
+    seed: Seed = _TOPICS.seed
+    window_days: Days | None = None
+    half_life_days: HalfLife | None = None
+    same_topic_within: Share = MatchingRule().furthest
+    polish: Number = 0
+    further: dict[str, Any] = Field(default_factory=dict)
+    auto: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_model(cls, given: Any) -> Any:
+        """Each key that only some models have is one of this model."""
+        name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
+        if name not in MODELS:
+            return given  # what is wrong is told of the key itself
+        own = _keys_of(MODELS[name])
+        others = {
+            "further",
+            "auto",
+            *(key for one in MODELS.values() for key in _keys_of(one)),
+        } - own
+        for key in given:
+            if key in others:
+                raise ValueError(
+                    f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
+                )
+        auto = tuple(key for key in _FOUND if given.get(key) == "auto")
+        if auto and name != DEFAULT_MODEL:
+            raise ValueError(f"{auto[0]}: auto is of model {DEFAULT_MODEL!r} alone")
+        # until they are found: one topic, rounds by default
+        given = {key: given[key] for key in given if key not in auto} | (
+            {"topics": 1} if "topics" in auto else {}
+        )
+        if "alpha0" in own:
+            given = {"alpha0": MODELS[name].Options(topics=1).alpha0} | given
+        further = {key: given[key] for key in given if key in own - _TRIED}
+        try:
+            TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
+        except ValidationError as refused:
+            told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
+            raise ValueError("; ".join(told)) from refused
+        kept = {key: given[key] for key in given if key not in further}
+        return {**kept, "further": further, "auto": auto}
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RefitSection:
+        comparable = self.model == DEFAULT_MODEL or compares_states(self.family)
+        if not comparable and len(self.topics) > 1:
+            names = [name for name, one in MODELS.items() if compares_states(one)]
+            every = " and ".join(map(repr, (DEFAULT_MODEL, *names)))
+            raise ValueError(f"topics: several are compared with models {every} only")
+        if self.half_life_days is not None and self.family.kind != CountsFoundation.kind:
+            raise ValueError(
+                f"half_life_days: statistics of kind {self.family.kind} are whole numbers; choose "
+                "days by window_days"
+            )
+        if "topics" in self.auto and len(self.alpha0) > 1:
+            raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
+        if self.polish:
+            require_polishable(self.family)
+            if self.half_life_days is not None:
+                raise ValueError("polish: a pass counts all documents alike; no half_life_days")
+        return self
+
+    @property
+    def family(self) -> Any:
+        """The class of the model."""
+        return MODELS[self.model]
+
+    @property
+    def topical(self) -> bool:
+        """Whether it is a model of topics."""
+        return issubclass(self.family, TopicModel)
+
+    def options(self, topics: int, alpha0: float) -> FitOptions:
+        """What a fit of the model is told, with one of the values that are tried."""
+        given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
+        own = _keys_of(self.family)
+        kept = {key: value for key, value in given.items() if key in own}
+        return cast("FitOptions", self.family.Options(**kept, **self.further))
+
+    @property
+    def rule(self) -> MatchingRule:
+        """When two topics are one."""
+        return MatchingRule(furthest=self.same_topic_within)
+
+
+@dataclass(frozen=True, config=STRICT)
+class GatesSection:
+    """What a model must hold to be published; what is not given is not asked for."""
+
+    max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
+    max_held_out_drop: Annotated[float, Field(ge=0)] | None = None
+    min_captured: Share | None = None
+    max_pair_distance: Share | None = None
+    min_documents: Number = 0
+    min_effective_documents: Annotated[float, Field(ge=0)] | None = None
+    min_topic_weight: Share = 0.0
+    max_perplexity: Annotated[float, Field(ge=1)] | None = None
+    max_behind: Annotated[float, Field(ge=0)] | None = None
+
+    def require_known(self, refit: RefitSection) -> None:
+        """Refuse a condition of which a model knows nothing.
+
+        Raises
+        ------
+        ValueError
+            Names it.
+        """
+        topical, kind = refit.topical, refit.family.kind
+        known = {
+            "max_coherence_drop": topical,
+            "max_held_out_drop": topical or compares_states(refit.family),
+            "min_captured": topical,
+            "max_pair_distance": kind == CountsFoundation.kind,
+            "min_effective_documents": kind == CountsFoundation.kind,
+            "min_topic_weight": topical or compares_states(refit.family),
+            "max_perplexity": refit.family is HiddenMarkovModel,
+            "max_behind": refit.family is LatentTree,
+        }
+        given = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        idle = [name for name in given if not known.get(name, True)]
+        if idle:
+            raise ValueError(
+                f"[gates] {', '.join(idle)}: model {refit.model!r} knows nothing of it; leave it "
+                "out"
+            )

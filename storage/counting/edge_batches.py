@@ -1,0 +1,227 @@
+"""Edges between named nodes: batches of a shard, each edge of it once, and samples of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+from streaming_moments.faces import LateModule
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.ends import EdgeBatch, edge_keys, ends_of
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.columns import Values, values_of, words_of
+from streaming_moments.storage.counting.edges import EdgeColumns
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
+from streaming_moments.storage.documents import read_tables
+from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+
+# Rows of a batch, which are two short names, for each that one of documents has.
+_ROWS = 8
+# Of a shard, whose edges are held to see which are there twice: 128 MB.
+MOST_EDGES = 1 << 24
+_NAME, _COUNT = "name", "count"
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeReader:
+    """Reads the shards of a store of edges.
+
+    Parameters
+    ----------
+    form : ShardFormat
+        The format of the shards.
+    columns : EdgeColumns
+        Where the ends are, and whether edges have a direction.
+    names : Arrow array
+        The nodes.
+    limits, storage_options
+        As of any reader.
+    """
+
+    form: ShardFormat
+    columns: EdgeColumns
+    names: pa.LargeStringArray
+    limits: ReadLimits = DEFAULT_LIMITS
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        form: ShardFormat,
+        columns: EdgeColumns,
+        nodes: Vocabulary,
+        limits: ReadLimits = DEFAULT_LIMITS,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> EdgeReader:
+        """The reader of edges between these nodes."""
+        return cls(form, columns, words_of(nodes), limits, storage_options)
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadBatch[EdgeBatch]]:
+        """Edges of a shard, each once.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read or changed, a column is missing or of another type, an edge
+            with one end, or more edges than one shard may have.
+        """
+        options, limits = self.storage_options, _more_rows(self.limits)
+        tables = read_tables(shard, self.form, self.columns.ends, limits, options, start, content)
+        return steadily(self._counted(tables, shard), shard, options, content)
+
+    def _counted(
+        self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
+    ) -> Iterator[ReadBatch[EdgeBatch]]:
+        seen, passed, n = _Seen(), 0, len(self.names)
+        for table, after in tables:
+            ends = both_ends(table, self.columns.ends, shard.url, passed)
+            passed += table.num_rows
+            # a look-up reads all names first, so both ends are looked up at once
+            texts = pa.concat_arrays([one.texts for one in ends])
+            places = Values(np.arange(len(texts) + 1), texts).places(self.names)
+            given = places.reshape(2, -1).T.astype(np.int64)
+            known = given[(given >= 0).all(axis=1)]
+            keys, loops = edge_keys(known, n, self.columns.directed)
+            new = seen.added(np.unique(keys))
+            if seen.size > MOST_EDGES:
+                raise ShardError(
+                    shard.url,
+                    f"has more than {MOST_EDGES:,} edges, which are held to see which of them are "
+                    "there twice; cut it into several shards",
+                )
+            batch = EdgeBatch(ends_of(new, n), loops, keys.size - new.size)
+            yield ReadBatch(batch, len(given) - len(known), after)
+
+
+@dataclass
+class _Seen:
+    """Edges of a shard so far, in runs of rising keys, each more than twice as long as the next."""
+
+    runs: list[NDArray[np.int64]] = field(default_factory=list)
+    size: int = 0
+
+    def added(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some rising keys that are new; from now on they are not."""
+        for run in self.runs:
+            places = np.minimum(np.searchsorted(run, keys), run.size - 1)
+            keys = keys[run[places] != keys]
+        if keys.size:
+            self.size += keys.size
+            self.runs.append(keys)
+        while len(self.runs) > 1 and self.runs[-2].size <= 2 * self.runs[-1].size:
+            last = self.runs.pop()
+            self.runs[-1] = np.sort(np.concatenate([self.runs[-1], last]), kind="stable")
+        return keys
+
+
+def both_ends(
+    table: pa.Table, columns: Sequence[str], url: str, passed: int
+) -> tuple[Values, Values]:
+    """The ends of the edges of some rows, so many of which came before.
+
+    Raises
+    ------
+    ShardError
+        An edge with one end: names the row; or a column of another type.
+    """
+    found = []
+    for name in columns:
+        values = values_of(table[name], name, url)
+        if len(values.texts) != table.num_rows:
+            raise ShardError(url, f"column {name!r} holds lists; give one end of an edge in each")
+        if values.texts.null_count:
+            row = int(np.asarray(values.texts.is_null()).argmax())
+            raise ShardError(
+                url,
+                f"row {passed + row + 1} has an edge with one end: its {name!r} is empty; mend or "
+                "drop it",
+            )
+        found.append(values)
+    return found[0], found[1]
+
+
+def _more_rows(limits: ReadLimits) -> ReadLimits:
+    return replace(limits, batch_documents=_ROWS * limits.batch_documents)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSample:
+    """All nodes of a shard, and some of its edges.
+
+    Parameters
+    ----------
+    nodes : pyarrow.Table
+        Of a name and how many ends of edges it is.
+    edges : pyarrow.Table
+        Source and target of some edges, drawn at random.
+    """
+
+    nodes: pa.Table
+    edges: pa.Table
+
+
+def sample_edges(
+    shard: Shard,
+    form: ShardFormat,
+    columns: EdgeColumns,
+    quota: int,
+    seed: int,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> EdgeSample:
+    r"""The names of all nodes of a shard, and some of its edges, in one pass.
+
+    Errors as of `EdgeReader.read`.
+
+    Examples
+    --------
+    >>> import fsspec
+    >>> fsspec.filesystem("memory").pipe("/named/a.csv", b"source,target\nann,bob\nann,cid\n")
+    >>> shard = Shard("memory:///named/a.csv", 30)
+    >>> sample = sample_edges(shard, ShardFormat(), EdgeColumns(), 9, 0)
+    >>> sorted(sample.nodes.to_pylist()[0].items()), sample.edges.num_rows
+    ([('count', 2), ('name', 'ann')], 2)
+    """
+    rng = np.random.default_rng(seed)
+    drawn: pa.Table | None = None
+    keys, passed = np.empty(0), 0
+    counted: list[pa.Table] = []
+    tables = read_tables(shard, form, columns.ends, _more_rows(limits), storage_options)
+    for table, _ in steadily(tables, shard, storage_options):
+        ends = both_ends(table, columns.ends, shard.url, passed)
+        passed += table.num_rows
+        names = [one.texts for one in ends]
+        found = pc.value_counts(pa.chunked_array(names))
+        counted.append(pa.table({_NAME: found.field(0), _COUNT: found.field(1)}))
+        if len(counted) > 1 and counted[-2].num_rows <= 2 * counted[-1].num_rows:
+            counted = [added_counts(counted)]
+        keys = np.concatenate([keys, rng.random(table.num_rows)])
+        own = pa.table(dict(zip(("source", "target"), names, strict=True)))
+        drawn = own if drawn is None else pa.concat_tables([drawn, own])
+        if drawn.num_rows > quota:
+            kept = np.sort(np.argpartition(keys, quota)[:quota])
+            drawn, keys = drawn.take(kept).combine_chunks(), keys[kept]
+    return EdgeSample(added_counts(counted), drawn)
+
+
+def added_counts(tables: Sequence[pa.Table]) -> pa.Table:
+    """Names of several tables, each once, with the sum of its counts; most first, ties by name."""
+    summed = pa.concat_tables(tables).group_by(_NAME).aggregate([(_COUNT, "sum")])
+    named = summed.rename_columns(
+        [_COUNT if name == f"{_COUNT}_sum" else name for name in summed.column_names]
+    )
+    return named.sort_by([(_COUNT, "descending"), (_NAME, "ascending")])

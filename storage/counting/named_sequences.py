@@ -1,0 +1,290 @@
+"""Sequences with names: rows of long tables, or pieces in lists, and where these lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ShardError
+from streaming_moments.faces import LateModule
+from streaming_moments.statistics.sequences.pieces import ABSENT
+from streaming_moments.storage.counting.columns import Values, values_of
+from streaming_moments.storage.formats import Position, ReadLimits
+from streaming_moments.storage.formats.parquet import is_list
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+
+# Where a piece of a time that is neither a number nor a date may lie: anywhere.
+ANYWHERE = (-(1 << 62), 0, 1 << 62, 0)
+_FRACTIONS = 2.0**52
+_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = 86_400
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """What sequences are called, and where they begin and end.
+
+    Parameters
+    ----------
+    names : list of str
+        Of m sequences.
+    places : (m, 4) int64
+        Of their first and last symbol, as `Pieces.of` takes them.
+    numbered : bool
+        Whether places are numbers of symbols.
+    steps, ones : int
+        From one row to the next of a sequence, and how many of these are numbers that go up by one.
+    """
+
+    names: list[str]
+    places: NDArray[np.int64]
+    numbered: bool
+    steps: int = 0
+    ones: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Some consecutive sequences of a shard, the first of which may have begun before.
+
+    Parameters
+    ----------
+    values : Values
+        Their symbols.
+    goes_on : bool
+        Whether the first continues the last one before.
+    spans : Spans, optional
+        What they are called and where they lie, where that is told.
+    """
+
+    values: Values
+    goes_on: bool = False
+    spans: Spans | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OpenPiece:
+    """A piece of a sequence with which a shard may go on.
+
+    Parameters
+    ----------
+    places : (4,) int64
+        Where it begins, and ends so far.
+    length : int
+        Symbols so far.
+    first, last : (2,) int64
+        Symbols at its ends, as `edges_of` gives them.
+    """
+
+    places: NDArray[np.int64]
+    length: int
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    def until(
+        self,
+        places: NDArray[np.int64],
+        length: int,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+    ) -> tuple[list[int], int, list[int], list[int]]:
+        """The same of this piece and of what it goes on with."""
+        heads = [one for one in (*self.first, *first) if one != ABSENT]
+        tails = [one for one in (*self.last, *last) if one != ABSENT]
+        return (
+            [*self.places[:2], *places[2:]],
+            self.length + length,
+            [*heads, ABSENT][:2],
+            [ABSENT, *tails][-2:],
+        )
+
+
+def long_tables(
+    tables: Iterator[tuple[pa.Table, Position]],
+    columns: Sequence[str],
+    numbered: bool,
+    url: str,
+    limits: ReadLimits,
+) -> Iterator[tuple[Sequences, Position]]:
+    """Runs of rows of one sequence, which may go on in the next table; or rows of pieces in lists.
+
+    Where times are `numbered`, a run ends where the next number is missing.
+    """
+    last: tuple[Any, Any, NDArray[np.int64]] | None = None
+    kind: pa.DataType | None = None
+    for table, after in tables:
+        if is_list(table[columns[2]].type):
+            yield from _listed(table, columns, url, limits, after)
+            continue
+        names = values_of(table[columns[0]], columns[0], url).texts
+        symbols = values_of(table[columns[2]], columns[2], url)
+        times = table[columns[1]].combine_chunks()
+        if pa.types.is_large_string(times.type) or pa.types.is_string(times.type):
+            times = pc.if_else(pc.equal(times, ""), None, times)
+        if names.null_count or times.null_count:
+            raise ShardError(
+                url,
+                f"a row has no {columns[0]!r} or no {columns[1]!r}; give each row one of each",
+            )
+        kind = kind or _kind_of_times(times)
+        try:
+            times = times.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise ShardError(
+                url, f"column {columns[1]!r} holds numbers and texts; give times of one kind"
+            ) from error
+        keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
+        runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
+        ahead = np.ones(len(keys), np.bool_)
+        ahead[1:] = pc.less(times[:-1], times[1:])
+        ahead[runs] = True
+        goes_on = last is not None and last[0] == names[0].as_py()
+        if goes_on and last is not None:
+            ahead[0] = last[1] < times[0].as_py()
+        if len(np.unique(keys[runs])) < len(runs):
+            # it came back after another one
+            first = np.unique(keys[runs], return_index=True)[1]
+            ahead[np.delete(runs, first)] = False
+        if not ahead.all():
+            row = int(np.flatnonzero(~ahead)[0])
+            raise ShardError(
+                url,
+                f"the rows of sequence {names[row].as_py()!r} do not follow one another by "
+                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}",
+            )
+        places = _places(times)
+        one_on = _one_on(places)
+        one_on[runs] = False
+        steps = len(keys) - len(runs)
+        if numbered:
+            runs = np.flatnonzero(~one_on)
+            goes_on = (
+                goes_on and last is not None and bool(_one_on(np.stack([last[2], places[0]]))[1])
+            )
+        last = names[-1].as_py(), times[-1].as_py(), places[-1]
+        offsets = np.append(runs, len(names)).astype(np.int64)
+        spans = Spans(
+            names.take(pa.array(runs)).to_pylist(),
+            np.hstack([places[runs, :2], places[offsets[1:] - 1, 2:]]),
+            numbered,
+            steps,
+            int(one_on.sum()),
+        )
+        yield Sequences(Values(offsets, symbols.texts), goes_on, spans), after
+
+
+def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
+    """Symbols of a column of lists.
+
+    Raises
+    ------
+    ShardError
+        It holds no lists of symbols, or one above the bound.
+    """
+    if not is_list(column.type):
+        raise ShardError(
+            url,
+            f"column {name!r} is of type {column.type}, not of lists of symbols; leave out "
+            "--columns where a text is a sequence, or give sequence,time,symbol",
+        )
+    values = values_of(column, name, url)
+    longest = 8 * int(np.diff(values.offsets).max(initial=0))
+    if longest > limits.document_bytes:
+        raise ShardError(
+            url,
+            f"column {name!r} has a list of {longest} bytes, above {limits.document_bytes}; "
+            "split it, or raise --max-document-bytes",
+        )
+    return values
+
+
+def _listed(
+    table: pa.Table, columns: Sequence[str], url: str, limits: ReadLimits, after: Position
+) -> Iterator[tuple[Sequences, Position]]:
+    """Rows of pieces in lists, each with the number of its first symbol; empty ones are none."""
+    values = lists_of(table[columns[2]], columns[2], url, limits)
+    held = np.flatnonzero(np.diff(values.offsets))
+    rows = table.take(pa.array(held))
+    names = values_of(rows[columns[0]], columns[0], url).texts
+    numbers = rows[columns[1]].combine_chunks()
+    if not pa.types.is_integer(numbers.type) or names.null_count or numbers.null_count:
+        raise ShardError(
+            url,
+            f"a row has no {columns[0]!r}, or {columns[1]!r} is no whole number; give each row the "
+            f"number of the first symbol of {columns[2]!r} in its sequence",
+        )
+    if not held.size:
+        return
+    places = np.zeros((held.size, 4), dtype=np.int64)
+    places[:, 0] = numbers.cast(pa.int64())
+    offsets = np.append(values.offsets[held], values.offsets[-1])
+    places[:, 2] = places[:, 0] + np.diff(offsets) - 1
+    spans = Spans(names.to_pylist(), places, True)
+    yield Sequences(Values(offsets, values.texts), spans=spans), after
+
+
+def _kind_of_times(times: pa.Array) -> pa.DataType:
+    """As times are compared: texts that hold numbers as these."""
+    if not (pa.types.is_large_string(times.type) or pa.types.is_string(times.type)):
+        return times.type
+    try:
+        times.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return times.type
+    return pa.float64()
+
+
+def _places(times: pa.Array) -> NDArray[np.int64]:
+    """(rows, 4) int64 places of times, each as of a piece of one symbol.
+
+    A place is a whole number, and what is left of it: of a number or of seconds, in 2^-52 or in
+    nanoseconds.
+    """
+    try:
+        whole, part = _parted(times)
+    except pa.ArrowInvalid:
+        return np.tile(np.array(ANYWHERE, dtype=np.int64), (len(times), 1))
+    return np.stack([whole, part, whole, part], axis=1)
+
+
+def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    kind = times.type
+    if pa.types.is_integer(kind):
+        whole = np.asarray(times.cast(pa.int64()), dtype=np.int64)
+        return whole, np.zeros_like(whole)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = np.asarray(times.cast(pa.float64()))
+        if not (np.abs(numbers) < 2.0**62).all():
+            raise pa.ArrowInvalid("no number that has a place")
+        floor = np.floor(numbers)
+        return floor.astype(np.int64), ((numbers - floor) * _FRACTIONS).astype(np.int64)
+    if pa.types.is_date32(kind):
+        days = np.asarray(times.cast(pa.int32()), dtype=np.int64)
+        return days * _DAY, np.zeros_like(days)
+    if pa.types.is_temporal(kind):
+        per = _A_SECOND["ms" if pa.types.is_date64(kind) else kind.unit]
+        small = pa.int32() if pa.types.is_time32(kind) else pa.int64()
+        counts = np.asarray(times.cast(small), dtype=np.int64)
+        return counts // per, counts % per * (10**9 // per)
+    # a text: of a date and an hour, or an error
+    try:
+        return _parted(times.cast(pa.timestamp("ns")))
+    except pa.ArrowInvalid:
+        return _parted(times.cast(pa.timestamp("ns", "UTC")))
+
+
+def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(rows,) bool, whether a row has the whole number after that of the row before it."""
+    found = np.zeros(len(places), np.bool_)
+    whole = (places[1:, 1] == 0) & (places[:-1, 1] == 0)
+    found[1:] = whole & (places[1:, 0] - places[:-1, 0] == 1)
+    return found

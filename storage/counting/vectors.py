@@ -1,0 +1,273 @@
+"""Vectors: rows of numbers of a shard, of one column of lists or of several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.faces import LateModule
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
+from streaming_moments.storage.counting.views import sample_rows
+from streaming_moments.storage.documents import read_tables
+from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
+from streaming_moments.storage.formats.parquet import is_list
+from streaming_moments.storage.shards import Shard, ShardFormat
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+
+BadRows = Literal["skip", "refuse"]
+BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
+_COLUMN = "vector"
+
+
+@dataclass(frozen=True)
+class VectorsForm:
+    """Where the numbers of a row stand in a shard.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        One column of lists of numbers, or several of numbers; of an array any one name.
+    bad : {"skip", "refuse"}
+        Whether a row of another width, or with a number that is missing, NaN or infinite, is
+        counted as one left out, or makes its shard a bad one.
+
+    Raises
+    ------
+    InvalidInput
+        No columns, or one twice, or another way with bad rows.
+    """
+
+    columns: tuple[str, ...] = (_COLUMN,)
+    bad: BadRows = "skip"
+
+    def __post_init__(self) -> None:
+        if not self.columns or len(set(self.columns)) < len(self.columns) or "" in self.columns:
+            raise InvalidInput(
+                f"the columns of numbers are {', '.join(self.columns) or 'none'}; give one of "
+                "lists, or each of several once"
+            )
+        if self.bad not in BAD_ROWS:
+            raise InvalidInput(f'bad rows are "{self.bad}"; choose {" or ".join(BAD_ROWS)}')
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> VectorsForm:
+        """The form that `to_json` described."""
+        return cls(tuple(map(str, content["columns"])), content["bad"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Description that JSON can hold."""
+        return {"columns": list(self.columns), "bad": self.bad}
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRows:
+    """Rows of numbers, each of a width of its own.
+
+    Parameters
+    ----------
+    widths : (rows,) int64
+        Numbers of each; 0 of a missing one.
+    values : (sum of widths,)
+        The numbers, NaN where one is missing.
+    """
+
+    widths: NDArray[np.int64]
+    values: NDArray[Any]
+
+    def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """(N, width) rows of finite numbers, and which of all rows they are."""
+        fits = self.widths == width
+        values = self.values
+        if not fits.all():
+            values = values[np.repeat(fits, self.widths)]
+        table = values.reshape(-1, width)
+        sound = np.isfinite(table).all(axis=1)
+        if sound.all():
+            return table, fits
+        kept = fits.copy()
+        kept[fits] = sound
+        return table[sound], kept
+
+
+@dataclass(frozen=True, eq=False)
+class ReadVectors(ReadBatch[VectorBatch]):
+    """Some consecutive records of a shard, the rows of numbers among them.
+
+    Parameters
+    ----------
+    kept : (records,) bool
+        Which of the records are rows of numbers; `outside` are the others.
+    """
+
+    kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorReader:
+    """Reads the shards of a store of vectors.
+
+    Parameters
+    ----------
+    form : ShardFormat
+        The format of the shards.
+    vectors : VectorsForm
+        Where the numbers are.
+    dimension : int
+        Numbers of a row.
+    limits, storage_options
+        As of any reader.
+    """
+
+    form: ShardFormat
+    vectors: VectorsForm
+    dimension: int
+    limits: ReadLimits = DEFAULT_LIMITS
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadVectors]:
+        """Batches of a shard from a position on.
+
+        Rows are of the even and the odd half in turn. The first is of the even one where the shard
+        has an even number of bytes.
+
+        Raises
+        ------
+        ShardError
+            The shard cannot be read or changed, a column is missing or of another type, or a row
+            is bad and these are refused.
+        """
+        options = self.storage_options
+        columns = self.vectors.columns
+        tables = read_tables(shard, self.form, columns, self.limits, options, start, content)
+        return steadily(self._batches(tables, shard, start), shard, options, content)
+
+    def _batches(
+        self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard, start: Position
+    ) -> Iterator[ReadVectors]:
+        number = 0
+        for table, after in tables:
+            rows = number_rows(table, self.vectors.columns, shard.url)
+            values, kept = rows.of_width(self.dimension)
+            bad = np.flatnonzero(~kept)
+            if bad.size and self.vectors.bad == "refuse":
+                self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
+            odd = (np.arange(kept.size) + number + shard.size) % 2 == 1
+            number += kept.size
+            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
+
+    def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
+        width = int(rows.widths[place])
+        what = f"{width} numbers" if width != self.dimension else "numbers that are not finite"
+        raise ShardError(
+            url,
+            f"row {passed + place + 1} is of {what}, not of {self.dimension} finite ones; mend it, "
+            "or create the store with --bad-rows skip",
+        )
+
+
+def number_rows(table: pa.Table, columns: Sequence[str], url: str) -> NumberRows:
+    """Rows of numbers in the columns of a table.
+
+    Raises
+    ------
+    ShardError
+        A column of another type.
+
+    Examples
+    --------
+    >>> table = pa.table({"v": [[1.0, 2.0], None, [None]]})
+    >>> rows = number_rows(table, ["v"], "/shards/a.parquet")
+    >>> rows.widths, rows.values
+    (array([2, 0, 1]), array([ 1.,  2., nan]))
+    """
+    if len(columns) == 1 and is_list(table[columns[0]].type):
+        whole = _whole(table[columns[0]])
+        widths = np.asarray(pc.fill_null(pc.list_value_length(whole), 0), dtype=np.int64)
+        return NumberRows(widths, _numbers(whole.flatten(), columns[0], url))
+    held = [_numbers(_read(_whole(table[name])), name, url) for name in columns]
+    values = np.stack(held, axis=1)
+    return NumberRows(np.full(len(values), len(columns)), values.ravel())
+
+
+def sample_vectors(
+    shard: Shard,
+    form: ShardFormat,
+    vectors: VectorsForm,
+    quota: int,
+    seed: int,
+    limits: ReadLimits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, object] | None = None,
+) -> NumberRows:
+    """Draw rows of a shard, each equally likely, in one pass; errors as `sample_rows`."""
+    given = (limits, storage_options)
+    table = sample_rows(shard, form, vectors.columns, quota, seed, *given)
+    return number_rows(table, vectors.columns, shard.url)
+
+
+def pilot_of(samples: Sequence[NumberRows]) -> tuple[NDArray[np.float64], int]:
+    """(N, d) rows of the commonest width, and how many others there were.
+
+    Raises
+    ------
+    InvalidInput
+        None is of numbers.
+    """
+    widths = np.concatenate([one.widths for one in samples])
+    known, counts = np.unique(widths[widths > 0], return_counts=True)
+    if not known.size:
+        raise InvalidInput(
+            f"none of the {widths.size} rows of the pilot holds numbers; check --columns"
+        )
+    parts = [one.of_width(int(known[counts.argmax()]))[0] for one in samples]
+    rows = np.concatenate([part.astype(np.float64) for part in parts])
+    return rows, widths.size - len(rows)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
+    """Numbers of an array, NaN where one is missing."""
+    kind = array.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise ShardError(
+            url,
+            f"column {name!r} holds {kind}; give one column of lists of numbers, or several of "
+            "numbers, by --columns",
+        )
+    if array.null_count and not pa.types.is_floating(kind):
+        array = array.cast(pa.float64())
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _read(array: pa.Array) -> pa.Array:
+    """The numbers that texts say, null where one says none; others as they are."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
+    try:
+        return array.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.array(map(_number, array.to_pylist()), pa.float64())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None

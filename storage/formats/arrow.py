@@ -1,0 +1,100 @@
+"""Arrow: tables as Arrow's inter-process format writes them, as a file or a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+import pyarrow as pa
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.files.filesystems import one_line
+from streaming_moments.storage.formats.base import (
+    Columns,
+    Format,
+    Holds,
+    Position,
+    ReadLimits,
+    Source,
+    not_documents,
+    place_of_column,
+    table_chunks,
+)
+from streaming_moments.storage.formats.compressions import opened
+
+_MAGIC = b"ARROW1"
+_ROWS = 1024
+
+
+class Arrow(Format):
+    """Columns of record batches, of which each is read as a whole."""
+
+    name = "arrow"
+    suffixes = (".arrow", ".feather", ".ipc")
+
+    def holds(self, columns: Columns) -> Holds:
+        return "vectors"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        raise not_documents(source.url)
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        return table_chunks(_tables(source, list(dict.fromkeys(columns)), limits, start), limits)
+
+    def share_before(self, source: Source, place: Position) -> float:
+        """Share of the rows."""
+        with opened(source.fs, source.path) as stream:
+            rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
+        return float(min(place.passed / max(rows, 1), 1.0))
+
+
+def _tables(
+    source: Source, columns: list[str], limits: ReadLimits, start: Position
+) -> Iterator[tuple[pa.Table, Position]]:
+    passed = 0
+    with opened(source.fs, source.path) as stream:
+        for number, batch in enumerate(_batches(stream, columns, source.url), start=1):
+            if batch.nbytes > limits.decoded_bytes:
+                raise ShardError(
+                    source.url,
+                    f"record batch {number} is of {batch.nbytes} bytes, above "
+                    f"{limits.decoded_bytes}; write it again in smaller ones, or raise "
+                    "--max-row-group-bytes",
+                )
+            for begin in range(0, batch.num_rows, _ROWS):
+                part = batch[begin : begin + _ROWS]
+                before = max(0, start.passed - passed)
+                passed += part.num_rows
+                if before < part.num_rows:
+                    yield pa.Table.from_batches([part[before:]]), Position(passed)
+
+
+def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator[pa.RecordBatch]:
+    """Record batches with the columns asked for; all without any."""
+    try:
+        head = stream.read(len(_MAGIC))
+        of_file = head == _MAGIC
+        # the reader of streams reads from where it stands; that of files goes by the end
+        stream.seek(0)
+        opener = pa.ipc.open_file if of_file else pa.ipc.open_stream
+        names = opener(stream).schema.names
+        chosen = names if columns is None else columns
+        places = [place_of_column(names, name, "--columns", url) for name in chosen]
+        stream.seek(0)
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(places), use_threads=False)
+        reader = opener(stream, options=options)
+        if not of_file:
+            for batch in reader:
+                yield batch.select(chosen)
+            return
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number).select(chosen)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise ShardError(
+            url,
+            f"is no file or stream of Arrow, or was cut short ({one_line(error)}); write it again",
+        ) from error

@@ -1,0 +1,139 @@
+"""Zarr: an array of version 3 in a folder, or one of a group of them, its first axis the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streaming_moments.errors import ShardError, printable
+from streaming_moments.faces import LateModule
+from streaming_moments.storage.formats.base import (
+    Columns,
+    Format,
+    Holds,
+    Position,
+    ReadLimits,
+    Source,
+    not_documents,
+)
+from streaming_moments.storage.formats.npy import require_rows, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import zarr
+    import zarr.core.buffer.cpu as cpu
+    import zarr.storage as stores
+    from zarr.core.buffer import Buffer
+else:
+    zarr = LateModule("zarr")
+    cpu = LateModule("zarr.core.buffer.cpu")
+    stores = LateModule("zarr.storage")
+
+_DESCRIPTION = "zarr.json"
+
+
+class ZarrArray(Format):
+    """Rows of numbers, read by the rows of a chunk."""
+
+    name = "zarr"
+    suffixes = (".zarr",)
+    of_folder = True
+
+    def holds(self, columns: Columns) -> Holds:
+        return "vectors"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        raise not_documents(source.url)
+
+    def tables(
+        self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[pa.Table, Position]]:
+        if len(columns) != 1:
+            raise ShardError(
+                source.url, f"is read one array at a time, not {', '.join(columns)}; give one name"
+            )
+        try:
+            yield from _tables(source, columns[0], limits, start)
+        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise ShardError(
+                source.url, f"holds an array that cannot be read ({error!r}); write it again"
+            ) from error
+
+    def share_before(self, source: Source, place: Position) -> float:
+        """Share of the rows, of the array at the root."""
+        rows = int(_Array(source, "").stored.shape[0])
+        return min(place.passed / max(rows, 1), 1.0)
+
+
+class _Array:
+    """An array of which the files of some chunks are held at a time."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self._source = source
+        self._files: dict[str, Buffer] = {}
+        root = json.loads(self._read(_DESCRIPTION))
+        self._folder = f"{name}/" if root["node_type"] == "group" else ""
+        self._read(f"{self._folder}{_DESCRIPTION}")
+        memory = stores.MemoryStore(self._files)
+        self.stored: Any = zarr.open_array(memory, path=self._folder.rstrip("/"), mode="r")
+
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        """Shape of what one file holds."""
+        shape: tuple[int, ...] = self.stored.metadata.chunk_grid.chunk_shape
+        return shape
+
+    def rows(self, start: int, stop: int) -> Any:
+        """Rows of one chunk, its files read and forgotten again; one that is absent is filled."""
+        row, width = start // self.chunk[0], self.stored.shape[1]
+        places = [(row, column) for column in range(-(-width // self.chunk[1]))]
+        keys = [f"{self._folder}{self.stored.metadata.encode_chunk_key(one)}" for one in places]
+        for key in keys:
+            self._read(key, absent=True)
+        found = self.stored[start:stop]
+        for key in keys:
+            self._files.pop(key, None)
+        return found
+
+    def _read(self, key: str, absent: bool = False) -> bytes:
+        try:
+            with self._source.fs.open(f"{self._source.path.rstrip('/')}/{key}", "rb") as stream:
+                content: bytes = stream.read()
+        except FileNotFoundError as error:
+            if absent:
+                return b""
+            raise ShardError(
+                self._source.url,
+                f"has no {printable(key)}; give a folder of an array of Zarr 3, or of a group with "
+                "an array called as --columns says",
+            ) from error
+        self._files[key] = cpu.Buffer.from_bytes(content)
+        return content
+
+
+def _tables(
+    source: Source, name: str, limits: ReadLimits, start: Position
+) -> Iterator[tuple[pa.Table, Position]]:
+    array = _Array(source, name)
+    shape = array.stored.shape
+    require_rows(shape, array.stored.dtype, source.url)
+    row_bytes = shape[1] * array.stored.dtype.itemsize
+    if array.chunk[0] * row_bytes > limits.decoded_bytes:
+        raise ShardError(
+            source.url,
+            f"has chunks of {array.chunk[0]} rows, {array.chunk[0] * row_bytes} bytes, above "
+            f"{limits.decoded_bytes}; write it again in smaller ones, or raise "
+            "--max-row-group-bytes",
+        )
+    most = min(limits.batch_documents, max(1, limits.batch_bytes // row_bytes))
+    passed = start.passed
+    while passed < shape[0]:
+        end = min(shape[0], (passed // array.chunk[0] + 1) * array.chunk[0])
+        rows = array.rows(passed, end)
+        for begin in range(0, len(rows), most):
+            part = rows[begin : begin + most]
+            passed += len(part)
+            yield table_of(part, name), Position(passed)

@@ -1,0 +1,118 @@
+"""CentralMoments: what rows of numbers are described by, up to their third or fourth order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class CentralMoments(Protocol):
+    """Central moments of rows x (d,), of mean m, and of their projections `y = Q'x` (s,)."""
+
+    @property
+    def number(self) -> int:
+        """Rows of which they are."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """(d,) m."""
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """(d, d) C."""
+
+    @property
+    def basis(self) -> NDArray[np.float64]:
+        """(d, s) Q."""
+
+    @property
+    def sketch_covariance(self) -> NDArray[np.float64]:
+        """(s, s) covariance of y."""
+
+    @property
+    def third(self) -> NDArray[np.float64]:
+        """(s, s, s) `E (y - E y)` three times."""
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """(s,) `E (y - E y) |x - m|^2`."""
+
+    @property
+    def squares(self) -> NDArray[np.float64] | None:
+        """(d, d) `E (x - m)_i (x - m)_h^2`, where it is known."""
+
+    @property
+    def fourth(self) -> NDArray[np.float64] | None:
+        """(s, s, s, s) `E (y - E y)` four times, where it is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMoments:
+    """`CentralMoments` given as arrays.
+
+    Examples
+    --------
+    >>> moments = GivenMoments.of_rows(np.array([[0.0], [0.0], [3.0]]), np.eye(1))
+    >>> moments.mean, moments.covariance, moments.third.ravel()
+    (array([1.]), array([[2.]]), array([2.]))
+    """
+
+    number: int
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    basis: NDArray[np.float64]
+    sketch_covariance: NDArray[np.float64]
+    third: NDArray[np.float64]
+    norms: NDArray[np.float64]
+    squares: NDArray[np.float64] | None = None
+    fourth: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
+        """All moments of some (n, d) rows, by a (d, s) basis; memory of n s^2 numbers."""
+        n, s = len(rows), basis.shape[1]
+        mean = rows.mean(axis=0)
+        x = rows - mean
+        y = x @ basis
+        pairs = (y[:, :, None] * y[:, None, :]).reshape(n, -1)
+        return cls(
+            n,
+            mean,
+            x.T @ x / n,
+            basis,
+            y.T @ y / n,
+            (pairs.T @ y).reshape(s, s, s) / n,
+            y.T @ np.square(x).sum(axis=1) / n,
+            x.T @ np.square(x) / n,
+            (pairs.T @ pairs).reshape(s, s, s, s) / n,
+        )
+
+
+def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, k, k) sum of `v (x) M` over the three places of v, of a symmetric M.
+
+    Examples
+    --------
+    >>> crossed(np.array([1.0, 0.0]), np.eye(2))[0, 0, 0]
+    np.float64(3.0)
+    """
+    total = vector[:, None, None] * matrix
+    total = total + matrix[:, :, None] * vector
+    return np.asarray(total + matrix[:, None, :] * vector[None, :, None])
+
+
+def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`T(A, B, ...)`: each index of T turned by the (s, k) matrix of its place.
+
+    Examples
+    --------
+    >>> contracted(np.eye(2), np.array([[1.0], [1.0]]), np.array([[2.0], [0.0]]))
+    array([[2.]])
+    """
+    for side in sides:
+        # the first index goes last, so that after all of them the order is as it was
+        tensor = np.tensordot(tensor, side, axes=(0, 0))
+    return tensor

@@ -1,0 +1,271 @@
+"""Independent factors from third or fourth cumulants: excess correlation analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.decompositions.vectors.central_moments import CentralMoments, contracted
+from streaming_moments.decompositions.vectors.signal import Signal
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+
+Order = Literal["third", "fourth"]
+ORDERS: tuple[Order, ...] = ("third", "fourth")
+Noise = Literal["spherical", "diag", "full"]
+NOISES: tuple[Noise, ...] = ("spherical", "diag", "full")
+
+_STANDS_OUT = 3.0  # standard errors of a cumulant of noise
+_TURNS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Columns of independent factors, by falling size of the cumulant that told them apart.
+
+    Parameters
+    ----------
+    mixing : (d, k) float64
+        Column of each factor of variance 1.
+    unmixing : (d, k) float64
+        `unmixing' (x - m)` are the factors of a row, and noise.
+    skewness, kurtosis : (k,) float64
+        Third and excess fourth cumulant of each; kurtosis NaN without fourth moments.
+    skewness_error, kurtosis_error : (k,) float64
+        Their standard errors where rows are normal.
+    spectrum : (k,) float64
+        Of the signal.
+    noise : (d,) float64
+        Variance of each coordinate beside the factors; empty where its covariance is unknown.
+    """
+
+    mixing: NDArray[np.float64]
+    unmixing: NDArray[np.float64]
+    skewness: NDArray[np.float64]
+    kurtosis: NDArray[np.float64]
+    skewness_error: NDArray[np.float64]
+    kurtosis_error: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+
+def independent_factors(
+    moments: CentralMoments, k: int, order: Order = "third", noise: Noise = "spherical"
+) -> Factors:
+    """Factors h of `x = m + A h + noise`, with independent h of which at most one is normal.
+
+    Whether noise alone tells them apart is for `require_told_apart` to say.
+
+    Parameters
+    ----------
+    moments : CentralMoments
+        Of all rows; with `fourth` for order "fourth" and for noise "full".
+    k : int
+        Factors, at least 1.
+    order : {"third", "fourth"}
+        Cumulants that tell them apart: of skewed factors, or of kurtotic ones.
+    noise : {"spherical", "diag", "full"}
+        Normal, of one variance, of one by coordinate, or of an unknown covariance, where columns
+        are known up to their length: a factor then has variance 1 together with its noise.
+
+    Raises
+    ------
+    NotIdentifiable
+        As `Signal.of`; or, of "full" noise, kurtoses of both signs.
+    InvalidInput
+        Another order or noise, k below 1, or fourth moments that are not there.
+
+    Examples
+    --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.exponential(size=(20000, 2)) @ np.array([[2.0, 0, 1], [0, 1, 0]])
+    >>> moments = GivenMoments.of_rows(rows + rng.normal(0, 0.1, (20000, 3)), np.eye(3))
+    >>> np.abs(independent_factors(moments, 2).mixing.round(1)).T.tolist()
+    [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    require_order(order)
+    require_noise(noise)
+    if k < 1:
+        raise InvalidInput(f"{k} factors asked for; it must be at least 1")
+    wanted = (order == "fourth" and "order fourth", noise == "full" and "full noise")
+    if moments.fourth is None and any(wanted):
+        named = " and ".join(one for one in wanted if one)
+        raise InvalidInput(
+            f"{named} needs the statistic fourth; create the store with it, or ask for order third "
+            "and noise spherical or diag"
+        )
+    if noise == "full":
+        return _unknown_noise(moments, k, order)
+    return _known_noise(moments, k, order, diagonal=noise == "diag")
+
+
+def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
+    """Which factors have no cumulant beyond three standard errors of noise; of `Factors`."""
+    size, error = _told_by(found, order)
+    return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
+
+
+def require_told_apart(found: Factors, order: str) -> None:
+    """Refuse factors that are told apart by noise alone.
+
+    Raises
+    ------
+    NotIdentifiable
+        Some are: says how many, and what they and noise have.
+    """
+    weak = weak_factors(found, order)
+    if not weak.size:
+        return
+    size, error = _told_by(found, order)
+    called, other = ("skewness", "fourth") if order == "third" else ("kurtosis", "third")
+    first, rest = weak[0], size.size - weak.size
+    remedy = f"ask for {rest} factors" if rest else "add rows"
+    remedy += f", or for order {other}"
+    if np.isnan(found.kurtosis).any():
+        remedy += " of a store that is created with the statistic fourth"
+    raise NotIdentifiable(
+        f"{weak.size} of {size.size} factors have no {called} to be told apart by: factor {first} "
+        f"has {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
+    )
+
+
+def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if order == "third":
+        return found.skewness, found.skewness_error
+    return found.kurtosis, found.kurtosis_error
+
+
+def require_order(order: str) -> None:
+    """Refuse a name that is none of `ORDERS`."""
+    if order not in ORDERS:
+        raise InvalidInput(f'order is "{order}"; choose {", ".join(ORDERS)}')
+
+
+def require_noise(noise: str) -> None:
+    """Refuse a name that is none of `NOISES`."""
+    if noise not in NOISES:
+        raise InvalidInput(f'noise is "{noise}"; choose {", ".join(NOISES)}')
+
+
+def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
+    """(s, s, s, s) fourth moment of the projections less what a normal law has."""
+    assert moments.fourth is not None
+    S = moments.sketch_covariance
+    pairs = np.multiply.outer(S, S)
+    cumulant = moments.fourth - pairs
+    cumulant -= pairs.transpose(0, 2, 1, 3)
+    cumulant -= pairs.transpose(0, 2, 3, 1)
+    return np.asarray(cumulant)
+
+
+def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) -> Factors:
+    signal = Signal.of(moments, k, diagonal)
+    B = signal.inside
+    fourth = None if moments.fourth is None else fourth_cumulant(moments)
+    third = contracted(moments.third, B, B, B)
+    four = None if fourth is None else contracted(fourth, B, B, B, B)
+    rotation = _rotation(third, four, order)
+    unmixing = signal.whitening @ rotation
+    # of a projection of variance 1 + v, v that of its noise
+    sizes = 1 + np.square(unmixing).T @ signal.noise
+    return _ordered(
+        signal.loadings @ rotation, unmixing, sizes, third, four, rotation, order, moments.number,
+        signal.spectrum, signal.noise,
+    )  # fmt: skip
+
+
+def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
+    """Whitened by a fold of the fourth cumulant, which no normal noise has a part in."""
+    fourth, basis = fourth_cumulant(moments), moments.basis
+    s = len(moments.sketch_covariance)
+    if s < k:
+        raise NotIdentifiable(
+            f"{k} factors asked for and the basis has {s} columns; create the store with a wider "
+            "one"
+        )
+    values, vectors = np.linalg.eigh(moments.sketch_covariance)
+    weights = _weighting(values[-k:], vectors[:, -k:])
+    for _ in range(_TURNS):
+        folded = np.einsum("abcd,cd->ab", fourth, weights, optimize=True)
+        values, vectors = np.linalg.eigh(folded)
+        chosen = np.argsort(-np.abs(values))[:k]
+        values, vectors = values[chosen], vectors[:, chosen]
+        weights = _weighting(np.abs(values), vectors)
+    if (values > 0).any() and (values < 0).any():
+        raise NotIdentifiable(
+            f"of {k} factors in noise of unknown covariance {int((values > 0).sum())} have "
+            f"positive and {int((values < 0).sum())} negative kurtosis; ask for fewer, add rows, "
+            "or take noise spherical or diag"
+        )
+    B = vectors / np.sqrt(np.abs(values))
+    third, four = contracted(moments.third, B, B, B), contracted(fourth, B, B, B, B)
+    rotation = _rotation(third, four, order)
+    inside = B @ rotation
+    lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
+    turned = rotation / lengths
+    # columns in the range of the basis whose projections are those of the factors
+    columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
+    mixing = np.linalg.pinv(basis.T) @ columns
+    return _ordered(
+        mixing, basis @ B @ turned, np.ones(k), third, four, turned, order, moments.number,
+        np.abs(values), np.empty(0),
+    )  # fmt: skip
+
+
+def _weighting(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((vectors / values) @ vectors.T)
+
+
+def _rotation(
+    third: NDArray[np.float64], fourth: NDArray[np.float64] | None, order: Order
+) -> NDArray[np.float64]:
+    """(k, k) O that makes slices of the cumulant diagonal.
+
+    Of the fourth the k leading eigenmatrices (Cardoso and Souloumiac 1993, JADE).
+    """
+    if order == "third" or fourth is None:
+        return by_joint_diagonalization(third)
+    k = len(fourth)
+    unfolded = fourth.reshape(k * k, k * k)
+    values, vectors = np.linalg.eigh((unfolded + unfolded.T) / 2)
+    chosen = np.argsort(-np.abs(values))[:k]
+    matrices = (vectors[:, chosen] * values[chosen]).T.reshape(k, k, k)
+    return by_joint_diagonalization((matrices + matrices.transpose(0, 2, 1)) / 2)
+
+
+def _ordered(
+    mixing: NDArray[np.float64],
+    unmixing: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    third: NDArray[np.float64],
+    fourth: NDArray[np.float64] | None,
+    rotation: NDArray[np.float64],
+    order: Order,
+    rows: int,
+    spectrum: NDArray[np.float64],
+    noise: NDArray[np.float64],
+) -> Factors:
+    """Factors with the signs in which they are skewed to the right, by falling cumulant."""
+    skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
+    if fourth is None:
+        kurtosis = np.full(skewness.size, np.nan)
+    else:
+        kurtosis = np.einsum("abcd,aj,bj,cj,dj->j", fourth, *(rotation,) * 4, optimize=True)
+    errors = np.sqrt(6 / rows) * sizes**1.5, np.sqrt(24 / rows) * sizes**2
+    told = np.abs(skewness if order == "third" else kurtosis)
+    place = np.lexsort((np.arange(told.size), -told.round(9)))
+    signs = np.where(skewness < 0, -1.0, 1.0)
+    return Factors(
+        (mixing * signs)[:, place],
+        (unmixing * signs)[:, place],
+        (skewness * signs)[place],
+        kurtosis[place],
+        errors[0][place],
+        errors[1][place],
+        spectrum,
+        noise,
+    )

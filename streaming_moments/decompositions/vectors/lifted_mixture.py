@@ -1,0 +1,223 @@
+"""Mixtures of Gaussians from their moments: the lifted tensor of Hsu and Kakade 2013."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.decompositions.vectors.central_moments import (
+    CentralMoments,
+    contracted,
+    crossed,
+)
+from streaming_moments.decompositions.vectors.signal import Signal
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+
+Covariance = Literal["spherical", "tied-spherical", "diag", "tied-diag"]
+COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "tied-diag")
+
+_COMPLETIONS = 60
+_SETTLED = 1e-10
+_REMEMBERED = 6  # rounds
+_SINGULAR = 1e-8
+_LEAST_ROOT = 1e-6  # of the weight of a component
+_LEAST_VARIANCE = 1e-3  # of the mean of all components
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Components of a mixture of Gaussians, by falling weight.
+
+    Parameters
+    ----------
+    means : (k, d) float64
+        Of the components.
+    weights : (k,) float64
+        Sum 1.
+    variances : (k, 1) or (k, d) float64
+        Of all coordinates alike, or of each.
+    spectrum : (k - 1,) float64
+        Of the signal, as of `Signal`.
+    clipped : int
+        Variances that came out below a thousandth of their mean, and were set to it.
+    """
+
+    means: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    clipped: int = 0
+
+
+def mixture_components(
+    moments: CentralMoments, k: int, covariance: Covariance = "spherical"
+) -> Components:
+    """Components of k Gaussians with the moments of some rows.
+
+    Rows are centred and get one coordinate more that is 1: so k means need to differ in k - 1
+    independent directions alone, wherever the origin is.
+
+    Parameters
+    ----------
+    moments : CentralMoments
+        Of all rows; with `squares` for "diag".
+    k : int
+        Components, at least 1.
+    covariance : {"spherical", "tied-spherical", "diag", "tied-diag"}
+        One variance for each component, or one for all; the same of each coordinate.
+
+    Raises
+    ------
+    NotIdentifiable
+        As `Signal.of`, or the third moment does not tell the components apart.
+    InvalidInput
+        Another covariance, k below 1, or "diag" without `squares`.
+
+    Examples
+    --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(4000, 3)) + np.repeat([[6.0, 0, 0], [0, 0, 0]], [3000, 1000], 0)
+    >>> found = mixture_components(GivenMoments.of_rows(rows, np.eye(3)), 2)
+    >>> found.means.round(0) + 0.0, found.weights.round(1), found.variances.round(1).ravel()
+    (array([[6., 0., 0.],
+           [0., 0., 0.]]), array([0.7, 0.3]), array([1., 1.]))
+    """
+    require_covariance(covariance)
+    if k < 1:
+        raise InvalidInput(f"{k} components asked for; it must be at least 1")
+    diagonal = covariance.endswith("diag")
+    signal = Signal.of(moments, k - 1, diagonal)
+    third = contracted(moments.third, *(signal.inside,) * 3)
+    if covariance == "tied-spherical":
+        rotation = lifted_rotation(third)
+        variances = np.full((k, 1), signal.noise[0])
+    elif covariance == "tied-diag":
+        rotation = lifted_rotation(third)
+        variances = np.tile(signal.noise, (k, 1))
+    elif covariance == "spherical":
+        spread = _spherical_spread(moments, signal)
+        grams = signal.whitening.T @ signal.whitening
+        rotation = lifted_rotation(third - crossed(spread, grams))
+        variances = _told_apart(rotation, spread[:, None], signal.noise[:1])
+    else:
+        rotation, spread = _diagonal_spread(moments, signal, third)
+        variances = _told_apart(rotation, spread, signal.noise)
+    least = _LEAST_VARIANCE * signal.noise.mean()
+    weights = rotation[-1] ** 2
+    means = moments.mean + _whitened_means(rotation).T @ signal.loadings.T
+    # equal weights differ by rounding
+    order = np.lexsort((means[:, 0], -weights.round(9)))
+    return Components(
+        means[order],
+        weights[order] / weights.sum(),
+        np.maximum(variances, least)[order],
+        signal.spectrum,
+        int((variances < least).sum()),
+    )
+
+
+def require_covariance(covariance: str) -> None:
+    """Refuse a name that is none of `COVARIANCES`."""
+    if covariance not in COVARIANCES:
+        raise InvalidInput(f'covariance is "{covariance}"; choose {", ".join(COVARIANCES)}')
+
+
+def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, k) O of the whitened third moment (k - 1)^3 of the means, its last row positive.
+
+    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal where W whitens the means.
+
+    Raises
+    ------
+    NotIdentifiable
+        A component of no weight: the third moment does not hold so many.
+    """
+    r = len(third)
+    lifted = np.zeros((r + 1,) * 3)
+    lifted[:r, :r, :r] = third
+    inner = np.arange(r)
+    lifted[inner, inner, r] = lifted[inner, r, inner] = lifted[r, inner, inner] = 1.0
+    lifted[r, r, r] = 1.0
+    rotation = by_joint_diagonalization(lifted)
+    small = int((np.abs(rotation[r]) < _LEAST_ROOT).sum())
+    if small:
+        raise NotIdentifiable(
+            f"{small} of {r + 1} components have no weight; ask for {r + 1 - small}, or add rows"
+        )
+    return np.asarray(rotation * np.sign(rotation[r]))
+
+
+def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k - 1, k) `W'(mu_j - m)`."""
+    return np.asarray(rotation[:-1] / rotation[-1])
+
+
+def _told_apart(
+    rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(k, c) variances of the components from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""
+    return np.asarray((rotation / rotation[-1]).T @ np.vstack([spread, noise]))
+
+
+def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.float64]:
+    """(r,) `W'b`, `b = sum_j w_j s_j (mu_j - m)`: third moments with the noise alone.
+
+    Theorem 2 of Hsu and Kakade takes one direction without signal; all d - r of them are one
+    subtraction: |x - m|^2 less its part along the signal.
+    """
+    B, r = signal.inside, signal.spectrum.size
+    along = B * np.sqrt(signal.spectrum)  # of orthonormal columns, Q along
+    within = np.einsum("abc,bi,ci->a", moments.third, along, along, optimize=True)
+    found = B.T @ (moments.norms - within) / (moments.mean.size - r)
+    return np.asarray(found)
+
+
+def _diagonal_spread(
+    moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """O, and (r, d) `sum_j w_j W'(mu_j - m) s_j'` of variances by component and coordinate.
+
+    What `squares` hold is that and the third moment of the means, which is known once the means
+    are. Each round finds one from the other; where that would not stand still by itself, the last
+    rounds tell where it does (Anderson 1965).
+    """
+    if moments.squares is None:
+        raise InvalidInput(
+            'covariance "diag" needs the statistic squares; create the store with it, or choose '
+            '"tied-diag"'
+        )
+    W, squares = signal.whitening, moments.squares
+
+    def rotation_of(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+        turned = np.einsum("ah,hb,hc->abc", spread, W, W, optimize=True)
+        total = turned + turned.transpose(1, 0, 2) + turned.transpose(1, 2, 0)
+        return lifted_rotation(third - total)
+
+    def left(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
+        centred = signal.loadings @ _whitened_means(rotation)
+        noise_part = squares - (centred * rotation[-1] ** 2) @ np.square(centred).T
+        np.fill_diagonal(noise_part, noise_part.diagonal() / 3)
+        return np.asarray(W.T @ noise_part)
+
+    spread = np.zeros(W.T.shape)
+    tried: list[NDArray[np.float64]] = []
+    found: list[NDArray[np.float64]] = []
+    for _ in range(_COMPLETIONS):
+        rotation = rotation_of(spread)
+        tried.append(spread)
+        found.append(left(rotation))
+        misses = np.array([(one - other).ravel() for one, other in zip(found, tried, strict=True)])
+        if np.abs(misses[-1]).max() <= _SETTLED * np.abs(found[-1]).max():
+            break
+        spread = found[-1]
+        if len(found) > 1:
+            steps = np.diff(misses, axis=0)
+            shares = np.linalg.lstsq(steps.T, misses[-1], rcond=_SINGULAR)[0]
+            spread = spread - np.tensordot(shares, np.diff(np.array(found), axis=0), axes=1)
+        tried, found = tried[-_REMEMBERED:], found[-_REMEMBERED:]
+    return rotation, found[-1]

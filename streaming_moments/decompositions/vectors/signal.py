@@ -1,0 +1,244 @@
+"""Signal: what the covariance of rows holds above its noise, and the whitening by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.vectors.central_moments import CentralMoments
+from streaming_moments.errors import NotIdentifiable
+
+_ROUNDING = 1e-12  # of the largest eigenvalue: below it a direction is rounding
+_LEAST_NOISE = 1e-9  # of the mean variance of a coordinate
+_LEAST_SHARE = 0.01  # of the variance of a coordinate, that is noise
+_SETTLED = 1e-10
+_ROUNDS = 100
+_HALVINGS = 20
+_RIDGE = 1e-9
+_TAIL = 2.02  # of the Tracy-Widom law: noise passes it once in a hundred times
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """r directions of the signal, and the whitening `W = Q B` with `W'(C - D) W = I`.
+
+    Parameters
+    ----------
+    noise : (d,) float64
+        D: variance of the noise of each coordinate.
+    inside : (s, r) float64
+        B.
+    whitening : (d, r) float64
+        W.
+    loadings : (d, r) float64
+        (C - D) W.
+    spectrum : (r,) float64
+        Variance of the signal along each direction, in units of that of the noise where this
+        differs by coordinate; falling.
+    """
+
+    noise: NDArray[np.float64]
+    inside: NDArray[np.float64]
+    whitening: NDArray[np.float64]
+    loadings: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, moments: CentralMoments, r: int, diagonal: bool = False) -> Signal:
+        """The r leading directions, in the range of the basis.
+
+        Parameters
+        ----------
+        moments : CentralMoments
+            Of all rows.
+        r : int
+            Directions; 0 for none.
+        diagonal : bool
+            Whether the noise differs by coordinate.
+
+        Raises
+        ------
+        NotIdentifiable
+            Too few dimensions, or directions that vary: says how many there are.
+        """
+        C, basis, d = moments.covariance, moments.basis, moments.mean.size
+        if d <= r:
+            raise NotIdentifiable(
+                f"rows of {d} numbers hold at most {d - 1} directions beside noise, {r} are asked "
+                f"for; ask for {d} components or {d - 1} factors at most"
+            )
+        scale = np.trace(C) / d
+        if not scale > 0:
+            raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
+        if diagonal:
+            noise = diagonal_noise(C, r)
+            metric = np.maximum(noise, _LEAST_NOISE * scale)
+        else:
+            noise, metric = np.full(d, spherical_noise(C, r)), np.ones(d)
+        within = basis.T @ C @ basis - (basis.T * noise) @ basis
+        values, vectors = _pencil(within, (basis.T * metric) @ basis)
+        positive = int((values > _ROUNDING * scale / metric.mean()).sum())
+        if positive < r:
+            raise NotIdentifiable(
+                f"{r} directions of signal asked for and the rows vary in {positive} beside noise; "
+                f"ask for {positive + 1} components or {positive} factors at most, or create the "
+                "store with a wider basis"
+            )
+        values, inside = values[:r], vectors[:, :r] / np.sqrt(values[:r])
+        whitening = basis @ inside
+        loadings = C @ whitening - noise[:, None] * whitening
+        return cls(noise, inside, whitening, loadings, values)
+
+
+def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
+    """Variance of noise alike in all coordinates: the mean of the d - r smallest eigenvalues.
+
+    Theorem 1 of Hsu and Kakade takes the smallest, which is biased low.
+
+    Examples
+    --------
+    >>> spherical_noise(np.diag([5.0, 1.0, 3.0]), 1)
+    2.0
+    """
+    values = np.linalg.eigvalsh(covariance)
+    return float(max(values[: len(values) - r].mean(), 0.0))
+
+
+def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
+    """(d,) noise of each coordinate beside r common factors, the likeliest of a normal law.
+
+    Of the eigenvalues l of the covariance in units of the noise the d - r smallest are near 1:
+    `sum(l - log l - 1)` over them is least, by Newton steps in the logarithms of the noise
+    (Joreskog 1967). Noise is at least a hundredth of a coordinate's variance: beside a coordinate
+    without any nothing else would be a signal.
+
+    Parameters
+    ----------
+    covariance : (d, d) float64
+        A coordinate of no variance has no noise.
+    r : int
+        Common factors, less than the coordinates that vary.
+
+    Examples
+    --------
+    >>> loadings = np.array([[2.0], [1.0], [1.0], [0.5]])
+    >>> diagonal_noise(loadings @ loadings.T + np.diag([1.0, 2.0, 0.5, 1.0]), 1).round(6)
+    array([1. , 2. , 0.5, 1. ])
+    """
+    variances = np.diag(covariance)
+    varying = variances > _LEAST_NOISE * variances.mean()
+    noise = np.zeros(variances.size)
+    if 0 < r < varying.sum():
+        noise[varying] = _likeliest_noise(covariance[np.ix_(varying, varying)], r)
+    elif r == 0:
+        noise[varying] = variances[varying]
+    return noise
+
+
+def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
+    upper = np.log(np.diag(C))
+    lower = upper + np.log(_LEAST_SHARE)
+    # what all other coordinates do not say of one is no less than its noise
+    left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
+    logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
+    distance, slope, curvature = _misfit(C, logs, r)
+    for _ in range(_ROUNDS):
+        held = ((logs <= lower) & (slope > 0)) | ((logs >= upper) & (slope < 0))
+        free = np.flatnonzero(~held)
+        if not free.size:
+            break
+        inner = curvature[np.ix_(free, free)]
+        inner[np.diag_indices(free.size)] += _RIDGE
+        step = np.zeros(logs.size)
+        step[free] = -np.linalg.solve(inner, slope[free])
+        step /= max(1.0, np.abs(step).max())  # of logarithms
+        for _ in range(_HALVINGS):
+            tried = np.clip(logs + step, lower, upper)
+            found = _misfit(C, tried, r)
+            if found[0] <= distance:
+                break
+            step /= 2
+        else:
+            break
+        moved = np.abs(tried - logs).max()
+        logs, (distance, slope, curvature) = tried, found
+        if moved <= _SETTLED:
+            break
+    return np.asarray(np.exp(logs))
+
+
+def _misfit(
+    C: NDArray[np.float64], logs: NDArray[np.float64], r: int
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Distance of the noise eigenvalues from 1, its gradient, and what its Hessian is expected."""
+    root = np.exp(logs / 2)
+    values, vectors = np.linalg.eigh(C / np.outer(root, root))
+    values, vectors = np.maximum(values[: len(C) - r], _ROUNDING), vectors[:, : len(C) - r]
+    distance = float((values - np.log(values) - 1).sum())
+    return distance, np.square(vectors) @ (1 - values), np.square(vectors @ vectors.T)
+
+
+def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
+    """Directions in which rows vary more than noise of so many rows does.
+
+    Eigenvalues of the covariance, in units of the noise, above the edge of those of noise alone
+    (Johnstone 2001), which noise passes once in a hundred times.
+
+    Parameters
+    ----------
+    moments : CentralMoments
+        Of all rows.
+    diagonal : bool
+        Whether the noise differs by coordinate.
+    """
+    d, s = moments.basis.shape
+    C, n = moments.covariance, moments.number
+    if not np.trace(C) > 0:
+        return 0
+    most = min(s, d - 1)
+    roots = np.sqrt(max(n - 1, 1)), np.sqrt(d)
+    spread = sum(roots) * sum(1 / one for one in roots) ** (1 / 3)
+    edge = (sum(roots) ** 2 + _TAIL * spread) / n
+    if diagonal:
+        # more factors than there are fit noise: from none on, until no more are told from it
+        found, most = 0, min(most, _identified(d))
+        while found < (told := min(_above(C, diagonal_noise(C, found), edge), most)):
+            found = told
+        return found
+    # many directions alike are told from noise by the smallest alone: from all on
+    found = most
+    while found > (told := _above(C, np.full(d, spherical_noise(C, found)), edge)):
+        found = told
+    return found
+
+
+def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> int:
+    """Eigenvalues above the edge, in units of the noise of the coordinates that have any."""
+    varying = noise > _LEAST_NOISE * np.trace(C) / len(C)
+    if not varying.any():
+        return int(np.linalg.matrix_rank(C, hermitian=True))
+    root = np.sqrt(noise[varying])
+    values = np.linalg.eigvalsh(C[np.ix_(varying, varying)] / np.outer(root, root))
+    return int((values > edge).sum())
+
+
+def _identified(d: int) -> int:
+    """Factors beside noise by coordinate that d variances and covariances can tell (Ledermann)."""
+    return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
+
+
+def _pencil(
+    A: NDArray[np.float64], G: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values, falling, and vectors `A v = l G v` with `V'GV = I`, where G may be singular."""
+    sizes, axes = np.linalg.eigh(G)
+    kept = sizes > _ROUNDING * sizes.max(initial=0.0)
+    root = axes[:, kept] / np.sqrt(sizes[kept])
+    turned = root.T @ A @ root
+    values, vectors = np.linalg.eigh((turned + turned.T) / 2)
+    # a vector is known up to its sign: its largest entry is positive, on any machine
+    found = root @ vectors[:, ::-1]
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
+    return values[::-1], found * np.where(signs == 0, 1.0, signs)

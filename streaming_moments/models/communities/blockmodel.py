@@ -1,0 +1,376 @@
+"""Blockmodel: mixed memberships of all nodes of a graph, and how often communities are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.faces import LateModule
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.communities.node_views import (
+    ExpectedEnds,
+    expected_ends,
+    turned_ends,
+)
+from streaming_moments.models.rows import InMemory, Rows
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.views.columns import half_rows
+from streaming_moments.models.views.multi_view import require_joint
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.edges.ends import PARTS, part_name
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.views.statistics import ViewStatistics
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+    import scipy.sparse as sp
+else:
+    optimize, sp = LateModule("scipy.optimize"), LateModule("scipy.sparse")
+
+_LEAST = 1e-12
+# (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
+_WHOLE_COPIES = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockmodelOptions(FitOptions):
+    """What a fit of the edges of a graph is told."""
+
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method)
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"{self.topics} communities"
+
+
+@dataclass(frozen=True, eq=False)
+class Blockmodel:
+    """The mixed membership blockmodel of Airoldi, Blei, Fienberg, Xing 2008, from sums of edges.
+
+    Two nodes are joined with the probability `pi_x' B pi_y`. Communities are ordered by falling
+    weight.
+
+    Parameters
+    ----------
+    memberships : (n, k) float64
+        pi, rows on the simplex; of a node without edges the weights.
+    mixing : (k, k) float64
+        B; in a directed graph from the row's community to the column's.
+    degrees : (n,) int64
+        Edges of each node; of a directed graph those that go out.
+    weights : (k,) float64
+        Mean of the memberships.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0: a node is of one community.
+    spectrum : (k,) float64
+        Singular values of pairs of views, or eigenvalues of pairs of neighbours.
+    documents : int
+        Edges it was fitted on.
+    repeated : int
+        Ends that several shards hold and that count once, where all neighbours are kept.
+    node_bars, mixing_bars : (n,) and (k, k) float64, optional
+        L1 error to be expected of the memberships of each node, and standard errors of B, where
+        the statistics keep halves of the edges.
+    since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.vocabulary import Vocabulary
+    >>> from streaming_moments.statistics.edges.ends import EdgeBatch
+    >>> from streaming_moments.synthetic.graphs import community_graph, membership_error
+    >>> graph = community_graph(150, communities=2, inside=0.5, outside=0.05, alpha0=0.0)
+    >>> nodes = Vocabulary(tuple(map(str, range(150))), core=150)
+    >>> foundation = EdgesFoundation(nodes, halves=False)
+    >>> statistics = foundation.of_edges(EdgeBatch.of(graph.edges, nodes=150))
+    >>> model = Blockmodel.fit(InMemory((statistics,)), Blockmodel.Options(topics=2))
+    >>> membership_error(model.memberships, graph.memberships) < 0.1
+    True
+    """
+
+    name: ClassVar[str] = "blockmodel"
+    kind: ClassVar[str] = EdgesFoundation.kind
+    Options: ClassVar[type[FitOptions]] = BlockmodelOptions
+    compares_halves: ClassVar[bool] = True
+    vocabulary: ClassVar[str] = ""
+
+    memberships: NDArray[np.float64]
+    mixing: NDArray[np.float64]
+    degrees: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    alpha0: float = 0.0
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    documents: int = 0
+    repeated: int = 0
+    node_bars: NDArray[np.float64] | None = None
+    mixing_bars: NDArray[np.float64] | None = None
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The communities of these edges.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `ViewStatistics` on an `EdgesFoundation`.
+        options : BlockmodelOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The edges do not hold so many communities: says how many.
+        """
+        foundation: EdgesFoundation = rows.foundation
+        found = _fitted(rows, foundation, options)
+        bars: tuple[Any, Any] = None, None
+        if foundation.halves:
+            bars = _bars(rows, foundation, options, found) or bars
+        edges = rows.gathered("edges", _edges)[0]
+        return cls(
+            found.memberships,
+            found.mixing,
+            found.degrees,
+            found.memberships.mean(axis=0),
+            options.alpha0,
+            found.spectrum,
+            edges,
+            found.repeated,
+            *bars,
+        )
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """Memberships of all and of both halves, as they are solved and joined."""
+        return 8
+
+    @classmethod
+    def beside_rows(cls, foundation: EdgesFoundation) -> int:
+        """Bytes of a fit of few nodes, in one place."""
+        return _WHOLE_COPIES * 8 * foundation.rows**2 if foundation.whole else 0
+
+    @property
+    def n_topics(self) -> int:
+        """Number of communities k."""
+        return self.weights.size
+
+    @property
+    def tables(self) -> dict[str, NDArray[np.float64]]:
+        """(n, k) share of each node in the edges of each community."""
+        own = self.memberships * self.degrees[:, None]
+        sums = own.sum(axis=0)
+        return {"nodes": own / np.where(sums > 0, sums, 1.0)}
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes."""
+        names = ["memberships", "mixing", "degrees", "weights", "spectrum"]
+        if self.node_bars is not None:
+            names += ["node_bars", "mixing_bars"]
+        scalars = ("alpha0", "documents", "repeated", "since", "until", "half_life")
+        attributes = {name: getattr(self, name) for name in scalars}
+        return {name: getattr(self, name) for name in names}, attributes
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `parts`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing.
+        """
+        try:
+            known: Any = {**arrays, **attributes}
+            return cls(**known)
+        except TypeError as error:
+            raise InvalidInput(f"the parts describe no blockmodel: {error}") from error
+
+    def described(self) -> Description:
+        """Weights of the communities, how often they are joined, and error bars."""
+        columns = {"weight": self.weights, "inside": np.diag(self.mixing).copy()}
+        facts: dict[str, Any] = {
+            "alpha0": self.alpha0,
+            "nodes": len(self.memberships),
+            "repeated": self.repeated,
+            "mixing": self.mixing.tolist(),
+        }
+        lone = int((self.degrees == 0).sum())
+        sentence = f"memberships of {len(self.memberships):,} nodes"
+        if self.node_bars is not None and self.mixing_bars is not None:
+            columns["error bar"] = np.diag(self.mixing_bars).copy()
+            known = self.node_bars[self.degrees > 0]
+            facts["membership_error"] = float(known.mean()) if known.size else None
+            facts["mixing_error"] = self.mixing_bars.tolist()
+            if known.size:
+                sentence += f", L1 error to be expected {known.mean():.2g}"
+        if self.repeated:
+            sentence += f"; {self.repeated:,} ends of edges are in several shards and count once"
+        if lone:
+            sentence += f"; {lone:,} nodes have no edge and the weights for memberships"
+        return Description(facts, columns, sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a fit of edges, or of half of them, gives."""
+
+    memberships: NDArray[np.float64]
+    mixing: NDArray[np.float64]
+    degrees: NDArray[np.int64]
+    spectrum: NDArray[np.float64]
+    repeated: int = 0
+
+    __sizeof__ = held_bytes
+
+    def reordered(self, order: NDArray[np.int64]) -> _Found:
+        """With the communities in another order."""
+        mixing = self.mixing[np.ix_(order, order)]
+        return replace(self, memberships=self.memberships[:, order], mixing=mixing)
+
+
+def _fitted(rows: Rows, foundation: EdgesFoundation, options: Any) -> _Found:
+    if foundation.sketch is None:
+        lists = rows.each("reading row blocks", _neighbours)
+        made = rows.once("communities", _of_lists, lists, foundation.directed, options)
+    else:
+        ends = expected_ends(rows, foundation.sketch, options.topics, options.alpha0)
+        parts = rows.each("memberships", _members, ends)
+        made = rows.once("mixing", _of_members, parts, ends, foundation)
+    found: _Found = rows.value(made)
+    return found
+
+
+def _bars(
+    rows: Rows, foundation: EdgesFoundation, options: Any, whole: _Found
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """(n,) L1 errors of memberships and (k, k) of B: half of what fits of both halves differ by.
+
+    None where a half does not hold as many communities.
+    """
+    try:
+        halves = [_fitted(half_rows(rows, odd), foundation, options) for odd in (False, True)]
+    except NotIdentifiable:
+        return None
+    even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
+    apart = np.abs(even.memberships - odd.memberships).sum(axis=1)
+    # a half of the edges is joined half as often
+    return apart / 2, np.abs(even.mixing - odd.mixing)
+
+
+def _order_like(found: _Found, whole: _Found) -> NDArray[np.int64]:
+    """Which community of a fit is nearest to each of another one, by L1 of memberships."""
+    apart = np.array(
+        [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
+    )
+    return np.asarray(optimize.linear_sum_assignment(apart)[1], dtype=np.int64)
+
+
+def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
+    """(r, n) which nodes are neighbours of those of a block, and how many are so repeatedly."""
+    counts = statistics.sums[part_name(0)][:, 1:]
+    there = counts > 0
+    return there, int(counts.sum() - there.sum())
+
+
+def _of_lists(
+    parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
+) -> _Found:
+    """Communities of whole lists of neighbours: as of documents."""
+    there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
+    batch = CountBatch.from_csr(there)
+    degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
+    if (degrees >= 3).sum() < 2:
+        raise NotIdentifiable(
+            "fewer than two nodes have three neighbours; run `streaming-moments update` first"
+        )
+    basis = Basis.from_pilot(batch, options.topics, options.seed)
+    statistics = MomentStatistics.of(batch, basis, halves=False)
+    topical = TopicOptions(topics=options.topics, alpha0=options.alpha0, seed=options.seed)
+    model = Communities.fit(InMemory((statistics,)), topical)
+    memberships, M = model.transform(batch), model.topics
+    memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
+    # ends expected of each community, up to its factor: the least squares of all neighbours
+    gram = (M.T @ M) * (memberships.T @ memberships)
+    factors = np.linalg.lstsq(gram, (M * (there.T @ memberships)).sum(axis=0))[0]
+    mixing = _mixing(memberships, M * factors, directed)
+    repeated = sum(number for _, number in parts)
+    return _ordered(_Found(memberships, mixing, degrees, model.spectrum, repeated))
+
+
+def _members(
+    statistics: ViewStatistics, ends: ExpectedEnds
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """(r, k) least squares memberships of the nodes of a block, not on the simplex; degrees."""
+    turned = np.hstack(turned_ends(statistics, ends.frames))
+    degrees = np.sum([array[:, 0] for array in _ends(statistics)], axis=0)
+    return turned @ np.linalg.pinv(ends.columns).T, degrees
+
+
+def _ends(statistics: ViewStatistics) -> list[NDArray[np.int64]]:
+    return [statistics.sums[part_name(part)] for part in range(PARTS)]
+
+
+def _of_members(
+    parts: Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]],
+    ends: ExpectedEnds,
+    foundation: EdgesFoundation,
+) -> _Found:
+    """Memberships of all nodes, and the mixing under which they have the ends expected."""
+    solved = interleaved([part for part, _ in parts])
+    degrees = interleaved([own for _, own in parts])
+    sums = solved.sum(axis=1)
+    known = (degrees > 0) & (sums > _LEAST) & (solved.max(axis=1) > 0)
+    if not known.any():
+        raise NotIdentifiable("no node has edges that tell its memberships; count more edges")
+    memberships = np.empty_like(solved)
+    memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
+    memberships[~known] = memberships[known].mean(axis=0)
+    # sums over the nodes of each part, turned as the ends are
+    sketch: Any = foundation.sketch
+    sides = []
+    for part, frame in enumerate(ends.frames):
+        own, Q = memberships[part::PARTS], sketch.matrix[part::PARTS]
+        seen = np.vstack([own.sum(axis=0), Q.T.astype(np.float64) @ own[: len(Q)]])
+        sides.append(frame.T @ seen)
+    mixing = _mixing(np.vstack(sides), ends.columns, foundation.directed)
+    return _ordered(_Found(memberships, mixing, degrees, ends.spectrum))
+
+
+def _mixing(
+    members: NDArray[np.float64], ends: NDArray[np.float64], directed: bool
+) -> NDArray[np.float64]:
+    """B of `ends = members B'`, by least squares, within 0 and 1."""
+    found = np.linalg.lstsq(members, ends)[0].T
+    return np.clip(found if directed else (found + found.T) / 2, 0.0, 1.0)
+
+
+def _ordered(found: _Found) -> _Found:
+    return found.reordered(np.argsort(-found.memberships.mean(axis=0), kind="stable"))
+
+
+def _edges(statistics: ViewStatistics) -> int:
+    return int(statistics.totals.triples)

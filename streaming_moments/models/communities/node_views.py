@@ -1,0 +1,145 @@
+"""Node views: what the ends of each node in three parts of a graph say of its memberships.
+
+Given its memberships, a node's edges into different parts are independent, so the sketches of them
+are three views (Anandkumar, Ge, Hsu, Kakade 2014); all of them are sketched, the rows view as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.decompositions.views import (
+    contracted,
+    row_pairs,
+    whiten_row_view,
+    whiten_sides,
+    whitened_tensor,
+)
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.edges.ends import PARTS, part_name
+from streaming_moments.statistics.views.statistics import ViewStatistics
+
+# The part whose ends are the rows view, and those of its two sides.
+_ROWS, _LEFT, _RIGHT = 2, 0, 1
+_STRIP = 512
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedEnds:
+    """What members of each community alone have for ends, as sketches say it.
+
+    Parameters
+    ----------
+    frames : tuple of (t, t) float64
+        Of each part: they turn a row `[c; Q' x]` into coordinates of orthonormal columns.
+    columns : (3 t, k) float64
+        Expected ends in each community, in those coordinates, part after part.
+    spectrum : (k,) float64
+        Singular values of the pair of two parts.
+    """
+
+    frames: tuple[NDArray[np.float64], ...]
+    columns: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
+
+
+def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedEnds:
+    """The ends of k communities from all rows, in one sweep.
+
+    Raises
+    ------
+    NotIdentifiable
+        The edges do not hold so many communities: says how many.
+    """
+    frames = part_frames(sketch)
+    width = 1 + len(frames[0])
+    summed = rows.summed("node views", _cubes, frames, nbytes=8 * width**3)
+    found: ExpectedEnds = rows.value(rows.once("communities", _told, summed, frames, k, alpha0))
+    return found
+
+
+def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
+    """(t, t) Z of each part, with `[1, Q] Z` orthonormal over its nodes.
+
+    Raises
+    ------
+    NotIdentifiable
+        A part has fewer nodes than columns.
+    """
+    frames = []
+    for part in range(PARTS):
+        Q = sketch.matrix[part::PARTS]
+        own = np.zeros((len(range(part, sketch.n_words, PARTS)), 1 + sketch.columns))
+        own[:, 0], own[: len(Q), 1:] = 1.0, Q
+        triangle = np.linalg.qr(own, mode="r")
+        sizes = np.abs(np.diag(triangle))
+        if len(own) < own.shape[1] or sizes.min() <= _ROUNDING * sizes.max():
+            raise NotIdentifiable(
+                f"a part of {len(own)} nodes does not tell {own.shape[1]} columns of a sketch "
+                "apart; create the store with fewer --sketch-columns"
+            )
+        frames.append(np.asarray(np.linalg.inv(triangle), dtype=np.float64))
+    return tuple(frames)
+
+
+def turned_ends(
+    statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """(r, t) ends of the nodes of a block in each part."""
+    return [statistics.sums[part_name(part)] @ frame for part, frame in enumerate(frames)]
+
+
+def _cubes(
+    statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """(1 + t, 1 + t, 1 + t) sum over nodes of the products of their three views."""
+    ends = turned_ends(statistics, frames)
+    views = [np.hstack([np.ones((len(one), 1)), one]) for one in ends]
+    width = views[0].shape[1]
+    total = np.zeros((width, width * width))
+    for start in range(0, len(views[0]), _STRIP):
+        rows, left, right = (views[part][start : start + _STRIP] for part in (_ROWS, _LEFT, _RIGHT))
+        total += rows.T @ (left[:, :, None] * right[:, None, :]).reshape(len(rows), -1)
+    return total.reshape(width, width, width)
+
+
+def _told(
+    cubes: NDArray[np.float64], frames: tuple[NDArray[np.float64], ...], k: int, alpha0: float
+) -> ExpectedEnds:
+    t = len(cubes) - 1
+    same = np.eye(t)
+    sides = whiten_sides(cubes[0], same, same, k, alpha0)
+    slices = cubes[1:]
+    whitened = whiten_row_view(row_pairs(slices, sides), sides)
+    sums = contracted(slices, whitened.W)
+    tensor = whitened_tensor(whitened, sums / sides.triples)
+    O = by_joint_diagonalization(tensor)
+    # where rows are sketched columns need not have a positive sum: the tensor tells the sign
+    O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
+    shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
+    if not (shares > _ROUNDING * shares.sum()).all():
+        raise NotIdentifiable(
+            f"{int((shares <= _ROUNDING * shares.sum()).sum())} of {k} communities have no nodes; "
+            "ask for fewer"
+        )
+    own = shares / shares.sum() / (alpha0 + 1)
+    rows = whitened.pairs @ O / np.sqrt(own)
+    # the pairs of the rows view with each side are its columns, weighted, times those of the side
+    share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
+    means = slices / sides.triples
+    left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])
+    right = means[:, 0, 1:] - share * np.outer(means[:, 0, 0], sides.sums[0, 1:])
+    columns = {_ROWS: rows, _LEFT: (dual @ left).T, _RIGHT: (dual @ right).T}
+    stacked = np.vstack([columns[part] for part in range(PARTS)])
+    return ExpectedEnds(frames, stacked, sides.spectrum)

@@ -1,0 +1,342 @@
+"""IndependentFactors: columns of independent factors behind dense vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.vectors.factors import (
+    NOISES,
+    ORDERS,
+    Factors,
+    independent_factors,
+    require_noise,
+    require_order,
+    require_told_apart,
+    weak_factors,
+)
+from streaming_moments.decompositions.vectors.signal import signal_directions
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM, require_joint
+from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.moments import VectorMoments
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
+
+_ARRAYS = (
+    *("mixing", "unmixing", "mean", "noise", "spectrum"),
+    *("skewness", "kurtosis", "skewness_error", "kurtosis_error"),
+)
+_SCALARS = ("order", "noise_kind", "told_apart", "documents", "without", "drawn_in")
+_DAYS = ("since", "until", "half_life")
+
+
+WEAK = ("refuse", "keep")
+
+
+def _require_weak(name: str) -> None:
+    if name not in WEAK:
+        raise InvalidInput(f'weak is "{name}"; choose {" or ".join(WEAK)}')
+
+
+def _require_number(number: int) -> None:
+    if number < BY_SPECTRUM:
+        raise InvalidInput(f"{number} factors asked for; it must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorOptions(FitOptions):
+    """What a fit of independent factors is told."""
+
+    topics: int = option(
+        "Number of factors, or auto: as many as the spectrum tells apart.",
+        check=_require_number,
+        auto=True,
+        found=BY_SPECTRUM,
+        also=("components",),
+    )
+    order: str = option(
+        "Cumulants that tell factors apart: third of skewed ones, fourth of kurtotic ones.",
+        "third",
+        require_order,
+        choices=ORDERS,
+    )
+    noise: str = option(
+        "Normal noise: alike, by coordinate, or of a full covariance, which takes fourth moments.",
+        "spherical",
+        require_noise,
+        choices=NOISES,
+    )
+
+    weak: str = option(
+        "Factors that no cumulant tells from noise.", "refuse", _require_weak, choices=WEAK
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method)
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"{self.topics or 'as many as there are'} factors"
+
+    @property
+    def label(self) -> str:
+        """What a model is called after."""
+        number = f"k{self.topics}" if self.topics else "auto"
+        return f"{number}-{self.order}-{self.noise}"
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentFactors:
+    """Factors h of `x = mean + mixing h + noise`, by falling size of the cumulant that told them.
+
+    Parameters
+    ----------
+    mixing : (d, k) float64
+        Column of each factor of variance 1, signed so that it is skewed to the right.
+    unmixing : (d, k) float64
+        `unmixing' (x - mean)` are the factors of a row, and noise.
+    mean : (d,) float64
+        Of the rows.
+    noise : (d,) float64
+        Variance of each coordinate beside the factors; empty where its covariance is unknown.
+    skewness, kurtosis : (k,) float64
+        Third and excess fourth cumulant of each factor; kurtosis NaN without fourth moments.
+    skewness_error, kurtosis_error : (k,) float64
+        Their standard errors where rows are normal.
+    spectrum : (k,) float64
+        Of the signal.
+    order, noise_kind : str
+        As the options `order` and `noise`.
+    told_apart : int
+        Directions in which rows vary beside noise.
+    documents, without, drawn_in : int
+        Records, those that are no row of numbers, and rows that were drawn in to the radius.
+    bars : (k,) float64, optional
+        Distance of each column from the true one that is to be expected, from halves of the rows.
+    since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> half = np.sqrt(0.5)
+    >>> turn = np.array([[half, -half], [half, half]])
+    >>> model = IndependentFactors(turn, turn, np.array([1.0, 1.0]))
+    >>> model.values(np.array([[2.0, 2.0]])).round(2) + 0.0
+    array([[1.41, 0.  ]])
+    """
+
+    name: ClassVar[str] = "factors"
+    kind: ClassVar[str] = VectorsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = FactorOptions
+    compares_halves: ClassVar[bool] = True
+    vocabulary: ClassVar[str] = ""
+
+    mixing: NDArray[np.float64]
+    unmixing: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    noise: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    skewness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    kurtosis: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    skewness_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    kurtosis_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    order: str = "third"
+    noise_kind: str = "spherical"
+    told_apart: int = 0
+    documents: int = 0
+    without: int = 0
+    drawn_in: int = 0
+    bars: NDArray[np.float64] | None = None
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The factors of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `VectorStatistics`.
+        options : FactorOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The statistics do not tell as many factors apart: says which and why.
+        InvalidInput
+            Fourth moments are needed, and the statistics keep none.
+        """
+        blocks = rows.each("reading row blocks", _itself)
+        made: Self = rows.value(rows.once("factors", cls.of_blocks, blocks, options))
+        return made
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
+        """The fit, of the statistics of all row blocks; errors as `fit`."""
+        whole = joined_blocks(blocks)
+        moments = VectorMoments.of(whole)
+        told_apart = signal_directions(moments, diagonal=options.noise == "diag")
+        k = options.topics or told_apart
+        if not k:
+            raise NotIdentifiable(
+                f"{moments.number:,} rows vary in no direction beside noise, so there are no "
+                "factors; add rows, or ask for a number of factors"
+            )
+        asked = k, options.order, options.noise
+        found = independent_factors(moments, *asked)
+        if options.weak == "refuse":
+            require_told_apart(found, options.order)
+        bars = _bars(whole, found, *asked) if whole.foundation.halves else None
+        grid, totals = moments.grid, whole.totals
+        return cls(
+            found.mixing * grid.step,
+            found.unmixing / grid.step,
+            grid.values(moments.mean),
+            found.noise * grid.step**2,
+            found.skewness,
+            found.kurtosis,
+            found.skewness_error,
+            found.kurtosis_error,
+            found.spectrum,
+            options.order,
+            options.noise,
+            told_apart,
+            totals.n_documents,
+            totals.without,
+            totals.clipped,
+            None if bars is None else bars * grid.step,
+        )
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """Sums of all rows and of a half, as they are and as tensors of floats."""
+        return 10
+
+    @property
+    def n_topics(self) -> int:
+        """Number of factors k."""
+        return int(self.mixing.shape[1])
+
+    @property
+    def dimension(self) -> int:
+        """Numbers d of a row."""
+        return self.mean.size
+
+    @property
+    def weak(self) -> int:
+        """Factors that no cumulant tells from noise."""
+        return weak_factors(self, self.order).size
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """(k,) share of each factor in the variance of all."""
+        sizes = np.square(self.mixing).sum(axis=0)
+        return np.asarray(sizes / sizes.sum())
+
+    def transform(
+        self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
+    ) -> NDArray[np.float64]:
+        """(N, k) factors of each row of numbers; errors as `values`."""
+        return self.values(batch.values)
+
+    def values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """(n, k) factors of (n, d) rows, of variance 1 and noise besides.
+
+        Raises
+        ------
+        ForeignStatistics
+            Rows of another width.
+        """
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise ForeignStatistics(
+                f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
+                "of so many numbers"
+            )
+        return np.asarray((rows.astype(np.float64) - self.mean) @ self.unmixing)
+
+    def rows_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, d) rows of (n, k) factors, without noise."""
+        return np.asarray(values @ self.mixing.T + self.mean)
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        if self.bars is not None:
+            arrays["bars"] = self.bars
+        return arrays, {name: getattr(self, name) for name in (*_SCALARS, *_DAYS)}
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `parts`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing.
+        """
+        known: Any = {**arrays, **attributes}
+        try:
+            return cls(**known)
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"the parts describe no factors: {error}") from error
+
+    def described(self) -> Description:
+        """Skewness and kurtosis of each factor, with what noise has of them."""
+        columns = {
+            "share": self.weights,
+            "skewness": self.skewness,
+            "of noise": self.skewness_error,
+        }
+        if not np.isnan(self.kurtosis).any():
+            columns |= {"kurtosis": self.kurtosis, "kurtosis of noise": self.kurtosis_error}
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        facts = {name: getattr(self, name) for name in _SCALARS if name != "documents"}
+        facts |= {"factors": self.n_topics, "dimension": self.dimension, "weak": self.weak}
+        said = [
+            f"{self.n_topics} factors of {self.dimension} dimensions by {self.order} cumulants, "
+            f"{self.noise_kind} noise"
+        ]
+        if self.n_topics != self.told_apart and self.noise_kind != "full":
+            said.append(f"the spectrum tells {self.told_apart} apart")
+        if self.weak:
+            said.append(f"{self.weak} have a cumulant that noise has too, and may be any")
+        if self.without:
+            said.append(f"{self.without:,} records are no row of numbers and count for nothing")
+        return Description(facts, columns, "; ".join(said))
+
+
+def _itself(statistics: VectorStatistics) -> VectorStatistics:
+    return statistics
+
+
+def _bars(whole: VectorStatistics, found: Factors, k: int, order: Any, noise: Any) -> Any:
+    """(k,) half of the distance between the columns of the halves, matched; None without them."""
+    try:
+        halves = [
+            independent_factors(VectorMoments.of(whole.half(odd)), k, order, noise).mixing.T
+            for odd in (False, True)
+        ]
+    except NotIdentifiable:
+        return None
+    own = found.mixing.T
+    # without skewness a factor is known up to its sign: either is matched
+    either = [matched_rows(np.vstack([own, -own]), np.vstack([one, -one])) for one in halves]
+    even, odd = (one[:k] for one in either)
+    return np.linalg.norm(even - odd, axis=1) / 2

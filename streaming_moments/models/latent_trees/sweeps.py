@@ -1,0 +1,55 @@
+"""Sweeps over the rows of a table: pairs and triples of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.latent_trees.parameters import Triple
+from streaming_moments.statistics.counts.tables.columns import TableColumns
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.row_block import RowBlock
+
+
+def pair_rows(statistics: Statistics, n_words: int) -> NDArray[np.float64]:
+    """(rows, n + 1): pair counts and rows of each category, of those in the tree."""
+    rows = statistics.block.size(n_words)
+    pairs = statistics.pair_counts[:rows, :n_words].astype(np.float64)
+    return np.hstack([pairs, statistics.moment_counts[:rows, None].astype(np.float64)])
+
+
+def even_pairs(statistics: Statistics) -> tuple[RowBlock, NDArray[Any] | None]:
+    """The block, and pair counts of the even half."""
+    return statistics.block, statistics.even_pair_counts
+
+
+def even_rows(half: tuple[RowBlock, NDArray[Any]], n_words: int) -> NDArray[np.float64]:
+    """(rows, n) pair counts of the even half, of the categories in the tree."""
+    block, pairs = half
+    return np.asarray(pairs[: block.size(n_words), :n_words], dtype=np.float64)
+
+
+def triple_rows(
+    statistics: Statistics, table: TableColumns, wanted: Sequence[Triple]
+) -> dict[Triple, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Of each triple of columns, the categories of the first in the block, and their rows."""
+    block: RowBlock = statistics.block
+    words = np.arange(table.n_words)[block.rows]
+    found = {}
+    for views in wanted:
+        first, left, right = (table.words(view) for view in views)
+        mine = np.flatnonzero((words >= first.start) & (words < first.stop))
+        sketch = statistics.triple_sketch[np.ix_(mine, _packed(left, right, table.n_words))]
+        shape = mine.size, left.stop - left.start, right.stop - right.start
+        found[views] = (words[mine] - first.start, sketch.astype(np.float64).reshape(shape))
+    return found
+
+
+def _packed(left: slice, right: slice, order: int) -> NDArray[np.int64]:
+    """Places of all pairs of some rows and columns in a packed upper triangle."""
+    one, other = np.meshgrid(np.arange(order)[left], np.arange(order)[right], indexing="ij")
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    return np.asarray(low * order - low * (low - 1) // 2 + high - low, dtype=np.int64).ravel()

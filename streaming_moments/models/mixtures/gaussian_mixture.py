@@ -1,0 +1,299 @@
+"""GaussianMixture: components behind dense vectors, each with a mean and a variance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.vectors.lifted_mixture import (
+    COVARIANCES,
+    Components,
+    mixture_components,
+    require_covariance,
+)
+from streaming_moments.decompositions.vectors.signal import signal_directions
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
+from streaming_moments.models.inference import posteriors
+from streaming_moments.models.mixtures import mixture_parts
+from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.rows import Rows
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.moments import VectorMoments
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
+
+BY_SPECTRUM = 0
+"""Of the options: as many components as the spectrum tells apart."""
+
+
+def _require_number(number: int) -> None:
+    if number < BY_SPECTRUM:
+        raise InvalidInput(f"{number} components asked for; it must be at least 1")
+
+
+def require_joint(method: str) -> None:
+    """Refuse another decomposition than the one there is for vectors.
+
+    Raises
+    ------
+    InvalidInput
+        Names it.
+    """
+    if method != "joint":
+        raise InvalidInput(f'moments of vectors are decomposed by "joint", not by "{method}"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureOptions(FitOptions):
+    """What a fit of a mixture of Gaussians is told."""
+
+    topics: int = option(
+        "Number of components, or auto: as many as the spectrum tells apart.",
+        check=_require_number,
+        auto=True,
+        found=BY_SPECTRUM,
+        also=("components",),
+    )
+    covariance: str = option(
+        "Variances: one a component or one for all, alike or by coordinate.",
+        "spherical",
+        require_covariance,
+        choices=COVARIANCES,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method)
+
+    @property
+    def said(self) -> str:
+        """What a log says of the fit."""
+        return f"{self.topics or 'as many as there are'} components"
+
+    @property
+    def label(self) -> str:
+        """What a model is called after."""
+        number = f"k{self.topics}" if self.topics else "auto"
+        return f"{number}-{self.covariance}"
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """Components with a mean and a variance each, by falling weight.
+
+    Parameters
+    ----------
+    means : (k, d) float64
+        In the unit of the rows.
+    weights : (k,) float64
+        Sum 1.
+    variances : (k, 1) or (k, d) float64
+        Of all coordinates alike, or of each.
+    covariance : str
+        A name of `COVARIANCES`.
+    spectrum : (k - 1,) float64
+        Variance of the means along each direction of the signal, in steps of the grid or in units
+        of the noise, as of `Signal`.
+    told_apart : int
+        Components that the spectrum of the rows tells apart.
+    documents, without : int
+        Records it was fitted on, and those of them that are no row of numbers.
+    drawn_in : int
+        Rows that lay beyond the radius and were drawn in to it.
+    negative : int
+        Variances that came out below a thousandth of their mean, and were set to it.
+    bars : (k,) float64, optional
+        Distance of each mean from the true one that is to be expected, from halves of the rows.
+    polishing : Polishing, optional
+        How, where passes were made over rows.
+    since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> means, weights = np.array([[0.0, 0.0], [4.0, 0.0]]), np.array([0.75, 0.25])
+    >>> model = GaussianMixture(means, weights, np.ones((2, 1)))
+    >>> model.assign(np.array([[0.5, 1.0], [3.0, 0.0]]))
+    array([0, 1])
+    """
+
+    name: ClassVar[str] = "gaussian_mixture"
+    kind: ClassVar[str] = VectorsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = MixtureOptions
+    compares_halves: ClassVar[bool] = True
+    vocabulary: ClassVar[str] = ""
+    parts = mixture_parts.parts_of
+    described = mixture_parts.description_of
+
+    means: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    covariance: str = "spherical"
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    told_apart: int = 0
+    documents: int = 0
+    without: int = 0
+    drawn_in: int = 0
+    negative: int = 0
+    bars: NDArray[np.float64] | None = None
+    polishing: Polishing | None = None
+    since: str | None = None
+    until: str | None = None
+    half_life: float | None = None
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The mixture of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `VectorStatistics`.
+        options : MixtureOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The statistics do not hold as many components: says how many.
+        InvalidInput
+            Covariance "diag", and the statistics keep no squares.
+        """
+        blocks = rows.each("reading row blocks", _itself)
+        made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
+        return made
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
+        """The fit, of the statistics of all row blocks; errors as `fit`."""
+        whole = joined_blocks(blocks)
+        moments = VectorMoments.of(whole)
+        diagonal = options.covariance.endswith("diag")
+        told_apart = signal_directions(moments, diagonal) + 1
+        k = options.topics or told_apart
+        found = mixture_components(moments, k, options.covariance)
+        grid, totals = moments.grid, whole.totals
+        bars = _bars(whole, found, options.covariance) if whole.foundation.halves else None
+        return cls(
+            grid.values(found.means),
+            found.weights,
+            found.variances * grid.step**2,
+            options.covariance,
+            found.spectrum,
+            told_apart,
+            totals.n_documents,
+            totals.without,
+            totals.clipped,
+            found.clipped,
+            None if bars is None else bars * grid.step,
+        )
+
+    @classmethod
+    def row_copies(cls, options: Any) -> int:
+        """Sums of all rows and of a half, as they are and as tensors of floats."""
+        return 10
+
+    @property
+    def n_topics(self) -> int:
+        """Number of components k."""
+        return self.weights.size
+
+    @property
+    def dimension(self) -> int:
+        """Numbers d of a row."""
+        return int(self.means.shape[1])
+
+    def transform(
+        self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
+    ) -> NDArray[np.float64]:
+        """(N, k) probability of each component given each row of numbers."""
+        return self.posterior(batch.values)
+
+    def log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """(n, k) logarithms of `w_j N(x; mu_j, s_j)`.
+
+        Parameters
+        ----------
+        rows : (n, d)
+            Finite numbers.
+
+        Raises
+        ------
+        ForeignStatistics
+            Rows of another width.
+        """
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise ForeignStatistics(
+                f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
+                "of so many numbers"
+            )
+        # centred: squares of rows far from the origin would lose what tells them apart
+        centre = self.weights @ self.means
+        x, means = rows.astype(np.float64) - centre, self.means - centre
+        squares = np.square(x)
+        precisions = 1 / self.variances
+        if precisions.shape[1] == 1:
+            weighed = squares.sum(axis=1, keepdims=True) * precisions[:, 0]
+        else:
+            weighed = squares @ precisions.T
+        distances = weighed - 2 * x @ (means * precisions).T
+        distances += (np.square(means) * precisions).sum(axis=1)
+        logs = np.log(2 * np.pi * self.variances) * (self.dimension / self.variances.shape[1])
+        with np.errstate(divide="ignore"):
+            prior = np.log(self.weights)
+        return np.asarray(prior - (np.maximum(distances, 0.0) + logs.sum(axis=1)) / 2)
+
+    def posterior(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """(n, k) probability of each component given each row; errors as `log_densities`."""
+        return posteriors(self.log_densities(rows))
+
+    def assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """(n,) the likeliest component of each row; errors as `log_densities`."""
+        return np.asarray(self.log_densities(rows).argmax(axis=1), dtype=np.int64)
+
+    def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """(n,) logarithm of the density of each row; errors as `log_densities`."""
+        logs = self.log_densities(rows)
+        top = logs.max(axis=1)
+        return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model of `parts`.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing.
+        """
+        try:
+            return cls(**mixture_parts.fields_given(arrays, attributes))
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"the parts describe no mixture of Gaussians: {error}") from error
+
+
+def _itself(statistics: VectorStatistics) -> VectorStatistics:
+    return statistics
+
+
+def _bars(whole: VectorStatistics, found: Components, covariance: Any) -> Any:
+    """(k,) half of the distance between the means of the halves, matched; None without them."""
+    k = len(found.weights)
+    try:
+        halves = [
+            mixture_components(VectorMoments.of(whole.half(odd)), k, covariance).means
+            for odd in (False, True)
+        ]
+    except NotIdentifiable:
+        return None
+    even, odd = (matched_rows(found.means, means) for means in halves)
+    return np.linalg.norm(even - odd, axis=1) / 2

@@ -1,0 +1,31 @@
+"""Matching: which of some means is which of some others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.faces import LateModule
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LateModule("scipy.optimize")
+
+
+def matched_rows(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, d) the others, in the order in which their squared distances from rows sum to least.
+
+    Examples
+    --------
+    >>> matched_rows(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0]]))
+    array([[1.],
+           [4.]])
+    """
+    squares = np.square(rows).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
+    own, places = optimize.linear_sum_assignment(squares - 2 * rows @ others.T)
+    found = np.empty_like(others)
+    found[own] = others[places]
+    return found

@@ -1,0 +1,275 @@
+"""Passes: expectation maximisation over rows of the grid, in sums that are exact in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.provenance import Polishing
+from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.vectors.rows import VectorBatch
+
+ROW = 1 << 16
+"""Units of which the responsibilities of a row make one."""
+_MOST = 1 << 62
+_EXACT = 1 << 53  # whole numbers that float64 adds up exactly
+_ROWS = 1024  # at a time
+_BITS = 50  # of a product that sums of products still hold
+_ROUNDING = 1 / 12  # variance that the grid adds
+_LEAST_VARIANCE = 1e-3  # of the mean of all
+RULES = (ROW, _BITS)  # by which rows are read
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedRows:
+    """What a pass over some rows expects: integers, so that sums are exact in any order.
+
+    Parameters
+    ----------
+    counts : (k,) int64
+        Rows of each component, in units of 2^-16 of a row; so the others.
+    first : (k, d) int64
+        Sum of the rows of each, in steps of the grid.
+    squares : (k, 1) or (k, d) int64
+        Sum of their squared norms, or of the squares of each coordinate.
+    log_likelihood : int
+        Of all rows.
+    rows : int
+        That were read.
+    """
+
+    counts: NDArray[np.int64]
+    first: NDArray[np.int64]
+    squares: NDArray[np.int64]
+    log_likelihood: int = 0
+    rows: int = 0
+
+    @classmethod
+    def zero(cls, model: GaussianMixture) -> ExpectedRows:
+        """Of no rows."""
+        like = model.weights, model.means, model.variances
+        counts, first, squares = (np.zeros(one.shape, dtype=np.int64) for one in like)
+        return cls(counts, first, squares)
+
+    @property
+    def documents(self) -> int:
+        """Rows, as jobs call records and what is counted in them."""
+        return self.rows
+
+    tokens = documents
+
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers."""
+        arrays = {"counts": self.counts, "first": self.first, "squares": self.squares}
+        return arrays, {"rows": self.rows, "log_likelihood": self.log_likelihood}
+
+    @classmethod
+    def from_parts(
+        cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
+    ) -> ExpectedRows:
+        """The sums of `parts`."""
+        held = arrays["counts"], arrays["first"], arrays["squares"]
+        return cls(*held, numbers["log_likelihood"], numbers["rows"])
+
+    def add(self, other: ExpectedRows) -> ExpectedRows:
+        """With the rows of another, whose sums are added to these in place.
+
+        Raises
+        ------
+        BoundExceeded
+            A sum would pass 2^62.
+        """
+        # squares are the largest, and none is negative
+        if int(self.squares.max(initial=0)) + int(other.squares.max(initial=0)) >= _MOST:
+            raise BoundExceeded(
+                f"squares of {self.rows + other.rows:,} rows pass 2^62; polish with fewer shards"
+            )
+        for own, added in zip(self.arrays, other.arrays, strict=True):
+            np.add(own, added, out=own)
+        return replace(
+            self,
+            log_likelihood=self.log_likelihood + other.log_likelihood,
+            rows=self.rows + other.rows,
+        )
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """The sums."""
+        return self.counts, self.first, self.squares
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureReader:
+    """A mixture made ready to read rows of a grid.
+
+    What a row expects is a function of its integers alone, whatever rows are read with it: the
+    parameters are rounded so finely that float64 multiplies and adds them without rounding.
+
+    Parameters
+    ----------
+    model : GaussianMixture
+        In the unit of the rows.
+    grid : Grid
+        Of the rows.
+    """
+
+    model: GaussianMixture
+    grid: Grid
+    _linear: NDArray[np.float64] = field(init=False, repr=False)
+    _precisions: NDArray[np.float64] = field(init=False, repr=False)
+    _constant: NDArray[np.float64] = field(init=False, repr=False)
+    _at_a_time: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.model.dimension != self.grid.dimension:
+            raise ForeignStatistics(
+                f"a mixture in {self.model.dimension} dimensions and a grid of "
+                f"{self.grid.dimension}; read rows of its own store"
+            )
+        precisions = self.grid.step**2 / self.model.variances
+        means = (self.model.means - self.grid.offset) / self.grid.step
+        turned = means * precisions
+        reach = self.grid.radius + self.grid.dimension**0.5 + 1  # coordinates are rounded
+        with np.errstate(divide="ignore"):
+            constant = np.log(self.model.weights) - (np.square(means) * precisions).sum(axis=1) / 2
+        alike = self.grid.dimension / precisions.shape[1]
+        constant -= alike * np.log(2 * np.pi * self.model.variances).sum(axis=1) / 2
+        held = {
+            "_linear": _rounded(turned, reach * np.linalg.norm(turned, axis=1).max()),
+            "_precisions": _rounded(precisions, reach**2 * precisions.max()),
+            "_constant": constant,
+            "_at_a_time": max(1, min(_ROWS, int(_EXACT / (ROW * reach**2)))),
+        }
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
+
+    def add(self, batch: VectorBatch, total: ExpectedRows) -> ExpectedRows:
+        """Add the rows of a batch to sums; errors as `add_rows`."""
+        rows, norms, _ = self.grid.quantised(batch.values)
+        return self.add_rows(rows, norms, total)
+
+    def add_rows(
+        self, rows: NDArray[np.int16], norms: NDArray[np.int64], total: ExpectedRows
+    ) -> ExpectedRows:
+        """Add (n, d) rows of the grid with their squared norms to sums, changed in place.
+
+        Raises
+        ------
+        BoundExceeded
+            As `ExpectedRows.add`.
+        """
+        for start in range(0, len(rows), self._at_a_time):
+            part = slice(start, start + self._at_a_time)
+            total = total.add(self._expected(rows[part].astype(np.float64), norms[part]))
+        return total
+
+    def _expected(self, x: NDArray[np.float64], norms: NDArray[np.int64]) -> ExpectedRows:
+        alike = self._precisions.shape[1] == 1
+        squares = norms[:, None].astype(np.float64) if alike else np.square(x)
+        logs = self._constant + x @ self._linear.T - squares @ self._precisions.T / 2
+        top = logs.max(axis=1, keepdims=True)
+        shares = np.exp(logs - top)
+        sums = shares.sum(axis=1, keepdims=True)
+        shares = np.rint(shares / sums * ROW)
+        likelihoods = np.rint((top + np.log(sums)) * ROW)
+        return ExpectedRows(
+            shares.sum(axis=0).astype(np.int64),
+            (shares.T @ x).astype(np.int64),
+            (shares.T @ squares).astype(np.int64),
+            sum(map(int, likelihoods.ravel())),
+            len(x),
+        )
+
+
+def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> GaussianMixture:
+    """The mixture that a pass makes: the likeliest, of the rows as they are shared out.
+
+    A component that no row is of keeps its mean and variance.
+    """
+    counts = expected.counts.astype(np.float64)
+    seen = counts > 0
+    divisor = np.where(seen, counts, 1.0)[:, None]
+    means, d = expected.first / divisor, grid.dimension
+    rounding = 0.0 if grid.whole else _ROUNDING
+    alike = expected.squares.shape[1] == 1
+    inner = np.square(means).sum(axis=1, keepdims=True) if alike else np.square(means)
+    spreads = (expected.squares / divisor - inner) / (d if alike else 1)
+    if model.covariance.startswith("tied"):
+        spreads = np.tile(counts @ spreads / counts.sum(), (len(counts), 1))
+        seen_spread = np.ones(len(counts), dtype=bool)
+    else:
+        seen_spread = seen
+    spreads = spreads - rounding
+    least = _LEAST_VARIANCE * max(float(counts @ spreads.mean(axis=1) / counts.sum()), rounding)
+    found = np.maximum(spreads, least) * grid.step**2
+    return replace(
+        model,
+        means=np.where(seen[:, None], grid.values(means), model.means),
+        weights=counts / counts.sum(),
+        variances=np.where(seen_spread[:, None], found, model.variances),
+    )
+
+
+def polished(
+    model: GaussianMixture, batches: Iterable[NDArray[Any]], grid: Grid, passes: int = 2
+) -> GaussianMixture:
+    """The mixture after some passes of expectation maximisation over rows in memory.
+
+    Parameters
+    ----------
+    model : GaussianMixture
+        To begin with.
+    batches : iterable of (n, d) arrays
+        Rows, of any cut: the same bits.
+    grid : Grid
+        Of the statistics that the model was fitted on.
+    passes : int
+        0 leaves it as it is.
+
+    Raises
+    ------
+    InvalidInput
+        A negative number of passes, or no rows.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(400, 2)) + np.repeat([[0, 0], [8, 0]], 200, 0)
+    >>> begun = GaussianMixture(np.array([[1.0, 1], [6, 1]]), np.array([0.5, 0.5]), np.ones((2, 1)))
+    >>> found = polished(begun, [rows], Grid(np.zeros(2), step=0.05, radius=400))
+    >>> found.means.round(0) + 0.0
+    array([[0., 0.],
+           [8., 0.]])
+    """
+    if passes < 0:
+        raise InvalidInput(f"{passes} passes; it must be 0 or more")
+    held = [grid.quantised(one)[:2] for one in batches]
+    if not sum(len(rows) for rows, _ in held):
+        raise InvalidInput("no rows to polish with; give some")
+    expected = ExpectedRows.zero(model)
+    for _ in range(passes):
+        reader, expected = MixtureReader(model, grid), ExpectedRows.zero(model)
+        for rows, norms in held:
+            expected = reader.add_rows(rows, norms, expected)
+        model = improved(model, expected, grid)
+    if not passes:
+        return model
+    number = expected.rows
+    return replace(model, polishing=Polishing("", passes, False, 0, number, number))
+
+
+def shape_of(model: GaussianMixture) -> tuple[int, int]:
+    """(rows, k) of tables as large as means, variances, and the rows that are read at a time."""
+    k, d = model.means.shape
+    return 2 * d + _ROWS * (d + k) // k, k
+
+
+def _rounded(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
+    """Numbers in units so coarse that sums of their products stay exact, and no finer."""
+    bits = _BITS - int(np.frexp(max(largest, 1e-300))[1])
+    return np.asarray(np.ldexp(np.rint(np.ldexp(numbers, bits)), -bits))

@@ -1,0 +1,132 @@
+"""Passes: how passes over records make the models of a family likelier, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models import polishing
+from streaming_moments.models.mixtures import passes as mixture_passes
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.topics import TopicModel
+
+
+class ExpectedSums(Protocol):
+    """What a pass over some records expects: integers, so that sums are exact in any order."""
+
+    @property
+    def documents(self) -> int:
+        """Records that were read, and what was counted in them."""
+
+    @property
+    def tokens(self) -> int: ...
+
+    @classmethod
+    def zero(cls, model: Any) -> Self:
+        """Of no records."""
+
+    def add(self, other: Self) -> Self:
+        """With the records of another, whose sums are added to these in place."""
+
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers of which `from_parts` makes it again."""
+
+    @classmethod
+    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
+        """The sums that `parts` described."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How the models of a family are polished.
+
+    Parameters
+    ----------
+    family : type
+        Of models.
+    sums : type
+        What a pass expects, `ExpectedSums`.
+    reader : callable
+        `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums.
+    improved : callable
+        `improved(model, sums, foundation, alpha)` is the model after a pass.
+    arrays : tuple of str
+        Arrays of a model that the sums depend on.
+    rules : tuple
+        By which records are read.
+    shape : callable
+        (rows, columns) of the tables of a model as memory plans count them.
+    """
+
+    family: type[Any]
+    sums: type[Any]
+    reader: Callable[[Any, Any], Any]
+    improved: Callable[[Any, Any, Any, bool], Any]
+    arrays: tuple[str, ...]
+    rules: tuple[Any, ...]
+    shape: Callable[[Any], tuple[int, int]]
+
+    def require(self, model: Any, alpha: bool) -> None:
+        """Refuse to learn what the model has not.
+
+        Raises
+        ------
+        InvalidInput
+            It has no alpha, which is to be learned.
+        """
+        if issubclass(self.family, TopicModel):
+            polishing.require_alpha(model, alpha)
+        elif alpha:
+            raise InvalidInput(f"model {model.name} has no alpha to learn; leave it out")
+
+
+_ALL = (
+    Passes(
+        TopicModel,
+        polishing.ExpectedCounts,
+        lambda model, foundation: polishing.Reader(model),
+        lambda model, expected, foundation, alpha: polishing.improved(model, expected, alpha),
+        ("topics", "weights", "raw_topics", "word_probabilities"),
+        polishing.RULES,
+        lambda model: (model.n_words, model.n_topics),
+    ),
+    Passes(
+        GaussianMixture,
+        mixture_passes.ExpectedRows,
+        lambda model, foundation: mixture_passes.MixtureReader(model, foundation.grid),
+        lambda model, expected, foundation, alpha: mixture_passes.improved(
+            model, expected, foundation.grid
+        ),
+        ("means", "weights", "variances"),
+        mixture_passes.RULES,
+        mixture_passes.shape_of,
+    ),
+)
+
+
+def passes_of(model: type[Any]) -> Passes:
+    """How models of that class are polished.
+
+    Raises
+    ------
+    InvalidInput
+        No pass is known for them.
+
+    Examples
+    --------
+    >>> passes_of(GaussianMixture).arrays
+    ('means', 'weights', 'variances')
+    """
+    for one in _ALL:
+        if issubclass(model, one.family) and not issubclass(model, IndependentIntensities):
+            return one
+    raise InvalidInput(
+        f"no passes over documents are known for model {model.name}; polish one of topics, of "
+        "poisson or of gaussian_mixture"
+    )

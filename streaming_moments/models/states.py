@@ -1,0 +1,44 @@
+"""States: topics or hidden states of any model, as they are matched with those of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.topics import TopicModel
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Topics, or hidden states, as distributions over words.
+
+    Parameters
+    ----------
+    columns : (n, k) float64
+        On the simplex; of several views their columns one under another, each of an equal share.
+    bars : (k,) float64, optional
+        L1 error to be expected of each.
+    """
+
+    columns: NDArray[np.float64]
+    bars: NDArray[np.float64] | None = None
+
+
+def states_of(model: Any) -> States | None:
+    """The topics or hidden states of a model; None of one whose states are not told by words.
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> states_of(model).columns.shape
+    (2, 2)
+    """
+    if isinstance(model, TopicModel):
+        return States(model.topics, model.topic_bars)
+    if not hasattr(model, "tables"):
+        return None
+    tables = [*model.tables.values()]
+    return States(np.vstack(tables) / len(tables), model.bars)

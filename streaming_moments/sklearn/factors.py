@@ -1,0 +1,157 @@
+"""MomentFactors: independent factors behind rows of numbers as an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from streaming_moments.errors import ForeignStatistics
+from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
+from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM
+from streaming_moments.models.rows import InMemory
+from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_whole
+from streaming_moments.statistics.vectors.rows import VectorBatch
+
+_REACH = 4.0  # median norms: tails are what factors are told apart by
+
+
+class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Number of factors k, or as many directions as the spectrum tells from noise.
+    order : {"third", "fourth"}
+        Cumulants that tell them apart: of skewed factors, or of kurtotic ones.
+    noise : {"spherical", "diag", "full"}
+        Normal noise of one variance, of one by coordinate, or of a full covariance.
+    sketch_columns : int, optional
+        Columns of the sketch of the rows; by default as of `MomentGaussianMixture`.
+    random_state : int
+        Seed of the pilot and the random columns.
+
+    Attributes
+    ----------
+    mixing_ : (n_features_in_, k) float64
+        Column of each factor, which has variance 1.
+    components_ : (k, n_features_in_) float64
+        What finds the factors of a centred row.
+    mean_ : (n_features_in_,) float64
+        Of the rows.
+    skewness_, kurtosis_ : (k,) float64
+        Of the factors; kurtosis NaN without fourth moments.
+    statistics_ : VectorStatistics
+        Of all rows.
+    model_ : IndependentFactors
+        The model.
+    n_features_in_ : int
+        Numbers d of a row.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.mixtures import amari_distance, factor_rows
+    >>> drawn = factor_rows(5000, 6, 3, noise=0.1, seed=1)
+    >>> found = MomentFactors(n_components=3).fit(drawn.rows)
+    >>> amari_distance(drawn.mixing, found.components_.T) < 0.03
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = 1,
+        *,
+        order: str = "third",
+        noise: str = "spherical",
+        sketch_columns: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.order = order
+        self.noise = noise
+        self.sketch_columns = sketch_columns
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The factors of the rows; warns where noise has as large a cumulant as some.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Finite numbers.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            All rows equal, or a parameter out of range.
+        NotIdentifiable
+            Rows that do not vary in so many directions beside noise.
+        """
+        rows = self._rows(X, reset=True)
+        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
+        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
+        fourth = self.order == "fourth" or self.noise == "full"
+        asked = self.n_components, self.sketch_columns, self.random_state
+        foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)
+        self.statistics_ = foundation.of_vectors(VectorBatch.of(rows))
+        model = IndependentFactors.fit(InMemory((self.statistics_,)), options)
+        if model.weak:
+            warnings.warn(
+                f"{model.weak} of {model.n_topics} factors have a cumulant of {self.order} order "
+                "that noise has too, and may be any; ask for fewer, for another order, or add rows",
+                stacklevel=2,
+            )
+        self.model_ = model
+        self.mixing_ = model.mixing.copy()
+        self.components_ = np.ascontiguousarray(model.unmixing.T)
+        self.mean_ = model.mean.copy()
+        self.skewness_, self.kurtosis_ = model.skewness.copy(), model.kurtosis.copy()
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """(n, k) factors of rows, of variance 1 and noise besides."""
+        check_is_fitted(self)
+        return self.model_.values(self._rows(X))
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """(n, d) rows of (n, k) factors, without noise.
+
+        Raises
+        ------
+        ForeignStatistics
+            Another number of factors.
+        """
+        check_is_fitted(self)
+        values = check_array(X, dtype=np.float64)
+        if values.shape[1] != self.mixing_.shape[1]:
+            raise ForeignStatistics(
+                f"{values.shape[1]} factors a row, the model has {self.mixing_.shape[1]}"
+            )
+        return self.model_.rows_of(values)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
+        if reset:
+            columns = () if self.sketch_columns is None else ("sketch_columns",)
+            require_whole(self, "n_components", "random_state", *columns, auto=("n_components",))
+        least = 2 if reset else 1
+        checked: NDArray[Any] = validate_data(
+            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
+        )
+        return checked
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return cast("Tags", tags)

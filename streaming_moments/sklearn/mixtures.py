@@ -1,0 +1,170 @@
+"""MomentGaussianMixture: a mixture of Gaussians as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.mixtures.gaussian_mixture import (
+    BY_SPECTRUM,
+    GaussianMixture,
+    MixtureOptions,
+)
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.rows import InMemory
+from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_whole
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.statistics.vectors.statistics import VectorStatistics
+
+
+class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A mixture of Gaussians, from statistics of rows that are exact and can be added up.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Number of components k, or as many as the spectrum tells apart.
+    covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
+        One variance for each component, or one for all; the same of each coordinate.
+    polish : int
+        Passes of expectation maximisation over the rows after the fit; of `fit` alone, as
+        `partial_fit` no longer has all rows.
+    sketch_columns : int, optional
+        Columns of the sketch of the rows: by default all of up to 64, else one and a half for each
+        component and two more.
+    random_state : int
+        Seed of the pilot and the random columns.
+
+    Attributes
+    ----------
+    weights_ : (k,) float64
+        Falling, of sum 1.
+    means_ : (k, n_features_in_) float64
+        Of the components.
+    covariances_ : (k,) or (k, n_features_in_) float64
+        Variance of each component, or of each of its coordinates.
+    statistics_ : VectorStatistics
+        Of all rows that were seen.
+    model_ : GaussianMixture
+        The model.
+    n_features_in_ : int
+        Numbers d of a row.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.mixtures import mixture_rows
+    >>> drawn = mixture_rows(3000, 5, 3, separation=8, seed=1)
+    >>> found = MomentGaussianMixture(n_components=3).fit(drawn.rows)
+    >>> found.means_.shape, found.weights_.round(1)
+    ((3, 5), array([0.3, 0.3, 0.3]))
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = 2,
+        *,
+        covariance_type: str = "spherical",
+        polish: int = 0,
+        sketch_columns: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.polish = polish
+        self.sketch_columns = sketch_columns
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """The mixture of the rows, whatever was seen before.
+
+        Parameters
+        ----------
+        X : (n, d) array_like
+            Finite numbers.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            All rows equal, or a parameter out of range.
+        NotIdentifiable
+            Rows that do not tell so many components apart.
+        """
+        rows = self._rows(X, reset=True)
+        self._begin(rows)
+        self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
+        if not self.polish:
+            return self
+        return self._shown(polished(self.model_, [rows], self._foundation.grid, self.polish))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The mixture of these rows and all before; grid and sketch are those of the first.
+
+        Parameters and errors as of `fit`; with `polish` it is refused.
+        """
+        if self.polish:
+            raise InvalidInput(
+                f"polish is {self.polish}, and passes need all rows again; fit them at once, or "
+                "give polish 0"
+            )
+        first = not hasattr(self, "statistics_")
+        rows = self._rows(X, reset=first)
+        if first:
+            self._begin(rows)
+        found = self._foundation.of_vectors(VectorBatch.of(rows))
+        return self._fitted(found if first else self.statistics_ + found)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """(n,) the likeliest component of each row."""
+        check_is_fitted(self)
+        return self.model_.assign(self._rows(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, k) probability of each component given each row."""
+        check_is_fitted(self)
+        return self.model_.posterior(self._rows(X))
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(n,) logarithm of the density of each row."""
+        check_is_fitted(self)
+        return self.model_.log_likelihoods(self._rows(X))
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean logarithm of the density of a row."""
+        return float(self.score_samples(X).mean())
+
+    def _begin(self, rows: NDArray[Any]) -> None:
+        asked = self.n_components, self.sketch_columns, self.random_state
+        squares = self.covariance_type == "diag"
+        self._foundation = foundation_for(rows, *asked, squares=squares)
+
+    def _fitted(self, statistics: VectorStatistics) -> Self:
+        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
+        options = MixtureOptions(topics=k, covariance=self.covariance_type)
+        model = GaussianMixture.fit(InMemory((statistics,)), options)
+        self.statistics_ = statistics
+        return self._shown(model)
+
+    def _shown(self, model: GaussianMixture) -> Self:
+        self.model_ = model
+        self.weights_, self.means_ = model.weights.copy(), model.means.copy()
+        alike = model.variances.shape[1] == 1
+        self.covariances_ = model.variances[:, 0].copy() if alike else model.variances.copy()
+        return self
+
+    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
+        if reset:
+            columns = () if self.sketch_columns is None else ("sketch_columns",)
+            whole = "n_components", "polish", "random_state", *columns
+            require_whole(self, *whole, auto=("n_components",))
+        least = 2 if reset else 1
+        checked: NDArray[Any] = validate_data(
+            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
+        )
+        return checked

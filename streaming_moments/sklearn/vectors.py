@@ -1,0 +1,65 @@
+"""Foundations and statistics of an array of numbers, for the estimators of vectors."""
+
+from __future__ import annotations
+
+from math import ceil
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
+
+DTYPES = [np.float64, np.float32]
+_PILOT = 20_000  # rows
+_A_COMPONENT = 1.5  # columns
+_BESIDE = 2
+
+
+def foundation_for(
+    X: NDArray[Any],
+    components: int | Literal["auto"],
+    columns: int | None,
+    seed: int,
+    squares: bool = False,
+    fourth: bool = False,
+    reach: float | None = None,
+) -> VectorsFoundation:
+    """A foundation for rows in memory and so many components, by a pilot drawn from them.
+
+    Raises
+    ------
+    InvalidInput
+        As `foundation_of`.
+    """
+    if columns is None and components != "auto" and X.shape[1] > WHOLE:
+        columns = ceil(_A_COMPONENT * components) + _BESIDE
+    pilot = X
+    if len(X) > _PILOT:
+        rng = np.random.default_rng(seed)
+        pilot = X[np.sort(rng.choice(len(X), _PILOT, replace=False))]
+    return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
+
+
+def require_whole(estimator: Any, *names: str, auto: tuple[str, ...] = ()) -> None:
+    """Refuse parameters that are no whole numbers, nor "auto" where that is one.
+
+    Raises
+    ------
+    InvalidInput
+        Names the first.
+    """
+    for name in names:
+        value = getattr(estimator, name)
+        if name in auto and isinstance(value, str) and value == "auto":
+            continue
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            or_auto = ' or "auto"' if name in auto else ""
+            raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
+    if estimator.random_state < 0:
+        raise InvalidInput(f"random_state is {estimator.random_state}; it must be 0 or more")
+    if estimator.n_components != "auto" and estimator.n_components < 1:
+        raise InvalidInput(f"n_components is {estimator.n_components}; it must be at least 1")

@@ -1,0 +1,249 @@
+"""Edges, each once, and batches of them made ready to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.edges import kernels
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
+
+# An edge is one integer of 62 bits.
+MOST_NODES = 1 << 31
+# Nodes are dealt out to so many parts by their places: a node's ends in each are a view of it.
+PARTS = 3
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HIGHEST_BIT = np.uint64(63)
+
+
+@dataclass(frozen=True)
+class EdgeTotals(ViewTotals):
+    """What all row blocks of the same edges have in common.
+
+    `triples` are the edges counted, `n_documents` with those that count for nothing, `without`.
+
+    Parameters
+    ----------
+    loops : int
+        Edges from a node to itself among `without`; the others were there already.
+    """
+
+    loops: int = 0
+
+    @property
+    def edges(self) -> int:
+        """Edges counted."""
+        return self.triples
+
+    @property
+    def repeated(self) -> int:
+        """Edges left out as they were in the same shard already."""
+        return self.without - self.loops
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeBatch:
+    """Some edges, each once.
+
+    Parameters
+    ----------
+    ends : (edges, 2) int32
+        Source and target of each, as rows of the nodes.
+    loops, repeated : int
+        Edges left out: of a node to itself, and those that were there already.
+
+    Examples
+    --------
+    >>> batch = EdgeBatch.of([[0, 1], [1, 0], [2, 2]], nodes=3)
+    >>> batch.ends.tolist(), batch.loops, batch.repeated
+    ([[0, 1]], 1, 1)
+    """
+
+    ends: NDArray[np.int32]
+    loops: int = 0
+    repeated: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        ends: NDArray[np.int64] | Sequence[Sequence[int]],
+        nodes: int,
+        directed: bool = False,
+    ) -> EdgeBatch:
+        """Of edges as they are given, in any order, with loops and repeats."""
+        given = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
+        keys, loops = edge_keys(given, nodes, directed)
+        unique = np.unique(keys)
+        return cls(ends_of(unique, nodes), loops, keys.size - unique.size)
+
+    @property
+    def documents(self) -> int:
+        """Edges counted."""
+        return len(self.ends)
+
+
+def edge_keys(ends: NDArray[np.int64], nodes: int, directed: bool) -> tuple[NDArray[np.int64], int]:
+    """One integer for each edge but loops, the same for the same edge; and how many loops.
+
+    Examples
+    --------
+    >>> edge_keys(np.array([[2, 1], [1, 2], [0, 0]]), 3, directed=False)
+    (array([5, 5]), 1)
+    """
+    kept = ends[ends[:, 0] != ends[:, 1]]
+    source, target = kept[:, 0], kept[:, 1]
+    if not directed:
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    return source * nodes + target, len(ends) - len(kept)
+
+
+def ends_of(keys: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:
+    """(edges, 2) int32 ends of `edge_keys`."""
+    return np.stack([keys // nodes, keys % nodes], axis=1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedEdges:
+    """Ends of edges: a node, and the one at the other end.
+
+    Parameters
+    ----------
+    nodes, others : (ends,) int32
+        Rows; by the part of the other one.
+    even : (ends,) bool
+        Whether the edge is of the even half: by its hash.
+    bounds : tuple of int
+        First end of each part of the nodes, and the number of all.
+    sketch : Basis, optional
+        Q; None where all neighbours are kept.
+    totals : EdgeTotals
+        Of the edges.
+    """
+
+    nodes: NDArray[np.int32]
+    others: NDArray[np.int32]
+    even: NDArray[np.bool_]
+    bounds: tuple[int, ...]
+    sketch: Basis | None
+    totals: EdgeTotals
+
+    @classmethod
+    def of(
+        cls, batch: EdgeBatch, nodes: int, sketch: Basis | None, directed: bool, halves: bool
+    ) -> PreparedEdges:
+        """Make a batch ready.
+
+        Raises
+        ------
+        InvalidInput
+            An end outside `0..n-1`.
+        """
+        ends = batch.ends
+        if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
+            raise InvalidInput(
+                f"ends of edges are {ends.min()} to {ends.max()}, the graph has nodes 0 to "
+                f"{nodes - 1}"
+            )
+        even = even_half(ends, directed)
+        own, others, both = ends[:, 0], ends[:, 1], even
+        if not directed:
+            own, others = np.concatenate([own, others]), np.concatenate([others, own])
+            both = np.concatenate([even, even])
+        part = others % PARTS if sketch is not None else np.zeros(others.size, np.int32)
+        order = np.argsort(part, kind="stable")
+        parts = np.arange(PARTS + 1 if sketch is not None else 2)
+        bounds = tuple(np.searchsorted(part[order], parts).tolist())
+        without, held = batch.loops + batch.repeated, len(ends)
+        evens = int(even.sum()) if halves else 0
+        totals = EdgeTotals(held + without, held, held, without, evens, evens, batch.loops)
+        return cls(own[order], others[order], both[order], bounds, sketch, totals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return int(self.nodes.nbytes + self.others.nbytes + self.even.nbytes)
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more."""
+        return float(self.totals.bound)
+
+    def add(self, arrays: Arrays, block: RowBlock) -> None:
+        """Add the edges to the row arrays of a block."""
+        for part, first in enumerate(self.bounds[:-1]):
+            own = slice(first, self.bounds[part + 1])
+            ends = self.nodes[own], self.others[own], self.even[own]
+            sums = arrays[part_name(part)]
+            both = sums, arrays.get(EVEN + part_name(part), sums[:0])
+            if self.sketch is None:
+                kernels.add_neighbours(*ends, block.index, block.step, *both)
+            else:
+                kernels.add_sketches(*ends, self._sketch, block.index, block.step, *both)
+
+    @cached_property
+    def _sketch(self) -> NDArray[np.int8]:
+        """(core + 1, 1 + s) rows `[1, Q]`; the last is of all nodes outside the core."""
+        assert self.sketch is not None
+        rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int8)
+        rows[:, 0] = 1
+        rows[:-1, 1:] = self.sketch.matrix
+        return rows
+
+
+def part_name(part: int) -> str:
+    """Of the array of a part of the nodes.
+
+    Examples
+    --------
+    >>> part_name(2)
+    'ends_2'
+    """
+    return f"ends_{part}"
+
+
+def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
+    """(edges,) bool, whether an edge is of the even half: by its ends alone, whatever the shard.
+
+    Examples
+    --------
+    >>> even = even_half(np.array([[1, 2], [2, 1]], dtype=np.int32), directed=False)
+    >>> bool(even[0] == even[1])
+    True
+    """
+    both = ends.astype(np.uint64)
+    if not directed:
+        both = np.sort(both, axis=1)
+    mixed = (both[:, 0] << np.uint64(32)) | both[:, 1]
+    for shift in (np.uint64(32), np.uint64(29)):
+        mixed = (mixed ^ (mixed >> shift)) * _MULTIPLIER
+    return np.asarray(mixed >> _HIGHEST_BIT == 0)
+
+
+def joined_edges(prepared: Sequence[PreparedEdges]) -> PreparedEdges:
+    """The edges of some batches as one; parts stay together."""
+    head = prepared[0]
+    if len(prepared) == 1:
+        return head
+    totals = head.totals
+    for one in prepared[1:]:
+        totals = totals + one.totals
+    arrays = []
+    for name in ("nodes", "others", "even"):
+        cut = [
+            getattr(one, name)[one.bounds[part] : one.bounds[part + 1]]
+            for part in range(len(head.bounds) - 1)
+            for one in prepared
+        ]
+        arrays.append(np.concatenate(cut))
+    bounds = tuple(np.sum([one.bounds for one in prepared], axis=0).tolist())
+    return replace(
+        head, nodes=arrays[0], others=arrays[1], even=arrays[2], bounds=bounds, totals=totals
+    )

@@ -1,0 +1,178 @@
+"""EdgesFoundation: the nodes and the sketch on which edges of a graph are counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.ends import (
+    MOST_NODES,
+    PARTS,
+    EdgeBatch,
+    EdgeTotals,
+    PreparedEdges,
+    joined_edges,
+    part_name,
+)
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views.statistics import EVEN, ViewStatistics, broken
+from streaming_moments.statistics.views.three_views import (
+    ThreeViews,
+    describe_words,
+    require_sketch,
+    words_described,
+)
+
+# Nodes of a graph of which all neighbours are kept: 8 n^2 bytes, 32 MB.
+WHOLE_NODES = 2048
+
+
+@dataclass(frozen=True)
+class EdgesFoundation(ThreeViews):
+    """What statistics of the edges of a graph are gathered on, a `Foundation`.
+
+    The nodes are dealt out to three parts; a row holds, for each part, how many edges its node has
+    into it, and the sum of `Q_a` over them: three views of the node, which are independent given
+    its memberships. Of a graph of few nodes a row holds how often each other node is a neighbour.
+
+    Parameters
+    ----------
+    nodes : Vocabulary
+        Names of the n nodes, by falling degree in the shards that they were taken from.
+    sketch : Basis, optional
+        Q, of the nodes; None keeps all neighbours.
+    directed : bool
+        Whether only the source has the target for a neighbour.
+    halves : bool
+        Whether the sums of half of the edges are kept apart, for error bars.
+
+    Examples
+    --------
+    >>> foundation = EdgesFoundation(Vocabulary(("a", "b", "c"), core=3), halves=False)
+    >>> statistics = foundation.of_edges(EdgeBatch.of([[0, 1], [2, 0]], nodes=3))
+    >>> statistics.sums["ends_0"].tolist()
+    [[2, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]]
+    """
+
+    nodes: Vocabulary
+    sketch: Basis | None = None
+    directed: bool = False
+    halves: bool = True
+    kind: ClassVar[str] = "edges"
+    join = staticmethod(joined_edges)
+
+    def __post_init__(self) -> None:
+        if self.nodes.n_words >= MOST_NODES:
+            raise InvalidInput(f"a graph of {self.nodes.n_words:,} nodes; {MOST_NODES:,} at most")
+        if self.sketch is not None:
+            require_sketch(self.sketch, self.nodes)
+        elif self.nodes.n_words > WHOLE_NODES:
+            raise InvalidInput(
+                f"all neighbours of {self.nodes.n_words:,} nodes take "
+                f"{8 * self.nodes.n_words**2:,} bytes; give a sketch above {WHOLE_NODES:,}"
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of nodes and sketch, of direction, and of whether halves are kept."""
+        sketch = "" if self.sketch is None else self.sketch.fingerprint
+        content = f"edges {self.nodes.fingerprint} {sketch} {self.directed} {self.halves}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def rows(self) -> int:
+        """Nodes n."""
+        return self.nodes.n_words
+
+    @property
+    def whole(self) -> bool:
+        """Whether all neighbours are kept: then an edge that several shards hold is one."""
+        return self.sketch is None
+
+    @property
+    def n_parts(self) -> int:
+        """Arrays of ends: of each part of the nodes, or of all of them."""
+        return 1 if self.sketch is None else PARTS
+
+    @property
+    def words(self) -> dict[str, Vocabulary]:
+        """The nodes."""
+        return {"nodes": self.nodes}
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Q, if any; the nodes, direction, and whether halves are kept."""
+        arrays = {} if self.sketch is None else {"Q": self.sketch.matrix}
+        attributes = {"nodes": describe_words(self.nodes), "directed": self.directed}
+        return arrays, {**attributes, "halves_kept": self.halves}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
+        """The foundation of `parts`.
+
+        Raises
+        ------
+        LookupError, TypeError, InvalidInput
+            They describe none.
+        """
+        nodes = words_described(attributes["nodes"])
+        sketch = None
+        if "Q" in arrays:
+            sketch = Basis(arrays["Q"], nodes.n_words, nodes.fingerprint)
+        return cls(nodes, sketch, bool(attributes["directed"]), bool(attributes["halves_kept"]))
+
+    def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name, without those of halves."""
+        columns = self.rows if self.sketch is None else self.sketch.columns
+        size = block.size(self.rows)
+        return {part_name(part): (size, 1 + columns) for part in range(self.n_parts)}
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> EdgeTotals:
+        """Totals that `EdgeTotals.tables` described."""
+        return EdgeTotals.of_tables(tables)
+
+    def prepared(self, batch: EdgeBatch) -> PreparedEdges:
+        """The ends of a batch; errors as `PreparedEdges.of`."""
+        return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
+
+    def why_not_counted(self, totals: EdgeTotals) -> str | None:
+        """Edges none of which joins two known nodes are nothing to count."""
+        if totals.edges:
+            return None
+        return (
+            "none of its edges joins two different nodes of the store, and "
+            f"{totals.loops} join a node to itself; check the columns of the ends, or create a "
+            "store from such shards"
+        )
+
+    def of_edges(self, batch: EdgeBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
+        """The statistics of some edges; errors as `prepared`."""
+        return self.of([self.prepared(batch)], block)
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break."""
+        ends = 1 if self.directed else 2
+        expected = {"": ends * totals.edges, EVEN: ends * totals.even_triples}
+        found = dict.fromkeys(expected if self.halves else [""], 0)
+        seen = False
+        for block, sums in blocks:
+            seen = True
+            for problem in broken(sums):
+                yield block, problem
+            for half in found:
+                own = [sums[half + part_name(part)][:, 0] for part in range(self.n_parts)]
+                found[half] += int(np.sum(own))
+        for half, number in found.items():
+            if seen and number != expected[half]:
+                yield None, f"{half}degrees add up to {number}, the totals say {expected[half]}"

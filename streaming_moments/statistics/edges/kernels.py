@@ -1,0 +1,59 @@
+"""Numba kernels of edges: what each node is joined with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def add_sketches(
+    nodes: NDArray[np.int32],
+    others: NDArray[np.int32],
+    even: NDArray[np.bool_],
+    sketch: NDArray[np.int8],
+    index: int,
+    step: int,
+    sums: NDArray[np.int64],
+    even_sums: NDArray[np.int64],
+) -> None:
+    """Add `[1, Q_a]` of every end a to the row of the node at the other one, if of the block.
+
+    The even half is added to `even_sums` as well, which may have no rows. A row of `sketch`
+    (core + 1, 1 + s) is that of a node, the last one of all outside the core.
+    """
+    width, core = sketch.shape[1], sketch.shape[0] - 1
+    halves = even_sums.shape[0] > 0
+    for end in range(nodes.size):
+        if nodes[end] % step != index:
+            continue
+        row, own = nodes[end] // step, min(others[end], core)
+        for column in range(width):
+            sums[row, column] += sketch[own, column]
+        if halves and even[end]:
+            for column in range(width):
+                even_sums[row, column] += sketch[own, column]
+
+
+@njit(cache=True, nogil=True)
+def add_neighbours(
+    nodes: NDArray[np.int32],
+    others: NDArray[np.int32],
+    even: NDArray[np.bool_],
+    index: int,
+    step: int,
+    sums: NDArray[np.int64],
+    even_sums: NDArray[np.int64],
+) -> None:
+    """Add 1 to the degree of every node and to its column of the other end, as `add_sketches`."""
+    halves = even_sums.shape[0] > 0
+    for end in range(nodes.size):
+        if nodes[end] % step != index:
+            continue
+        row, column = nodes[end] // step, 1 + others[end]
+        sums[row, 0] += 1
+        sums[row, column] += 1
+        if halves and even[end]:
+            even_sums[row, 0] += 1
+            even_sums[row, column] += 1

@@ -1,0 +1,269 @@
+"""Pieces: what shards hold of sequences with names, so that what goes on elsewhere is joined.
+
+A piece tells its place in its sequence and the symbols at its two ends: all that a window across a
+seam can hold. What the seams of a version add follows from its pieces alone, so nothing of it is
+stored, and pieces are added and taken away like counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.views.statistics import ViewTotals
+
+ABSENT = -2  # a symbol that a short piece has not; -1 is one outside the alphabet
+_TABLE = "pieces"
+# Columns: hash of the name, first and last place, whether places are numbers, symbols, the first
+# two and the last two of them, beginning of the name, how often it was added.
+KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
+NUMBERED, LENGTH = 6, 7
+EDGES, NAME = slice(8, 12), slice(12, 15)
+_SIGN = 15
+_NAME_BYTES = 24
+_SHOWN = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces of sequences: a commutative group under `+`.
+
+    Places are pairs of integers that are compared one after the other. Where they are numbers, a
+    piece joins one that begins with the number after its last one; where they only tell an order,
+    the next one there is.
+
+    Parameters
+    ----------
+    chunks : tuple of (pieces, 16) int64
+        Rows in any order, each with how often it was added.
+
+    Examples
+    --------
+    >>> one = Pieces.of(["a"], np.array([[0, 0, 3, 0]]), True, np.array([4]), [[0, 1, 1, 0]])
+    >>> two = Pieces.of(["a"], np.array([[4, 0, 4, 0]]), True, np.array([1]), [[2, -2, -2, -2]])
+    >>> len(one + two), (one + two).joined.tolist(), one + two - one == two
+    (2, [False, True], True)
+    """
+
+    chunks: tuple[NDArray[np.int64], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        places: NDArray[np.int64],
+        numbered: bool,
+        lengths: NDArray[np.int64],
+        edges: NDArray[np.int64] | Sequence[Sequence[int]],
+    ) -> Self:
+        """Pieces by the names of their sequences.
+
+        Parameters
+        ----------
+        names : sequence of str
+            m of them.
+        places : (m, 4) int64
+            First and last place, two integers each.
+        numbered : bool
+            Whether places are numbers that go up by one.
+        lengths : (m,) int64
+            Symbols.
+        edges : (m, 4) int64
+            The first two and, of three symbols or more, the last two; else `ABSENT`.
+        """
+        if not names:
+            return cls()
+        texts = [name.encode() for name in names]
+        table = np.empty((len(names), 16), dtype=np.int64)
+        table[:, KEY] = keys_of(names)
+        table[:, BEGIN.start : END.stop] = places
+        table[:, NUMBERED] = numbered
+        table[:, LENGTH] = lengths
+        table[:, EDGES] = edges
+        table[:, NAME] = np.array(texts, dtype=f"S{_NAME_BYTES}").view("<i8").reshape(-1, 3)
+        table[:, _SIGN] = 1
+        return cls((table,))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)((*self.chunks, *other.chunks))
+
+    def __sub__(self, other: Self) -> Self:
+        away = []
+        for chunk in other.chunks:
+            away.append(chunk.copy())
+            away[-1][:, _SIGN] *= -1
+        return type(self)((*self.chunks, *away))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pieces) and np.array_equal(self.table, other.table)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"chunks": self.chunks}
+
+    @cached_property
+    def table(self) -> NDArray[np.int64]:
+        """(pieces, 16) int64 rows by sequence and place, each once; none that was taken away."""
+        if not self.chunks:
+            return np.empty((0, 16), dtype=np.int64)
+        rows = np.concatenate(self.chunks)
+        rows = rows[np.lexsort(rows[:, _SIGN - 1 :: -1].T)]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = (rows[1:, :_SIGN] != rows[:-1, :_SIGN]).any(axis=1)
+        starts = np.flatnonzero(first)
+        signs = np.add.reduceat(rows[:, _SIGN], starts)
+        rows = rows[starts]
+        rows[:, _SIGN] = signs
+        return np.asarray(rows[signs != 0])
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """The array that says all of it, by name; none without pieces."""
+        return {_TABLE: self.table} if len(self) else {}
+
+    @classmethod
+    def of_tables(cls, tables: Arrays) -> Self:
+        """What `tables` described."""
+        return cls((tables[_TABLE],)) if _TABLE in tables else cls()
+
+    @property
+    def follows(self) -> NDArray[np.bool_]:
+        """(pieces,) bool, whether a piece is of the sequence of the one before it."""
+        found = np.zeros(len(self), np.bool_)
+        found[1:] = (self.table[1:, KEY] == self.table[:-1, KEY]).all(axis=1)
+        return found
+
+    @property
+    def joined(self) -> NDArray[np.bool_]:
+        """(pieces,) bool, whether a piece goes on where the one before it ends."""
+        found, table = self.follows, self.table
+        ends, begins = table[:-1, END], table[1:, BEGIN]
+        next_one = (begins[:, 0] - ends[:, 0] == 1) & (begins[:, 1] == 0) & (ends[:, 1] == 0)
+        found[1:] &= (table[:-1, NUMBERED] == 0) | next_one
+        return found
+
+    @property
+    def lacking(self) -> bool:
+        """Whether a piece was taken away that was never added."""
+        return bool((self.table[:, _SIGN] < 0).any())
+
+    def gaps(self) -> list[str]:
+        """Where the next piece of a sequence does not go on where the one before it ends."""
+        return [self._seam(place) for place in np.flatnonzero(self.follows & ~self.joined).tolist()]
+
+    def require_apart(self) -> None:
+        """Refuse pieces of which two hold the same place of a sequence.
+
+        Raises
+        ------
+        InvalidInput
+            Names the sequences and the places.
+        """
+        table = self.table
+        twice = table[:, _SIGN] > 1
+        ends, begins = table[:-1, END], table[1:, BEGIN]
+        later = (begins[:, 0] > ends[:, 0]) | (begins[:, 0] == ends[:, 0]) & (
+            begins[:, 1] > ends[:, 1]
+        )
+        overlaps = self.follows
+        overlaps[1:] &= ~later
+        found = [f"{self._named(place)} twice" for place in np.flatnonzero(twice).tolist()]
+        found += [self._seam(place) for place in np.flatnonzero(overlaps).tolist()]
+        if found:
+            more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            raise InvalidInput(
+                f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: nothing of them "
+                "is counted; leave out the shards that hold what is counted already, `forget` or "
+                "--replace those that were counted, or give other sequences other names"
+            )
+
+    def _seam(self, place: int) -> str:
+        return f"{self._named(place - 1)} and {_span(self.table[place])}"
+
+    def _named(self, place: int) -> str:
+        row = self.table[place]
+        text = np.ascontiguousarray(row[NAME]).astype("<i8").tobytes().rstrip(b"\0")
+        name = text.decode(errors="ignore")
+        more = "..." if len(text) == _NAME_BYTES else ""
+        return f"{name + more!r} {_span(row)}"
+
+
+@dataclass(frozen=True)
+class SequenceTotals(ViewTotals):
+    """Totals of sequences: what was counted of pieces is told of each piece by itself.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Of the sequences that have names.
+    """
+
+    pieces: Pieces = field(default_factory=Pieces)
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """All numbers, and the pieces if there are any."""
+        return {**super().tables(), **self.pieces.tables()}
+
+    @classmethod
+    def of_tables(cls, tables: Arrays) -> Self:
+        """What `tables` described; nothing, of none."""
+        return replace(super().of_tables(tables), pieces=Pieces.of_tables(tables))
+
+    @property
+    def below_zero(self) -> list[str]:
+        """What was taken away without having been added."""
+        return super().below_zero + (["pieces"] if self.pieces.lacking else [])
+
+    def __add__(self, other: Self) -> Self:
+        return replace(super().__add__(other), pieces=self.pieces + other.pieces)
+
+    def __sub__(self, other: Self) -> Self:
+        return replace(super().__sub__(other), pieces=self.pieces - other.pieces)
+
+
+def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
+    """(names, 2) int64 of 128 bits of a hash of each; a sequence with an odd first is of that half.
+
+    Examples
+    --------
+    >>> keys_of(["a", "b", "a"])[:, 0] & 1
+    array([1, 0, 1])
+    """
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names)
+    return np.frombuffer(digests, dtype="<i8").reshape(-1, 2).astype(np.int64)
+
+
+def edges_of(
+    offsets: NDArray[np.int64], symbols: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(pieces, 2) first and (pieces, 2) last symbols of each, `ABSENT` where there are no two."""
+    sizes = np.diff(offsets)
+    first = np.full((sizes.size, 2), ABSENT, dtype=np.int64)
+    last = first.copy()
+    for place in range(2):
+        held = sizes > place
+        first[held, place] = symbols[offsets[:-1][held] + place]
+        last[held, 1 - place] = symbols[offsets[1:][held] - 1 - place]
+    return first, last
+
+
+def _span(row: NDArray[np.int64]) -> str:
+    return f"from {_place(row[BEGIN])} to {_place(row[END])}"
+
+
+def _place(pair: NDArray[np.int64]) -> str:
+    whole, part = pair.tolist()
+    if abs(whole) == 1 << 62:
+        return "anywhere"
+    return f"{whole}" if not part else f"{whole}+{part}"

@@ -1,0 +1,321 @@
+"""VectorsFoundation: the grid and the sketch on which dense rows are counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.vectors.rows import (
+    PreparedVectors,
+    SummedVectors,
+    VectorBatch,
+    joined_vectors,
+)
+from streaming_moments.statistics.vectors.statistics import (
+    VectorStatistics,
+    VectorTotals,
+    broken_identities,
+    sizes_of,
+)
+from streaming_moments.statistics.vectors.sums import LARGEST_FLOAT_SUM
+from streaming_moments.statistics.views.statistics import (
+    EVEN,
+    LARGEST_SUM,
+    require_bounded,
+    require_same_foundation,
+)
+from streaming_moments.statistics.views.three_views import ViewSums
+
+# Bytes of a row of all sums: one is enough below, and few files are read and written fast.
+_ROW_BYTES = 16 << 20
+_LARGEST_SHIFT = 40
+_LARGEST_SINGLE = 2.0**24
+
+
+@dataclass(frozen=True, eq=False)
+class VectorsFoundation:
+    """What statistics of dense rows are gathered on, a `Foundation`.
+
+    A row becomes x (d,) of the grid and its sketch `y = (Q'x + half) >> shift` (s,), rounded.
+
+    Parameters
+    ----------
+    grid : Grid
+        Offset, step and radius.
+    matrix : (d, s) int8
+        Q, of independent columns.
+    shift : (s,) uint8
+        Bits by which each column is shortened.
+    squares : bool
+        Whether `sum x_i x_h^2` is kept, for variances of each coordinate in each component.
+    fourth : bool
+        Whether fourth moments of the sketch are kept, for factors without skewness.
+    halves : bool
+        Whether the sums of half of the rows are kept apart, for error bars.
+
+    Raises
+    ------
+    InvalidInput
+        A matrix or shifts that do not fit the grid, dependent columns, or sketches so large that
+        one row could pass 2^53.
+
+    Examples
+    --------
+    >>> grid = Grid(np.zeros(2), step=0.1, radius=1000)
+    >>> sketch = np.eye(2, dtype=np.int8)
+    >>> foundation = VectorsFoundation(grid, sketch, np.zeros(2, np.uint8), halves=False)
+    >>> statistics = foundation.of_vectors(VectorBatch.of(np.array([[0.1, 0.2], [0.3, 0.0]])))
+    >>> statistics.flat("first"), statistics.flat("second")
+    (array([4, 2]), array([10,  2,  4]))
+    """
+
+    grid: Grid
+    matrix: NDArray[np.int8]
+    shift: NDArray[np.uint8]
+    squares: bool = False
+    fourth: bool = False
+    halves: bool = True
+    kind: ClassVar[str] = "vectors"
+
+    def __post_init__(self) -> None:
+        matrix, shift = self.matrix, self.shift
+        if matrix.dtype != np.int8 or matrix.ndim != 2 or len(matrix) != self.dimension:
+            raise InvalidInput(
+                f"a sketch is a (d, s) matrix of int8 for d = {self.dimension}, got "
+                f"{matrix.shape} of {matrix.dtype}"
+            )
+        if shift.dtype != np.uint8 or shift.shape != matrix.shape[1:]:
+            raise InvalidInput(
+                f"shifts are ({matrix.shape[1]},) of uint8, got {shift.shape} of {shift.dtype}"
+            )
+        if shift.max(initial=0) > _LARGEST_SHIFT:
+            raise InvalidInput(f"a shift of {shift.max()} bits; {_LARGEST_SHIFT} are the most")
+        if not matrix.shape[1] or np.linalg.matrix_rank(matrix.astype(float)) < matrix.shape[1]:
+            raise InvalidInput(
+                f"the {matrix.shape[1]} columns of the sketch are none or linearly dependent; "
+                "give fewer, or a larger pilot"
+            )
+        if self.largest_gain >= LARGEST_FLOAT_SUM:
+            raise InvalidInput(
+                f"one row could add {self.largest_gain:.3g} to a sum; shift the sketch by more bits"
+            )
+        for array in (matrix, shift):
+            array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VectorsFoundation):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the grid, the sketch, and which sums are kept."""
+        grid = self.grid
+        head = f"vectors {grid.dimension} {grid.step.hex()} {grid.radius} {grid.whole}"
+        kept = f" {self.columns} {self.squares} {self.fourth} {self.halves} "
+        arrays = (grid.offset, self.matrix, self.shift)
+        content = b"".join(array.tobytes("C") for array in arrays)
+        return hashlib.sha256((head + kept).encode() + content).hexdigest()
+
+    @property
+    def dimension(self) -> int:
+        """Numbers d of a row."""
+        return self.grid.dimension
+
+    @property
+    def columns(self) -> int:
+        """Columns s of the sketch."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def basis(self) -> NDArray[np.float64]:
+        """(d, s) `Q 2^-shift`: y is `basis' x`, but for its rounding."""
+        return np.ldexp(self.matrix.astype(np.float64), -self.shift.astype(np.int64))
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Entries of each sum by name."""
+        return sizes_of(self.dimension, self.columns, self.squares, self.fourth)
+
+    @property
+    def rows(self) -> int:
+        """Rows over which each sum is dealt out: one, where that is not too much for a file."""
+        return -(-8 * sum(self.sizes.values()) * (1 + self.halves) // _ROW_BYTES)
+
+    @cached_property
+    def largest_gain(self) -> int:
+        """No row adds more to an entry of a sum."""
+        return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
+
+    def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) the most that each row adds to an entry of a sum."""
+        most = np.abs(sketches).max(axis=1, initial=0)
+        found = np.maximum(np.maximum(norms, most**3), most * norms)
+        if self.squares:
+            # a root that is rounded down has one more
+            found = np.maximum(found, (np.sqrt(norms).astype(np.int64) + 1) * norms)
+        if self.fourth:
+            found = np.maximum(found, most**4)
+        return np.asarray(found, dtype=np.int64)
+
+    def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
+        """(N, s) sketches y of rows of the grid."""
+        # no part of Q'x is larger than its norm times that of Q's column
+        peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
+        exact = peak * reach_of(self.grid) < _LARGEST_SINGLE
+        kind = np.float32 if exact else np.float64
+        wide = (rows.astype(kind) @ self.matrix.astype(kind)).astype(np.int64)
+        shift = self.shift.astype(np.int64)
+        sketches: NDArray[np.int32] = ((wide + (1 << shift >> 1)) >> shift).astype(np.int32)
+        return sketches
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Offset, Q and the shifts; the rest of the grid, and which sums are kept."""
+        arrays: dict[str, NDArray[Any]] = {
+            "offset": self.grid.offset,
+            "Q": self.matrix,
+            "shift": self.shift,
+        }
+        grid = {"step": self.grid.step, "radius": self.grid.radius, "whole": self.grid.whole}
+        kept = {"squares": self.squares, "fourth": self.fourth, "halves_kept": self.halves}
+        return arrays, {**grid, **kept}
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
+        """The foundation of `parts`.
+
+        Raises
+        ------
+        LookupError, TypeError, InvalidInput
+            They describe none.
+        """
+        told = attributes
+        radius, whole = int(told["radius"]), bool(told["whole"])
+        grid = Grid(arrays["offset"], float(told["step"]), radius, whole)
+        kept = (bool(told[name]) for name in ("squares", "fourth", "halves_kept"))
+        return cls(grid, arrays["Q"], arrays["shift"], *kept)
+
+    def names(self) -> dict[str, str]:
+        """The fingerprint."""
+        return {"basis": self.fingerprint, "vocabulary": ""}
+
+    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name; the even half has those of the whole."""
+        held = block.size(self.rows)
+        whole = {name: (held, -(-size // self.rows)) for name, size in self.sizes.items()}
+        even = {EVEN + name: shape for name, shape in whole.items()} if self.halves else {}
+        return {**whole, **even}
+
+    def compresses(self, name: str) -> bool:
+        """Sums of noise are noise, but their leading bytes are zeros."""
+        return True
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> VectorTotals:
+        """Totals that `VectorTotals.tables` described."""
+        return VectorTotals.of_tables(tables)
+
+    def statistics(self, block: RowBlock, totals: VectorTotals, arrays: Arrays) -> VectorStatistics:
+        """The statistics whose arrays were read back."""
+        return VectorStatistics(self, block, totals, arrays)
+
+    def require_own(self, statistics: VectorStatistics) -> None:
+        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        require_same_foundation(self, statistics)
+
+    def prepared(self, batch: VectorBatch) -> PreparedVectors:
+        """The batch on the grid, with its sketches; errors as `PreparedVectors.of`."""
+        return PreparedVectors.of(batch, self)
+
+    def why_not_counted(self, totals: VectorTotals) -> str | None:
+        """Records of which none is a row of numbers are nothing to count."""
+        if totals.n_tokens:
+            return None
+        return (
+            f"none of its {totals.n_documents} records is a row of {self.dimension} finite "
+            "numbers; check the columns, or create a store from such shards"
+        )
+
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        require_bounded(bound)
+
+    def room(self, totals: VectorTotals) -> int:
+        """Vectors that fit in all, if they are like those: until an entry could pass 2^62."""
+        return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
+
+    def joined(
+        self, batches: Iterable[PreparedVectors], most_bytes: int
+    ) -> Iterator[SummedVectors]:
+        """The sums of the batches, of so many at once as stay below `most_bytes`."""
+        held: list[PreparedVectors] = []
+        size = 0
+        for batch in batches:
+            if held and size + batch.nbytes > most_bytes:
+                yield joined_vectors(held)
+                held, size = [], 0
+            held.append(batch)
+            size += batch.nbytes
+        if held:
+            yield joined_vectors(held)
+
+    def sums(self, block: RowBlock) -> ViewSums:
+        """Sums of a block of rows, of no records yet."""
+        shapes = self.shapes(block).items()
+        return ViewSums(block, {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes})
+
+    def of(
+        self, batches: Iterable[PreparedVectors], block: RowBlock = RowBlock()
+    ) -> VectorStatistics:
+        """The statistics of prepared batches; zero without any.
+
+        Raises
+        ------
+        BoundExceeded
+            A sum could pass 2^62.
+        """
+        sums, totals = self.sums(block), VectorTotals()
+        for batch in batches:
+            totals = totals + batch.totals
+            require_bounded(totals.bound)
+            sums.add([batch])
+        return VectorStatistics(self, block, totals, sums.arrays)
+
+    def of_vectors(self, batch: VectorBatch, block: RowBlock = RowBlock()) -> VectorStatistics:
+        """The statistics of some rows; errors as `prepared`."""
+        return self.of([self.prepared(batch)], block)
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break."""
+        return broken_identities(self, blocks, totals)
+
+
+def largest_gain(
+    grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
+) -> int:
+    """No row of the grid adds more to an entry of a sum."""
+    radius = reach_of(grid)
+    basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
+    most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2
+    gains = [radius**2, most**3, most * radius**2]
+    return max(gains + [(radius + 1) * radius**2] * squares + [most**4] * fourth)
+
+
+def reach_of(grid: Grid) -> int:
+    """No row is longer: coordinates are rounded once it is drawn in."""
+    return grid.radius + isqrt(grid.dimension) + 1

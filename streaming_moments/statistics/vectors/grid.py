@@ -1,0 +1,89 @@
+"""Grid: the integers on which vectors are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.vectors import kernels
+
+# A row of the grid has at most this norm, so that its coordinates and what is made of them fit.
+LARGEST_RADIUS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where a coordinate is rounded to: `x = rint((row - offset) / step)`, and drawn in to a ball.
+
+    Parameters
+    ----------
+    offset : (d,) float64
+        What stands for zero.
+    step : float
+        Between neighbours of the grid, in the unit of the rows.
+    radius : int
+        Rows farther from the offset are drawn in to it; in steps, 1 to 16,384.
+    whole : bool
+        Whether the values lie on the grid themselves, so that there is no noise of rounding.
+
+    Raises
+    ------
+    InvalidInput
+        An offset that is not d finite numbers, a step not above 0, or another radius.
+
+    Examples
+    --------
+    >>> grid = Grid(np.array([1.0, 0.0]), step=0.5, radius=10)
+    >>> grid.quantised(np.array([[2.0, -0.3], [1.0, 50.0]]))[0]
+    array([[ 2, -1],
+           [ 0, 10]], dtype=int16)
+    """
+
+    offset: NDArray[np.float64]
+    step: float
+    radius: int
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        shape, kind = self.offset.shape, self.offset.dtype
+        if len(shape) != 1 or not shape[0] or kind != np.float64:
+            raise InvalidInput(f"an offset is (d,) numbers of float64, got {shape} of {kind}")
+        if not np.isfinite(self.offset).all():
+            raise InvalidInput("the offset has NaN or infinite numbers; leave such rows out")
+        if not 0 < self.step < np.inf or not 1 <= self.radius <= LARGEST_RADIUS:
+            raise InvalidInput(
+                f"step {self.step} and radius {self.radius}: the step must be above 0, and the "
+                f"radius 1 to {LARGEST_RADIUS} steps"
+            )
+        self.offset.setflags(write=False)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers d of a row."""
+        return int(self.offset.size)
+
+    def quantised(self, values: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.int64], int]:
+        """(N, d) rows of the grid, their (N,) squared norms, and how many were drawn in.
+
+        Parameters
+        ----------
+        values : (N, d)
+            Finite numbers of any type; float16 to float64 and integers of up to 32 bits as they
+            are, others as float64.
+        """
+        exact = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+        exact |= values.dtype.kind in "biu" and values.dtype.itemsize <= 2
+        given = np.ascontiguousarray(values, dtype=np.float32 if exact else np.float64)
+        rows = np.empty(given.shape, dtype=np.int16)
+        norms = np.empty(len(given), dtype=np.int64)
+        clipped = kernels.quantise(given, self.offset, self.step, self.radius, rows, norms)
+        return rows, norms, int(clipped)
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(..., d) points of the grid, whole or not, in the unit of the rows."""
+        found: NDArray[np.float64] = self.offset + self.step * points
+        return found

@@ -1,0 +1,54 @@
+"""Numba kernel of vectors: rows of numbers to rows of the grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# Of int16, of which the least number has no opposite.
+LARGEST = 32_767
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def quantise(
+    values: NDArray[Any],
+    offset: NDArray[np.float64],
+    step: float,
+    radius: int,
+    rows: NDArray[np.int16],
+    norms: NDArray[np.int64],
+) -> int:
+    """Write `rint((values - offset) / step)`, drawn in to the radius, and the squared norms.
+
+    Division and rounding are IEEE's, so that a row has the same integers wherever it is read.
+    Returns how many rows were drawn in: `(2 x radius + r) // (2 r)` with `r = isqrt(x.x)`.
+    """
+    clipped = 0
+    scaled = np.empty(values.shape[1], dtype=np.int32)
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            place = np.rint((np.float64(values[i, j]) - offset[j]) / step)
+            scaled[j] = np.int32(min(max(place, -32767.0), 32767.0))
+        norm = np.int64(0)
+        for j in range(values.shape[1]):
+            norm += np.int64(scaled[j]) * np.int64(scaled[j])
+        if norm >= (radius + 1) * (radius + 1):
+            clipped += 1
+            # the square root of 2^53 and more may round up
+            root = np.int64(np.sqrt(np.float64(norm)))
+            while root * root > norm:
+                root -= 1
+            while (root + 1) * (root + 1) <= norm:
+                root += 1
+            norm = np.int64(0)
+            for j in range(values.shape[1]):
+                drawn = (2 * np.int64(scaled[j]) * radius + root) // (2 * root)
+                scaled[j] = np.int32(drawn)
+                norm += drawn * drawn
+        for j in range(values.shape[1]):
+            rows[i, j] = np.int16(scaled[j])
+        norms[i] = norm
+    return clipped

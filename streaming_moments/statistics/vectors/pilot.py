@@ -1,0 +1,207 @@
+"""Foundations of vectors from a pilot: grid, radius and sketch."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation, reach_of
+from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
+from streaming_moments.statistics.views.statistics import LARGEST_SUM
+
+# Steps of the standard deviation of a middling coordinate: 2 already cost nothing, measured.
+_STEPS = 16
+# Whole numbers that spread over no more steps than this are kept as they are.
+_MOST_WHOLE_STEPS = 64
+# Of the median norm of the pilot: rows beyond it are drawn in. Measured on 1% outliers.
+_RADIUS = 1.3
+_FAR = 4.0
+_WITHIN = 0.99
+# Up to so many numbers a row is its own sketch.
+WHOLE, _WHOLE_OF_FOURTH = 64, 40
+# As many components as a sketch tells apart by default, and the columns for so many.
+_COMPONENTS = 32
+_RANDOM = 2
+_SCALE = 127
+# Standard deviation of a column of the sketch is 2^3 to 2^4: more is no better, measured, and this
+# much is added up in single precision.
+_BITS, _FEWEST_BITS = 3, 1
+# Of a number of which the cube, or the fourth power, is to stay below 2^53.
+_LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
+# A store should hold so many vectors before an entry of its sums could pass 2^62.
+_VECTORS = 2 * 10**9
+_PASSES, _TOLERANCE = 15, 1e-2
+_LEAST_NOISE = 1e-3  # of the middling variance: a coordinate without noise would rule alone
+_DRAWS = 10
+
+
+def foundation_of(
+    rows: NDArray[Any],
+    columns: int | None = None,
+    seed: int = 0,
+    squares: bool = False,
+    fourth: bool = False,
+    halves: bool = True,
+    reach: float | None = None,
+) -> VectorsFoundation:
+    """A foundation for vectors like those of a pilot.
+
+    The offset is their median, the step a 16th of the median standard deviation of coordinates that
+    vary, the radius 1.3 times the median norm, or more where rows spread in few directions. The
+    sketch has the leading directions of a factor model of the pilot (diagonal noise, so that noisy
+    coordinates do not rule), rounded to int8, and two seeded columns of +-1; rows of up to 64
+    numbers are their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where
+    2 x 10^9 rows would not fit.
+
+    Parameters
+    ----------
+    rows : (N, d)
+        Finite numbers; 2,000 rows or more do as well as all there are.
+    columns : int, optional
+        Of the sketch: one and a half for each component and two more do well. By default 50, for
+        32 components, or d up to 64.
+    seed : int
+        Of the random columns.
+    squares, fourth, halves : bool
+        Of the foundation.
+    reach : float, optional
+        Radius in median norms. By default 1.3 or more, which keeps outliers from ruling mixtures;
+        with `fourth` 4, as tails are what factors are told apart by.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two rows, all of them equal, NaN or infinite numbers, or columns that are none.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(500, 3)) + [5, 0, -5]
+    >>> foundation = foundation_of(rows)
+    >>> foundation.dimension, foundation.columns, bool(abs(foundation.grid.offset[0] - 5) < 0.2)
+    (3, 3, True)
+    """
+    if rows.ndim != 2 or len(rows) < 2 or not rows.shape[1]:
+        raise InvalidInput(
+            f"a pilot of vectors is 2 rows of numbers at least, got {rows.shape}; give a larger one"
+        )
+    if columns is not None and columns < 1:
+        raise InvalidInput(f"{columns} columns of a sketch; give 1 at least")
+    grid = grid_of(rows, _FAR if reach is None and fourth else reach)
+    found, norms, _ = grid.quantised(rows)
+    matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
+    wide = found.astype(np.float64) @ matrix
+    for bits in range(_BITS, _FEWEST_BITS - 1, -1):
+        shift = _shift(wide, matrix, grid, bits, fourth)
+        made = VectorsFoundation(grid, matrix, shift, squares, fourth, halves)
+        gains = made.gains(made.sketched(found).astype(np.int64), norms).astype(np.float64)
+        if gains.mean() * _VECTORS < LARGEST_SUM:
+            break
+    return made
+
+
+def _shift(
+    wide: NDArray[np.float64], matrix: NDArray[np.int8], grid: Grid, bits: int, fourth: bool
+) -> NDArray[np.uint8]:
+    """(s,) shifts by which columns of Q'x spread over `2^bits` to `2^(bits + 1)`, or less.
+
+    Less where the longest row that there may be would not fit.
+    """
+    most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
+    room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
+    needed = np.frexp(np.maximum(wide.std(axis=0), 1.0))[1] - 1 - bits
+    shift: NDArray[np.uint8] = np.maximum(np.maximum(needed, room), 0).astype(np.uint8)
+    return shift
+
+
+def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
+    """The grid of a pilot; arguments and errors as of `foundation_of`."""
+    values = np.asarray(rows, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
+    offset = np.median(values, axis=0)
+    spread = values.std(axis=0)
+    varying = values.min(axis=0) < values.max(axis=0)
+    if not varying.any():
+        raise InvalidInput(
+            f"all {len(values)} rows of the pilot are equal; give other shards, or a larger pilot"
+        )
+    middling = float(np.median(spread[varying]))
+    whole = middling <= _MOST_WHOLE_STEPS and bool((values == np.rint(values)).all())
+    if whole:
+        offset = np.rint(offset)
+    norms = np.sqrt(((values - offset) ** 2).sum(axis=1))
+    # half of the rows may lie at the offset, as sparse ones
+    middle = float(np.median(norms)) or float(np.median(norms[norms > 0]))
+    reach = middle * (_reach(values) if reach is None else reach)
+    step = 1.0 if whole else middling / _STEPS
+    if reach / step > LARGEST_RADIUS:
+        step, whole = reach / LARGEST_RADIUS, False
+    return Grid(offset, step, min(ceil(reach / step), LARGEST_RADIUS), whole)
+
+
+def _reach(values: NDArray[np.float64]) -> float:
+    """Radius, in median norms: 1.3, or what 99% of a Gaussian of so few directions lie within."""
+    from scipy.special import gammaincinv
+
+    centred = values - values.mean(axis=0)
+    tall = centred.shape[0] > centred.shape[1]
+    gram = centred.T @ centred if tall else centred @ centred.T
+    directions = np.trace(gram) ** 2 / (gram**2).sum()
+    far, middle = (2 * gammaincinv(directions / 2, share) for share in (_WITHIN, 0.5))
+    return max(_RADIUS, float(np.sqrt(far / middle)))
+
+
+def _sketch(
+    rows: NDArray[np.float64], columns: int | None, fourth: bool, rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """(d, s) int8 directions of a pilot and random columns, or all directions there are."""
+    size = rows.shape[1]
+    if columns is None:
+        whole = size <= (_WHOLE_OF_FOURTH if fourth else WHOLE)
+        columns = size if whole else ceil(1.5 * _COMPONENTS) + 2
+    if columns >= size:
+        return np.eye(size, dtype=np.int8)
+    leading = max(1, columns - _RANDOM)
+    directions = _directions(rows, leading)
+    peaks = np.abs(directions).max(axis=0)
+    rounded = np.rint(directions / peaks * _SCALE).astype(np.int8)
+    for _ in range(_DRAWS):
+        random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(size, columns - leading))
+        matrix = np.hstack([rounded, random])
+        if np.linalg.matrix_rank(matrix.astype(np.float64)) == columns:
+            break
+    return matrix
+
+
+def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
+    """(d, number) leading directions of a factor model, orthonormal, sign canonical.
+
+    `psi` by maximum likelihood, as far as it matters here, then the left singular vectors of
+    `psi^-1 F` (Lawley), which are eigenvectors of the covariance where noise is even.
+    """
+    rows = rows - rows.mean(axis=0)
+    covariance = rows.T @ rows / len(rows)
+    variances = covariance.diagonal().copy()
+    least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
+    # more directions stand out of pure noise by chance than a longer pilot would show
+    edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
+    noise = np.full(len(covariance), max(float(np.median(variances)), least))
+    for _ in range(_PASSES):
+        root = np.sqrt(noise)
+        values, vectors = np.linalg.eigh(covariance / np.outer(root, root))
+        kept = min(max(1, int((values > edge).sum())), number, values.size - 1)
+        loadings = root[:, None] * vectors[:, -kept:] * np.sqrt(np.maximum(values[-kept:] - 1, 0))
+        before, noise = noise, np.maximum(variances - (loadings**2).sum(axis=1), least)
+        if np.abs(noise - before).max() <= _TOLERANCE * noise.max():
+            break
+    root = np.sqrt(noise)
+    values, vectors = np.linalg.eigh(covariance / np.outer(root, root))
+    leading = vectors[:, ::-1][:, :number]
+    weights = np.sqrt(np.maximum(values[::-1][:number] - 1, 1e-3))
+    left = np.linalg.svd(leading * weights / root[:, None], full_matrices=False)[0]
+    peaks = left[np.abs(left).argmax(axis=0), np.arange(number)]
+    return np.asarray(left * np.sign(peaks))

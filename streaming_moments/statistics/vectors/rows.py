@@ -1,0 +1,214 @@
+"""Rows of numbers, and batches of them made ready to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.vectors.statistics import VectorTotals
+from streaming_moments.statistics.vectors.sums import sums_of
+from streaming_moments.statistics.views.statistics import EVEN, LARGEST_SUM
+
+
+@dataclass(frozen=True, eq=False)
+class VectorBatch:
+    """Rows of numbers.
+
+    Parameters
+    ----------
+    values : (N, d)
+        Finite numbers of any type of up to 64 bits.
+    odd : (N,) bool
+        Whether each is of the odd half.
+    without : int
+        Records beside them that are no row of d finite numbers.
+
+    Raises
+    ------
+    InvalidInput
+        Arrays that do not fit, or no numbers.
+
+    Examples
+    --------
+    >>> batch = VectorBatch.of(np.array([[1.0, 2.0], [np.nan, 0.0]]))
+    >>> batch.values, batch.without
+    (array([[1., 2.]]), 1)
+    """
+
+    values: NDArray[Any]
+    odd: NDArray[np.bool_]
+    without: int = 0
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"vectors are (N, d) numbers, got {self.values.shape} of {self.values.dtype}"
+            )
+        if self.odd.shape != self.values.shape[:1]:
+            raise InvalidInput(f"{len(self.values)} vectors, halves of {self.odd.shape}")
+
+    @classmethod
+    def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
+        """The rows of finite numbers among some; by default of the two halves in turn."""
+        if odd is None:
+            odd = np.arange(len(values)) % 2 == 1
+        sound = np.isfinite(values).all(axis=1)
+        if sound.all():
+            return cls(values, odd)
+        return cls(values[sound], odd[sound], int((~sound).sum()))
+
+    @property
+    def documents(self) -> int:
+        """Number of records."""
+        return len(self.values) + self.without
+
+
+def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
+    """The rows of all batches, in order, each of the half it was of."""
+    values = np.concatenate([one.values for one in batches])
+    odd = np.concatenate([one.odd for one in batches])
+    return VectorBatch(values, odd, sum(one.without for one in batches))
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedVectors:
+    """Rows of the grid with their sketches.
+
+    Parameters
+    ----------
+    foundation : VectorsFoundation
+        What they are gathered on.
+    rows : (N, d) int16
+        x.
+    sketches : (N, s) int32
+        y.
+    norms : (N,) int64
+        x.x.
+    odd : (N,) bool
+        The half of each.
+    totals : VectorTotals
+        Of the records.
+    """
+
+    foundation: Any
+    rows: NDArray[np.int16]
+    sketches: NDArray[np.int32]
+    norms: NDArray[np.int64]
+    odd: NDArray[np.bool_]
+    totals: VectorTotals
+
+    @classmethod
+    def of(cls, batch: VectorBatch, foundation: Any) -> PreparedVectors:
+        """Make a batch ready.
+
+        Raises
+        ------
+        ForeignStatistics
+            The rows are of another width.
+        """
+        if batch.values.shape[1] != foundation.dimension:
+            raise ForeignStatistics(
+                f"rows of {batch.values.shape[1]} numbers, the foundation has "
+                f"{foundation.dimension}; give rows of that width, or make a foundation of these"
+            )
+        rows, norms, clipped = foundation.grid.quantised(batch.values)
+        sketches = foundation.sketched(rows)
+        gains = foundation.gains(sketches.astype(np.int64), norms)
+        # Python's integers hold what int64 could not
+        fits = foundation.largest_gain * len(gains) < LARGEST_SUM
+        largest = int(gains.sum()) if fits else sum(gains.tolist())
+        even = int((~batch.odd).sum()) if foundation.halves else 0
+        totals = VectorTotals(batch.documents, len(rows), clipped, even, largest)
+        return cls(foundation, rows, sketches, norms, batch.odd, totals)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        held = (self.rows, self.sketches, self.norms, self.odd)
+        return sum(array.nbytes for array in held)
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more."""
+        return float(self.totals.bound)
+
+    @cached_property
+    def summed(self) -> SummedVectors:
+        """Their sums."""
+        if not self.foundation.halves:
+            return SummedVectors(self.foundation, self._sums(slice(None)), self.totals)
+        even, whole = self._sums(np.flatnonzero(~self.odd)), self._sums(np.flatnonzero(self.odd))
+        for name, array in whole.items():
+            array += even[name]
+        halves = {EVEN + name: array for name, array in even.items()}
+        return SummedVectors(self.foundation, whole | halves, self.totals)
+
+    def add(self, arrays: Arrays, block: RowBlock) -> None:
+        """Add them to the row arrays of a block."""
+        self.summed.add(arrays, block)
+
+    def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
+        base = self.foundation
+        rows = self.rows[part], self.sketches[part], self.norms[part]
+        return sums_of(*rows, base.largest_gain, base.squares, base.fourth)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedVectors:
+    """Sums of some rows, to be added.
+
+    Parameters
+    ----------
+    foundation : VectorsFoundation
+        What they are gathered on.
+    sums : mapping
+        Flat int64 arrays by name.
+    totals : VectorTotals
+        Of the records.
+    """
+
+    foundation: Any
+    sums: dict[str, NDArray[np.int64]]
+    totals: VectorTotals
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.sums.values())
+
+    @property
+    def bound(self) -> float:
+        """No entry of a sum gains more."""
+        return float(self.totals.bound)
+
+    def add(self, arrays: Arrays, block: RowBlock) -> None:
+        """Add them to the row arrays of a block."""
+        for name, flat in self.sums.items():
+            width = arrays[name].shape[1]
+            for place, row in enumerate(arrays[name]):
+                start = (place * block.step + block.index) * width
+                held = flat[start : start + width]
+                row[: held.size] += held
+
+
+def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
+    """The sums of some batches as one."""
+    head = prepared[0]
+    if len(prepared) == 1:
+        return head.summed
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in prepared])
+        for name in ("rows", "sketches", "norms", "odd")
+    }
+    totals = VectorTotals()
+    for one in prepared:
+        totals = totals + one.totals
+    return PreparedVectors(head.foundation, totals=totals, **arrays).summed

@@ -1,0 +1,258 @@
+"""VectorStatistics: sums of dense rows on the grid, exact and additive."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.packing import packed_size
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.row_block import RowBlock, interleaved
+from streaming_moments.statistics.views.statistics import EVEN, AdditiveStatistics
+
+FIRST, SECOND = "first", "second"
+SKETCHED_FIRST, SKETCHED_SECOND = "sketched_first", "sketched_second"
+NORMS, THIRD = "norms", "third"
+SQUARES, FOURTH = "squares", "fourth"
+_TABLE = "vector_totals"
+_SLACK = 1e-9  # of float64, in which products of sums are compared
+
+
+@dataclass(frozen=True)
+class VectorTotals:
+    """What all row blocks of the same records have in common.
+
+    Parameters
+    ----------
+    n_documents : int
+        Records read, those without a row of numbers among them.
+    n_tokens : int
+        Vectors counted N.
+    clipped : int
+        Those of them that lay beyond the radius and were drawn in.
+    even_documents : int
+        Vectors of the even half; 0 where halves are not kept apart.
+    largest : int
+        No entry of a sum is larger: of each vector the most that any entry gained, added up.
+
+    Examples
+    --------
+    >>> both = VectorTotals(3, 2, 0, 1, 70) + VectorTotals(1, 1, 1, 0, 30)
+    >>> both.n_tokens, both.bound, both - VectorTotals(1, 1, 1, 0, 30)
+    (3, 100, VectorTotals(n_documents=3, n_tokens=2, clipped=0, even_documents=1, largest=70))
+    """
+
+    n_documents: int = 0
+    n_tokens: int = 0
+    clipped: int = 0
+    even_documents: int = 0
+    largest: int = 0
+
+    @property
+    def bound(self) -> int:
+        """No entry of a sum is larger."""
+        return self.largest
+
+    @property
+    def without(self) -> int:
+        """Records that were no row of numbers, and count for nothing."""
+        return self.n_documents - self.n_tokens
+
+    @property
+    def below_zero(self) -> list[str]:
+        """What was taken away without having been added."""
+        return [name for name, number in vars(self).items() if number < 0]
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """All numbers, in the order of the fields."""
+        return {_TABLE: np.array(self._numbers, dtype=np.int64)}
+
+    @classmethod
+    def of_tables(cls, tables: Arrays) -> Self:
+        """What `tables` described; nothing, of none."""
+        return cls(*tables[_TABLE].tolist()) if tables else cls()
+
+    def half(self, odd: bool) -> VectorTotals:
+        """Of one half of the vectors; how many of them were drawn in is known of all alone."""
+        held = self.n_tokens - self.even_documents if odd else self.even_documents
+        return VectorTotals(held, held, 0, 0, self.largest)
+
+    def __add__(self, other: Self) -> Self:
+        return self._with(operator.add, other)
+
+    def __sub__(self, other: Self) -> Self:
+        return self._with(operator.sub, other)
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [getattr(self, one.name) for one in fields(self)]
+
+    def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
+        return type(self)(*map(combine, self._numbers, other._numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorStatistics(AdditiveStatistics):
+    """Sums over N rows x (d,) of the grid and their sketches y (s,).
+
+    A sum is one flat array, dealt out over the rows of the foundation, most often one:
+
+    =================  ====================================  ===========================
+    name               entries                               content
+    =================  ====================================  ===========================
+    `first`            d                                     sum x
+    `second`           d (d + 1) / 2                         sum x x'
+    `sketched_first`   s                                     sum y
+    `sketched_second`  s (s + 1) / 2                         sum y y'
+    `norms`            s                                     sum y (x.x)
+    `third`            s (s + 1) (s + 2) / 6                 sum y (x) y (x) y
+    `squares`          d d, optional                         sum x_i x_h^2, at i d + h
+    `fourth`           s (s + 1) (s + 2) (s + 3) / 24, opt.  sum y (x) y (x) y (x) y
+    =================  ====================================  ===========================
+
+    Of symmetric ones the entries `a <= b <= c ...` alone, in the order of their indices.
+    `VectorMoments.of` makes central moments of them.
+    """
+
+    def flat(self, name: str) -> NDArray[np.int64]:
+        """(entries,) a sum as the table says, of statistics of all rows.
+
+        Raises
+        ------
+        InvalidInput
+            These are of some rows alone.
+        """
+        if self.block != RowBlock():
+            raise InvalidInput(
+                f"the statistics are of {self.block}; join those of all by joined_blocks"
+            )
+        size = self.foundation.sizes[name.removeprefix(EVEN)]
+        return self.sums[name].ravel()[:size]
+
+    def impossible(self) -> Iterator[str]:
+        """Sums of squares below zero."""
+        for name, array in self.sums.items():
+            places = _squares_of(name.removeprefix(EVEN), self.foundation)
+            rows, columns = np.divmod(places, array.shape[1])
+            held = rows % self.block.step == self.block.index
+            found = array[rows[held] // self.block.step, columns[held]]
+            if (found < 0).any():
+                yield f"{name} ({int((found < 0).sum())} sums of squares below zero)"
+
+
+def joined_blocks(blocks: Sequence[VectorStatistics]) -> VectorStatistics:
+    """The statistics of all rows, of those of all row blocks in their order."""
+    head = blocks[0]
+    sums = {name: interleaved([one.sums[name] for one in blocks]) for name in head.sums}
+    return VectorStatistics(head.foundation, RowBlock(), head.totals, sums)
+
+
+def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[str, int]:
+    """Entries of each sum by name.
+
+    Examples
+    --------
+    >>> sizes_of(3, 2, squares=False, fourth=True)["third"]
+    4
+    """
+    sizes = {
+        FIRST: dimension,
+        SECOND: packed_size(dimension),
+        SKETCHED_FIRST: columns,
+        SKETCHED_SECOND: packed_size(columns),
+        NORMS: columns,
+        THIRD: comb(columns + 2, 3),
+    }
+    more = {SQUARES: (squares, dimension**2), FOURTH: (fourth, comb(columns + 3, 4))}
+    return sizes | {name: size for name, (kept, size) in more.items() if kept}
+
+
+def broken_identities(
+    foundation: Any, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
+) -> Iterator[tuple[RowBlock | None, str]]:
+    """Identities that stored statistics break, each with its row block or None for all.
+
+    A whole number is its square modulo 2, and its cube modulo 6; a sum of squares is at least the
+    square of the sum over N; no entry passes the bound; and the sketches sum to the sketch of the
+    sum, but for what was rounded off.
+    """
+    parts: dict[str, list[NDArray[np.int64]]] = {}
+    for block, sums in blocks:
+        for name, shape in foundation.shapes(block).items():
+            if sums[name][shape[0] :].any():
+                yield block, f"the padding of {name} is not zero"
+            parts.setdefault(name, []).append(sums[name][: shape[0]])
+    whole = {name: interleaved(held).ravel() for name, held in parts.items()}
+    for name, array in whole.items():
+        if array[foundation.sizes[name.removeprefix(EVEN)] :].any():
+            yield None, f"the padding of {name} is not zero"
+        if np.abs(array).max(initial=0) > totals.bound:
+            yield None, f"{name} has sums beyond the bound of {totals.bound} in the totals"
+    for half in ("", EVEN) if foundation.halves else ("",):
+        number = totals.even_documents if half else totals.n_tokens
+        sums = {name: whole[half + name] for name in foundation.sizes}
+        for problem in _broken(foundation, sums, number):
+            yield None, half + problem
+
+
+def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
+    for first, second in ((FIRST, SECOND), (SKETCHED_FIRST, SKETCHED_SECOND)):
+        total = sums[first][: foundation.sizes[first]]
+        squares = sums[second][_squares_of(second, foundation)]
+        if ((total - squares) % 2).any():
+            yield f"{second} does not fit {first}: a number and its square are even or odd both"
+        least = total.astype(np.float64) ** 2 * (1 - _SLACK)
+        if (squares.astype(np.float64) * number < least).any():
+            yield f"{second} is less than {number} vectors of sum {first} have"
+    cubes = sums[THIRD][_equal_places(foundation.columns, 3)]
+    if ((cubes - sums[SKETCHED_FIRST][: foundation.columns]) % 6).any():
+        yield f"{THIRD} does not fit {SKETCHED_FIRST}: a number and its cube are one modulo 6"
+    if SQUARES in sums:
+        own = np.arange(foundation.dimension) * (foundation.dimension + 1)
+        if ((sums[SQUARES][own] - sums[FIRST][: foundation.dimension]) % 6).any():
+            yield f"{SQUARES} does not fit {FIRST}: a number and its cube are one modulo 6"
+    if FOURTH in sums:
+        powers = sums[FOURTH][_squares_of(FOURTH, foundation)]
+        squares = sums[SKETCHED_SECOND][_squares_of(SKETCHED_SECOND, foundation)]
+        if (powers < squares).any() or ((powers - squares) % 12).any():
+            yield f"{FOURTH} does not fit {SKETCHED_SECOND}: squares of the same numbers"
+    # 2^shift y - Q'x is at most 2^shift / 2 either way, for each vector
+    exact = sums[FIRST][: foundation.dimension].astype(np.float64) @ foundation.matrix
+    scale = np.ldexp(1.0, foundation.shift.astype(np.int64))
+    off = np.abs(scale * sums[SKETCHED_FIRST][: foundation.columns] - exact)
+    if (off > scale / 2 * number + _SLACK * _most_sketched(sums[FIRST], foundation)).any():
+        yield f"{SKETCHED_FIRST} is not the sketch of {FIRST}"
+
+
+def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
+    """(s,) the most that `Q' first` may be, for what rounding may be of it."""
+    magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
+    found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
+    return found
+
+
+def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
+    """Where the sums of squares, or of fourth powers, stand in a sum; nowhere in others."""
+    if name == SECOND:
+        return _equal_places(foundation.dimension, 2)
+    if name == SKETCHED_SECOND:
+        return _equal_places(foundation.columns, 2)
+    if name == FOURTH:
+        return _equal_places(foundation.columns, 4)
+    return np.empty(0, dtype=np.intp)
+
+
+def _equal_places(size: int, order: int) -> NDArray[np.intp]:
+    """(size,) places of the entries `a = b = c ...` among those that rise.
+
+    Before that of a stand all whose least index is less than a.
+    """
+    before = [comb(size - a + order - 1, order) for a in range(size)]
+    return np.array([comb(size + order - 1, order) - rest for rest in before], dtype=np.intp)

@@ -1,0 +1,171 @@
+"""Sums of products of rows of the grid, by matrix products in floating point that are exact.
+
+All numbers are whole. A float32 holds whole numbers up to 2^24 and a float64 up to 2^53, and no
+part of a sum of products of two columns is larger than the larger sum of their squares; so whatever
+order BLAS adds in, a product of which the diagonal stays below is exact.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.numerics.packing import tensor_places
+from streaming_moments.statistics.vectors.statistics import (
+    FIRST,
+    FOURTH,
+    NORMS,
+    SECOND,
+    SKETCHED_FIRST,
+    SKETCHED_SECOND,
+    SQUARES,
+    THIRD,
+)
+
+LARGEST_FLOAT_SUM = 2**53
+_LARGEST_SINGLE = 2.0**24
+# Columns of a product with all behind them, so that half of a symmetric one is not made.
+_PANEL = 128
+# Rows of a product: fewer spend the time on adding up, more do not fit the cache.
+_CHUNK = 2048
+# Of them at a time where products of columns are held as well, of so many columns with others.
+_FEW, _PAIRED = 512, 8
+
+
+def sums_of(
+    rows: NDArray[np.int16],
+    sketches: NDArray[np.int32],
+    norms: NDArray[np.int64],
+    largest: int,
+    squares: bool = False,
+    fourth: bool = False,
+) -> dict[str, NDArray[np.int64]]:
+    """The sums of some rows, each a flat int64 array, as `VectorStatistics` says.
+
+    Parameters
+    ----------
+    rows : (N, d) int16
+        Of the grid, x.
+    sketches : (N, s) int32
+        y.
+    norms : (N,) int64
+        x.x.
+    largest : int
+        No entry of a sum gains more from a row; below 2^53.
+    squares, fourth : bool
+        Whether these are asked for as well.
+
+    Examples
+    --------
+    >>> rows = np.array([[1, 2], [0, -1]], dtype=np.int16)
+    >>> found = sums_of(rows, rows.astype(np.int32), np.array([5, 1]), largest=8)
+    >>> found["second"], found["third"]
+    (array([1, 2, 5]), array([1, 2, 4, 7]))
+    """
+    chunk = max(1, min(_CHUNK, LARGEST_FLOAT_SUM // max(1, largest) - 1))
+    found = {FIRST: rows.sum(axis=0, dtype=np.int64), SECOND: _second(rows, chunk)}
+    found |= _sketched(sketches, norms, chunk)
+    if squares:
+        found[SQUARES] = _squares(rows, chunk)
+    if fourth:
+        found[FOURTH] = _fourth(sketches, chunk)
+    return found
+
+
+def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
+    width = rows.shape[1]
+    panels = [(start, min(start + _PANEL, width)) for start in range(0, width, _PANEL)]
+    totals = [np.zeros((stop - start, width - start), dtype=np.int64) for start, stop in panels]
+    single = True
+    for part in _chunks(rows, chunk):
+        if single:
+            wide: NDArray[Any] = part.astype(np.float32)
+            # sums of squares only grow, so that none came to where numbers are missing
+            squares = np.einsum("ni,ni->i", wide, wide)
+            single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
+        if not single:
+            wide = part.astype(np.float64)
+        for total, (start, stop) in zip(totals, panels, strict=True):
+            product = wide[:, start:stop].T @ wide[:, start:]
+            np.add(total, product, out=total, casting="unsafe")
+    rising = [panel[place, place:] for panel in totals for place in range(len(panel))]
+    return np.concatenate(rising)
+
+
+def _sketched(
+    sketches: NDArray[np.int32], norms: NDArray[np.int64], chunk: int
+) -> dict[str, NDArray[np.int64]]:
+    width = sketches.shape[1]
+    pairs = np.zeros((width, width), dtype=np.int64)
+    with_norms = np.zeros(width, dtype=np.int64)
+    for part, sizes in zip(_chunks(sketches, chunk), _chunks(norms, chunk), strict=True):
+        wide = part.astype(np.float64)
+        pairs += (wide.T @ wide).astype(np.int64)
+        with_norms += (sizes.astype(np.float64) @ wide).astype(np.int64)
+    return {
+        SKETCHED_FIRST: sketches.sum(axis=0, dtype=np.int64),
+        SKETCHED_SECOND: pairs[np.triu_indices(width)],
+        NORMS: with_norms,
+        THIRD: _third(sketches, min(chunk, _FEW)),
+    }
+
+
+def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
+    """Products of all pairs `a <= b`, some b at a time, with every c from the first b on."""
+    width = sketches.shape[1]
+    panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]
+    number = [sum(range(start + 1, stop + 1)) for start, stop in panels]
+    totals = [
+        np.zeros((size, width - start), dtype=np.int64)
+        for size, (start, _) in zip(number, panels, strict=True)
+    ]
+    for part in _chunks(sketches, chunk):
+        wide: NDArray[Any] = np.ascontiguousarray(part.T, dtype=np.float64)
+        # no part of a sum of products of three is larger than the largest sum of cubes
+        if (np.abs(wide) ** 3).sum(axis=1).max(initial=0) < _LARGEST_SINGLE:
+            wide = wide.astype(np.float32)
+        held = np.empty((max(number, default=0), len(part)), dtype=wide.dtype)
+        for total, (start, stop) in zip(totals, panels, strict=True):
+            place = 0
+            for b in range(start, stop):
+                np.multiply(wide[: b + 1], wide[b], out=held[place : place + b + 1])
+                place += b + 1
+            np.add(total, held[:place] @ wide[start:].T, out=total, casting="unsafe")
+    full = np.zeros((width,) * 3, dtype=np.int64)
+    for total, (start, stop) in zip(totals, panels, strict=True):
+        place = 0
+        for b in range(start, stop):
+            full[: b + 1, b, start:] = total[place : place + b + 1]
+            place += b + 1
+    rising = [full[a, a:, a:][np.triu_indices(width - a)] for a in range(width)]
+    return np.concatenate(rising)
+
+
+def _squares(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
+    total = np.zeros((rows.shape[1],) * 2, dtype=np.int64)
+    for part in _chunks(rows, chunk):
+        wide = part.astype(np.float64)
+        total += (wide.T @ wide**2).astype(np.int64)
+    return total.ravel()
+
+
+def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
+    width = sketches.shape[1]
+    first, second = np.triu_indices(width)
+    total = np.zeros((first.size, first.size), dtype=np.int64)
+    for part in _chunks(sketches, min(chunk, _FEW)):
+        wide = part.astype(np.float64)
+        pairs = wide[:, first] * wide[:, second]
+        total += (pairs.T @ pairs).astype(np.int64)
+    places = tensor_places(width, 2)
+    rising = np.array(list(itertools.combinations_with_replacement(range(width), 4))).T
+    found: NDArray[np.int64] = total[places[rising[0], rising[1]], places[rising[2], rising[3]]]
+    return found
+
+
+def _chunks(rows: NDArray[Any], chunk: int) -> Iterator[NDArray[Any]]:
+    return (rows[start : start + chunk] for start in range(0, len(rows), chunk))

@@ -1,0 +1,144 @@
+"""Stores of views, sequences and tables from Python: the same bits as from files, and typed."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments import create_store, open_store
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+from streaming_moments.pipelines import PilotOptions
+from streaming_moments.pipelines.jobs.create import CountingOptions
+from streaming_moments.pipelines.jobs.create_kinds import KindOptions
+from streaming_moments.synthetic.hidden import markov_sequences
+
+FEW = PilotOptions(min_documents=1)
+ALONE = CountingOptions(date_pattern="none", halves=False)
+STEPS = markov_sequences(80, length=30, n_symbols=6, k=2, seed=1).batch.symbols.reshape(80, 30)
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 400)
+    near = rng.random((400, 3)) < 0.85
+    codes = np.where(near, hidden[:, None], 1 - hidden[:, None])
+    frame = pd.DataFrame(
+        {name: ["xy"[one] for one in own] for name, own in zip("abc", codes.T, strict=True)}
+    )
+    frame.loc[3, "b"] = None
+    frame["n"] = codes[:, 0].astype(float)
+    frame.loc[5, "n"] = np.nan
+    return frame
+
+
+SEQUENCES = {
+    "lists": lambda: STEPS.tolist(),
+    "arrays": lambda: list(STEPS),
+    "pairs": lambda: [(number, own.tolist()) for number, own in enumerate(STEPS)],
+    "mappings": lambda: [{"steps": own} for own in STEPS],
+    "a frame": lambda: pd.DataFrame({"steps": STEPS.tolist()}),
+    "a series": lambda: pd.Series(STEPS.tolist()),
+    "a table": lambda: pa.table({"steps": STEPS.tolist()}),
+}
+
+
+@pytest.fixture(scope="module")
+def empty():
+    """A store of sequences of whole numbers, in which nothing is counted, and its statistics."""
+    url = "memory://sequences-from-python"
+    return create_store(
+        url,
+        SEQUENCES["lists"](),
+        shape=KindOptions("sequences", "steps"),
+        counting=ALONE,
+        pilot=FEW,
+    )
+
+
+def test_sequences_of_any_collection_are_counted_as_from_a_file(empty, tmp_path):
+    pq.write_table(pa.table({"steps": STEPS.tolist()}), tmp_path / "steps.parquet")
+    store = empty.update(str(tmp_path / "steps.parquet"))
+    expected, symbols = store.snapshot.load(), STEPS.size
+    store = store.forget(str(tmp_path / "steps.parquet"))
+    for name, given in SEQUENCES.items():
+        store = store.update(given(), source="all")
+        assert store.snapshot.load() == expected, name
+        assert store.documents == 80
+        assert store.snapshot.commit.tokens == symbols
+        assert store.update(given(), source="all").version == store.version
+        store = store.forget(given(), source="all")
+    assert store.documents == 0
+
+
+def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
+    store = empty.update(SEQUENCES["lists"](), source="fitted")
+    model = store.refit_as(HiddenMarkovModel, topics=2, refine=3, name="first")
+    assert isinstance(model, HiddenMarkovModel)
+    assert model.documents == 80
+    kept = open_store(store.url)
+    assert isinstance(kept.model(), HiddenMarkovModel)
+    assert np.array_equal(kept.model("first").emission, model.emission)
+    written = kept.transform(SEQUENCES["a frame"](), str(tmp_path / "out"), source="read")
+    assert (written.sequences, written.symbols) == (80, STEPS.size)
+    assert len(pq.read_table(written.files[0])) == 80
+    assert "Store" in repr(kept)
+    assert "words" in kept._repr_html_()
+    for call, said in (
+        (lambda: store.refit(2), "refit_as(HiddenMarkovModel"),
+        (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
+        (lambda: store.refit_as(TopicModel, topics=2), "give --model hmm"),
+        (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
+        (lambda: store.refit_as(HiddenMarkovModel, topics=2, alpha0=1.0), "no option 'alpha0'"),
+        (lambda: store.select_as(HiddenMarkovModel, [2]), "keeps no halves"),
+        (lambda: kept.transform([[1]], "out", source="x", passages=True), "leave out passages"),
+        (lambda: store.update(["law"], source="texts"), "give a list"),
+        (lambda: store.update([{"other": [1]}], source="keys"), "has no 'steps'"),
+        (lambda: store.update([[object()]], source="objects"), "of type object"),
+    ):
+        with pytest.raises((InvalidInput, ShardError)) as refused:
+            call()
+        assert said in str(refused.value)
+
+
+def test_views_of_a_frame_are_counted_as_from_a_file(tmp_path):
+    frame = rows()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    shape = KindOptions("views", "a,b,c")
+    counting = CountingOptions(date_pattern="none")
+    store = create_store(
+        "memory://views-from-python", frame, shape=shape, counting=counting, pilot=FEW
+    )
+    store = store.update(str(tmp_path / "rows.csv"))
+    totals, file = store.snapshot.totals(), store.snapshot.load()
+    store = store.forget(str(tmp_path / "rows.csv")).update(frame, source="frame")
+    assert store.snapshot.totals().triples == totals.triples
+    assert np.array_equal(store.snapshot.load().sums["triple_sketch"], file.sums["triple_sketch"])
+    model = store.refit_as(MultiViewMixture, topics=2, name="first")
+    assert model.columns == ("a", "b", "c")
+    assert model.without == 1
+    selection = store.select_as(MultiViewMixture, [1, 2])
+    assert selection.taken.n_topics == 2
+    named = store.label(0, "the larger")
+    assert named.snapshot.models["first"].labels == {0: "the larger"}
+    assert "2 states of 400 documents" in named.page(str(tmp_path / "page.html"))
+    written = store.transform(frame, str(tmp_path / "out"), source="frame")
+    assert written.documents == 400
+
+
+def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
+    frame = rows()
+    counting = CountingOptions(categories=("a", "b", "n"), date_pattern="none")
+    store = create_store("memory://tables-from-python", frame, counting=counting, pilot=FEW)
+    store = store.update(frame, source="frame")
+    assert store.snapshot.basis.table.sizes == (2, 2, 2)
+    assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
+    model = store.refit_as(LatentTree, topics=2, name="tree")
+    assert model.documents == 400
+    written = store.transform(frame, str(tmp_path / "out"), source="frame")
+    completed = pq.read_table(written.files[0])
+    assert completed["b"].null_count == 0
+    assert completed.num_rows == 400

@@ -1,0 +1,140 @@
+"""Edges of named nodes: a store of them, its communities, memberships, and edges that go away."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.rows import InMemory
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.graphs import community_graph, membership_error
+
+GRAPH = community_graph(220, 2, 0.5, 0.05, 0.0, seed=0)
+
+
+def lines(ends, mark):
+    rows = "".join(f"node {one}{mark}node {other}\n" for one, other in ends)
+    return f"from{mark}to\n{rows}"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """Three shards in any order; in the second five edges twice and a loop, in both one edge."""
+    folder = tmp_path_factory.mktemp("edges")
+    ends = np.random.default_rng(0).permutation(GRAPH.edges)
+    first, second, third = np.array_split(ends, 3)
+    second = np.concatenate([second, second[:5, ::-1], [[3, 3]], first[:1]])
+    for name, part, mark in (("a.csv", first, ","), ("b.tsv", second, "\t"), ("c.csv", third, ",")):
+        (folder / name).write_text(lines(part, mark))
+    return folder
+
+
+@pytest.fixture
+def made(run, shards, tmp_path):
+    def call(*more):
+        store = str(tmp_path / "store")
+        asked = ("--kind", "edges", "--columns", "from,to", "--date-pattern", "none", *more)
+        code, _, err = run("create", store, shards, *asked)
+        assert code == 0, err
+        code, out, err = run("update", store, shards)
+        assert code == 0, err
+        return store, " ".join(out.split())
+
+    return call
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sketched):
+    store, said = made(*(("--sketch-columns", "6") if sketched else ()))
+    assert "left out of the store 5 edges that were in the same shard already, and 1 of" in said
+    status = json.loads(run("status", store, "--json")[1])
+    number = len(GRAPH.edges)
+    assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)
+    assert status["words"] == {"nodes": 220}
+    assert "edges counted" in run("status", store)[1]
+    opened = MomentStore.open(store)
+    assert opened.verify() == []
+    assert opened.foundation.whole != sketched
+
+    fit = ("--model", "communities", "--topics", "2", "--alpha0", "0", "--json")
+    code, out, err = run("refit", store, *fit)
+    assert code == 0, err
+    fitted = json.loads(out)
+    assert fitted["fitted_as"] == "blockmodel"
+    assert 0 < fitted["membership_error"] < 0.3
+    assert np.array(fitted["mixing"]) == pytest.approx(
+        np.array([[0.5, 0.05], [0.05, 0.5]]), abs=0.1
+    )
+    assert fitted["repeated"] == (0 if sketched else 2)
+    options = Blockmodel.Options(topics=2, alpha0=0.0)
+    alone = Blockmodel.fit(InMemory((opened.load(),)), options)
+    kept = opened.latest().load_any_model()
+    assert np.allclose(kept.memberships, alone.memberships, atol=1e-8)
+    assert np.allclose(kept.node_bars, alone.node_bars, atol=1e-8)
+    shown = run("topics", store)[1]
+    assert "node " in shown
+    code, _, err = run("page", store, "--output", tmp_path / "page.html")
+    assert code == 0, err
+    assert "L1 error to be expected" in (tmp_path / "page.html").read_text()
+
+    code, out, err = run("memberships", store, "--output", tmp_path / "out", "--json")
+    assert code == 0, err
+    [file] = json.loads(out)["files"]
+    rows = pq.read_table(file)
+    places = np.array([int(name.split()[1]) for name in rows["node"].to_pylist()])
+    assert sorted(places) == list(range(220))
+    memberships = np.array(rows["memberships"].to_pylist())
+    assert membership_error(memberships, GRAPH.memberships[places]) < 0.15
+    degrees = np.bincount(GRAPH.edges.ravel(), minlength=220)[places]
+    assert np.abs(rows["edges"].to_numpy() - degrees).sum() == (2 if sketched else 0)
+    assert rows["error"].null_count == 0
+
+    # edges that go away: as if they had never come
+    assert run("forget", store, shards / "b.tsv")[0] == 0
+    less = MomentStore.open(store)
+    own = less.totals()
+    assert (own.loops, own.repeated) == (0, 0)
+    assert run("update", store, shards / "b.tsv")[0] == 0
+    assert run("compact", store)[0] == 0
+    again = MomentStore.open(store)
+    assert again.load() == opened.load()
+    assert again.verify() == []
+
+
+def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
+    store, _ = made("--no-halves", "--directed")
+    ends = shards / "a.csv"
+    for asked, said in (
+        (("refit", store, "--model", "communities", "--topics", "2", "--refine", "1"), "--refine"),
+        (("refit", store, "--topics", "2"), "give --model blockmodel"),
+        (("create", tmp_path / "s", ends, "--kind", "edges", "--core", "9"), "--core"),
+        (("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"), "two ends"),
+        (("create", tmp_path / "s", ends, "--directed"), "no use for --directed"),
+        (("create", tmp_path / "s", ends, "--kind", "edges"), "no column 'source'"),
+    ):
+        code, _, err = run(*asked)
+        assert (code, said in " ".join(err.split())) == (2, True), err
+    assert not (tmp_path / "s").exists()
+    # a file that has grown may hold an edge that it held already
+    grown = tmp_path / "grown.csv"
+    grown.write_text(lines(GRAPH.edges[:9], ","))
+    assert run("update", store, grown)[0] == 0
+    grown.write_text(lines(GRAPH.edges[:10], ","))
+    code, _, err = run("update", store, grown)
+    assert code == 2
+    assert "--replace" in err
+    strangers = tmp_path / "strangers.csv"
+    strangers.write_text("from,to\nx,y\nnode 1,y\n")
+    code, _, err = run("update", store, strangers)
+    assert code == 2
+    assert "none of its edges joins two different nodes" in err
+    strangers.write_text("from,to\nx,y\nnode 1,node 2\n")
+    code, out, _ = run("update", store, strangers)
+    assert code == 0
+    assert "1 edges with an end that is no node of the store: left out" in out
+    fit = ("--model", "blockmodel", "--topics", "2", "--json")
+    fitted = json.loads(run("refit", store, *fit)[1])
+    assert "membership_error" not in fitted
+    assert run("transform", store, ends, "--output", tmp_path / "t")[0] == 2

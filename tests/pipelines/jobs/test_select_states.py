@@ -1,0 +1,174 @@
+"""Numbers of states compared by what is held out, and states named, matched and compared."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+from streaming_moments.models.views.held_out import (
+    dirichlet_triples,
+    held_out_triples,
+    triple_chances,
+)
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.statistics.views.records import ViewBatch
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.hidden import markov_sequences, view_records
+
+LETTERS = "abcdefghij"
+
+
+def identity(n):
+    words = Vocabulary(tuple(f"w{one}" for one in range(n)), core=n)
+    return words, Basis(np.eye(n, dtype=np.int8), n, words.fingerprint)
+
+
+def test_chances_of_triples_are_those_of_drawn_states():
+    rng = np.random.default_rng(0)
+    weights, alpha0 = np.array([0.5, 0.3, 0.2]), 0.7
+    drawn = rng.dirichlet(alpha0 * weights, 200_000)
+    third = np.einsum("da,db,dc->abc", drawn, drawn, drawn, optimize=True) / len(drawn)
+    assert np.abs(dirichlet_triples(weights, alpha0) - third).max() < 5e-3
+    views = [rng.dirichlet(np.ones(n), 3).T for n in (4, 5, 6)]
+    for alpha in (0.0, alpha0):
+        chances = triple_chances(views, weights, alpha)
+        assert chances.shape == (4, 5, 6)
+        assert chances.sum() == pytest.approx(1)
+    spelled = sum(
+        w * np.multiply.outer(np.multiply.outer(a, b), c)
+        for w, a, b, c in zip(weights, *(view.T for view in views), strict=True)
+    )
+    assert np.allclose(triple_chances(views, weights), spelled)
+
+
+def test_what_is_held_out_is_likeliest_by_as_many_states_as_there_are():
+    words, sketch = identity(10)
+    batch = markov_sequences(600, length=50, n_symbols=10, k=3, seed=4).batch
+    foundation = SequencesFoundation(words, sketch)
+    rows = InMemory((foundation.of_sequences(batch),))
+    scores = {
+        k: held_out_triples(rows, HiddenMarkovModel, HiddenMarkovModel.Options(topics=k)).mean
+        for k in (1, 2, 3)
+    }
+    assert scores[1] < scores[2] < scores[3] < 0
+    # of the statistics of one half the model of the other has the same score
+    again = held_out_triples(rows, HiddenMarkovModel, HiddenMarkovModel.Options(topics=2))
+    assert again.mean == scores[2]
+    for apart in (
+        SequencesFoundation(words, sketch, halves=False),
+        SequencesFoundation(words, Basis(sketch.matrix[:, :6], 10, words.fingerprint)),
+    ):
+        held = InMemory((apart.of_sequences(batch),))
+        with pytest.raises(InvalidInput, match="of which"):
+            held_out_triples(held, HiddenMarkovModel, HiddenMarkovModel.Options(topics=2))
+
+
+def test_a_model_of_one_half_is_that_of_its_records_alone():
+    drawn = view_records(2_000, sizes=(8, 7, 6), k=2, seed=3)
+    words, sketches = zip(*map(identity, (8, 7, 6)), strict=True)
+    odd = np.arange(2_000) % 2 == 1
+
+    def counted(chosen, halves):
+        views = (
+            replace(CountBatch.from_csr(view.to_csr()[chosen], own.fingerprint), halves=odd[chosen])
+            for view, own in zip(drawn.batch.views, words, strict=True)
+        )
+        foundation = ViewsFoundation(sketches, words, halves=halves)
+        return InMemory((foundation.of([foundation.prepared(ViewBatch(*views))]),))
+
+    options = MultiViewMixture.Options(topics=2)
+    found = MultiViewMixture.fit_half(counted(odd | True, True), options, True)
+    alone = MultiViewMixture.fit(counted(odd, False), options)
+    assert np.array_equal(found.rows, alone.rows)
+    assert np.array_equal(found.left, alone.left)
+    assert (found.bars, found.documents) == (None, 1_000)
+    renumbered = found.reordered(np.array([1, 0]))
+    assert np.array_equal(renumbered.left, found.left[:, ::-1])
+    assert np.array_equal(renumbered.weights, found.weights[::-1])
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Two versions of a store of sequences and of one of views, each with a model."""
+    from streaming_moments.pipelines.command_line.entry import main
+
+    folder = tmp_path_factory.mktemp("states")
+    rng = np.random.default_rng(2)
+    for number in range(2):
+        drawn = markov_sequences(150, length=40, n_symbols=8, k=2, seed=2)
+        symbols = rng.permutation(drawn.batch.symbols.reshape(150, 40))
+        lines = ("".join(LETTERS[symbol] for symbol in row) for row in symbols)
+        (folder / f"{number}.txt").write_text("\n".join(lines))
+        states = rng.integers(0, 2, 600)
+        rows = ["a,b,c"]
+        for state in states:
+            near = rng.random(3) < 0.8
+            rows.append(",".join(f"v{state if own else 1 - state}" for own in near))
+        (folder / f"{number}.csv").write_text("\n".join(rows))
+    kinds = {
+        "sequences": ("txt", ("--kind", "sequences"), ("--model", "hmm", "--refine", "5")),
+        "views": ("csv", ("--kind", "views", "--columns", "a,b,c"), ("--model", "views")),
+    }
+    for kind, (suffix, options, model) in kinds.items():
+        first = folder / f"0.{suffix}"
+        for command in (
+            ("create", folder / kind, first, *options, "--date-pattern", "none"),
+            ("update", folder / kind, first),
+            ("refit", folder / kind, *model, "--topics", "2", "--name", "first"),
+            ("tag", folder / kind, "published", "first"),
+            ("label", folder / kind, "0", "the larger"),
+            ("update", folder / kind, folder / f"1.{suffix}"),
+            ("refit", folder / kind, *model, "--topics", "2", "--name", "second"),
+            ("tag", folder / kind, "published", "second"),
+        ):
+            with pytest.raises(SystemExit) as ended:
+                main([str(part) for part in command])
+            assert not ended.value.code, command
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [("sequences", ("--model hmm", 100)), ("views", ("--model views", None))]
+)
+def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
+    plot = tmp_path / "k.png"
+    told = ("select", stores / kind, "--topics", "1-3", "--plot", plot)
+    code, out, err = run(*told)
+    assert code == 0, err
+    assert "triples held out take 2 states" in out.replace("\n", " ")
+    assert f"--topics 2 {model[0]}" in out
+    assert plot.stat().st_size > 1000
+    told = json.loads(run(*told[:-2], "--json")[1])
+    assert [one["n_topics"] for one in told["candidates"]] == [1, 2, 3]
+    assert told["taken"]["n_topics"] == 2
+    assert told["taken"]["refined"] == model[1]
+    assert (told["best"], told["plot"]) == (None, None)
+
+
+@pytest.mark.parametrize("kind", ["sequences", "views"])
+def test_states_are_labelled_followed_and_compared(run, stores, tmp_path, kind):
+    store = MomentStore.open(str(stores / kind))
+    assert store.models["first"].labels == {0: "the larger"}
+    [(state, text)] = store.models["second"].labels.items()
+    assert text == "the larger"
+    shown = json.loads(run("topics", stores / kind, "--json")[1])["states"]
+    assert shown[state]["label"] == text
+    assert text in run("topics", stores / kind)[1]
+    assert run("page", stores / kind, "--output", tmp_path / "page.html")[0] == 0
+    assert text in (tmp_path / "page.html").read_text()
+    tagged = [one.version for one in store.log() if one.operation == "tag"]
+    told = json.loads(run("diff", stores / kind, tagged[1], tagged[0], "--json")[1])
+    pairs = told["moved"]["published"]["pairs"]
+    assert len(pairs) == 2
+    assert {0: state}[0] == next(after for before, after, _ in pairs if before == 0)
+    assert all(0 < distance < 0.3 for *_, distance in pairs)
+    code, _, err = run("label", stores / kind, "7", "none")
+    assert (code, "topics 0 to 1, not 7" in err) == (2, True)

@@ -1,0 +1,146 @@
+"""Models of vectors by the command line and as jobs: refitted, polished, read, the same bits."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.mixtures import matched_means, mixture_rows
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return mixture_rows(3000, 12, 3, separation=5.0, variances="spherical", seed=7)
+
+
+@pytest.fixture(scope="module")
+def folder(drawn, tmp_path_factory):
+    """Three shards, the last with a row that is none."""
+    place = tmp_path_factory.mktemp("rows")
+    parts = [part.tolist() for part in np.split(drawn.rows, 3)]
+    parts[2][4] = None
+    for number, part in enumerate(parts):
+        column = pa.array(part, type=pa.list_(pa.float64()))
+        pq.write_table(pa.table({"vector": column}), place / f"{number}.parquet")
+    return place
+
+
+@pytest.fixture(scope="module")
+def store(folder, tmp_path_factory):
+    made = tmp_path_factory.mktemp("vectors") / "store"
+    for command in (
+        ("create", made, folder, "--kind", "vectors", "--squares"),
+        ("update", made, folder),
+        ("refit", made, "--model", "gaussian_mixture", "--components", "auto", "--name", "auto"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in command])
+        assert not ended.value.code
+    return made
+
+
+def opened(store) -> MomentStore:
+    return MomentStore.open(str(store)).writable()
+
+
+def test_the_number_is_found_and_the_model_kept(store, drawn, run) -> None:
+    model = opened(store).load_any_model("auto")
+    assert model.n_topics == 3
+    errors, _ = matched_means(model.means, drawn.means)
+    assert errors.max() < 0.5
+    assert model.without == 1
+    code, said, _ = run("topics", store, "--model", "auto", "--json")
+    facts = json.loads(said)
+    assert code == 0
+    assert (facts["components"], facts["told_apart"], facts["dimension"]) == (3, 3, 12)
+    assert len(facts["error_bar"]) == 3
+    code, said, _ = run("topics", store, "--model", "auto")
+    assert "3 components of 12 dimensions" in said
+
+
+def test_more_than_the_spectrum_holds_is_said(store, run) -> None:
+    given = "refit", store, "--model", "gaussian_mixture", "--covariance", "tied-diag"
+    code, said, _ = run(*given, "--components", "5", "--name", "many")
+    assert code == 0
+    assert "the spectrum tells 3 apart" in " ".join(said.split())
+    code, _, err = run(*given, "--components", "13")
+    assert code == 2
+    assert "rows of 12 numbers hold at most 11 directions" in " ".join(err.split())
+    code, _, err = run("refit", store, "--model", "factors", "--components", "2")
+    assert code == 2
+    assert "no skewness to be told apart by" in " ".join(err.split())
+
+
+def test_passes_on_a_cluster_are_those_in_memory(store, drawn, embedded) -> None:
+    source = opened(store)
+    model = source.load_any_model("auto")
+    there = polish(source, model, Run(embedded), passes=2, parent="auto")
+    rows = np.delete(drawn.rows, 2004, axis=0)
+    here = polished(model, [rows], source.foundation.grid, 2)
+    for name in ("means", "weights", "variances"):
+        np.testing.assert_array_equal(getattr(there.model, name), getattr(here, name))
+    note = there.model.polishing
+    assert (note.parent, note.passes, note.shards, note.documents) == ("auto", 2, 3, 2999)
+    there.work.delete()
+    with connect(workers=2) as processes:
+        again = polish(source, model, Run(processes), passes=2)
+    np.testing.assert_array_equal(again.model.means, here.means)
+    # what was kept is not read again
+    assert again.work.find(1, "sum").expected.rows == 2999
+    again.work.delete()
+    with pytest.raises(InvalidInput, match="has no alpha to learn"):
+        polish(source, model, Run(embedded), alpha=True)
+
+
+def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp_path) -> None:
+    code, said, _ = run("polish", store, "--model", "auto", "--name", "polished", "--passes", "1")
+    assert code == 0
+    assert "2,999 documents of 3 shards read once" in " ".join(said.split())
+    given = "transform", store, folder, "--output", tmp_path / "out", "--model", "polished"
+    code, said, _ = run(*given, "--top-documents", "2", "--json")
+    assert code == 0
+    told = json.loads(said)
+    assert (told["documents"], told["without"]) == (3000, 1)
+    model = opened(store).load_any_model("polished")
+    tables = [pq.read_table(file) for file in told["files"]]
+    whole = pa.concat_tables(tables)
+    assert whole["row"].to_pylist() == list(range(1000)) * 3
+    assert whole["topic"][2004].as_py() is None
+    assert whole["proportions"][2004].as_py() is None
+    kept = np.delete(np.arange(3000), 2004)
+    topics = np.array(whole["topic"].to_pylist(), dtype=object)[kept].astype(int)
+    np.testing.assert_array_equal(topics, model.assign(drawn.rows[kept]))
+    logs = model.log_likelihoods(drawn.rows[kept])
+    np.testing.assert_allclose(np.array(whole["log_likelihood"].to_pylist(), float)[kept], logs)
+    assert told["log_likelihood"] == pytest.approx(logs.mean())
+    distances = np.linalg.norm(drawn.rows - model.means[1], axis=1)
+    distances[2004] = np.inf
+    near = np.argsort(distances)[:2]
+    found = [int(one["source"].split("/")[-1][0]) * 1000 + one["row"] for one in told["nearest"][1]]
+    assert found == near.tolist()
+    code, _, err = run(*given, "--seed", "3")
+    assert code == 2
+    assert "is not sampled" in err
+
+
+def test_factors_of_rows_are_written(store, drawn, folder, run, tmp_path) -> None:
+    given = "refit", store, "--model", "factors", "--components", "2", "--weak", "keep"
+    assert run(*given, "--name", "weak")[0] == 0
+    code, said, _ = run(
+        "transform", store, folder, "--output", tmp_path / "out", "--model", "weak", "--json"
+    )
+    assert code == 0
+    model = opened(store).load_any_model("weak")
+    table = pq.read_table(json.loads(said)["files"][0])
+    np.testing.assert_allclose(
+        np.array(table["factors"].to_pylist()), model.values(drawn.rows[:1000])
+    )

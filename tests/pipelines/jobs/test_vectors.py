@@ -1,0 +1,144 @@
+"""Vectors by the command line: create, update, forget, status, verify; the same bits anywhere."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.statistics.vectors.moments import VectorMoments
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.storage.store.store import MomentStore
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """Three shards of 400 rows of 70 numbers: lists, an array, and lists with some bad rows."""
+    folder = tmp_path_factory.mktemp("vectors")
+    rng = np.random.default_rng(0)
+    means = 3 * rng.normal(size=(4, 70))
+    rows = (means[rng.integers(0, 4, 1_200)] + rng.normal(size=(1_200, 70))).astype(np.float32)
+    pq.write_table(pa.table({"vector": list(rows[:400])}), folder / "0.parquet")
+    np.save(folder / "1.npy", rows[400:800])
+    last = [*rows[800:1_197].tolist(), [1.0], [float("nan")] * 70, None]
+    pq.write_table(pa.table({"vector": last}), folder / "2.parquet")
+    return folder, rows[:1_197]
+
+
+def command(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert not ended.value.code
+
+
+@pytest.fixture(scope="module")
+def store(shards, tmp_path_factory):
+    folder, _ = shards
+    made = tmp_path_factory.mktemp("kinds") / "vectors"
+    command(
+        "create", made, folder / "0.parquet", folder / "1.npy", "--kind", "vectors", "--squares"
+    )
+    command("update", made, folder / "0.parquet", folder / "1.npy")
+    return made
+
+
+def test_vectors_are_created_counted_and_shown(run, store, shards):
+    opened, (_, rows) = MomentStore.open(str(store)), shards
+    assert opened.verify() == []
+    status = json.loads(run("status", store, "--json")[1])
+    assert (status["kind"], status["vectors"], status["dimension"]) == ("vectors", 800, 70)
+    assert (status["squares"], status["fourth"], status["without_numbers"]) == (True, False, 0)
+    assert status["room"] > 10**9
+    said = run("status", store)[1]
+    assert "800 of 70 numbers" in said
+    kept = opened.load()
+    # halves go by the bytes of a shard, the rest by its rows
+    again = opened.foundation.of_vectors(VectorBatch.of(rows[:800]))
+    for name, sums in again.sums.items():
+        if not name.startswith("even_"):
+            assert np.array_equal(kept.sums[name], sums), name
+    moments = VectorMoments.of(kept)
+    found = opened.foundation.grid.values(moments.mean)
+    assert np.abs(found - rows[:800].mean(axis=0)).max() < 0.1
+
+
+def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
+    run, store, shards, tmp_path
+):
+    folder, rows = shards
+    before = MomentStore.open(str(store)).load()
+    code, said, _ = run("update", store, folder / "2.parquet")
+    assert code == 0
+    assert "3 records left out" in said
+    status = json.loads(run("status", store, "--json")[1])
+    assert (status["vectors"], status["without_numbers"]) == (1_197, 3)
+    zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
+    code, said, err = run("update", store, tmp_path / "more.zarr")
+    assert code == 0, err
+    assert "counted 1 shards (100 documents" in said
+    assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
+    assert run("compact", store)[0] == 0
+    found = MomentStore.open(str(store))
+    assert found.load() == before
+    assert found.verify() == []
+    assert run("verify", store)[0] == 0
+
+
+def test_two_worker_processes_give_the_same_bits(run, store, shards, tmp_path):
+    folder, _ = shards
+    both, again = (folder / "0.parquet", folder / "1.npy"), tmp_path / "again"
+    assert run("create", again, *both, "--kind", "vectors", "--squares")[0] == 0
+    code, _, err = run("update", again, *both, "--workers", "2")
+    assert code == 0, err
+    one, two = (MomentStore.open(str(url)).load() for url in (store, again))
+    assert one == two
+    assert one.totals.n_tokens == 800
+
+
+def test_bad_rows_may_spoil_their_shard(run, shards, tmp_path):
+    folder, _ = shards
+    store = tmp_path / "store"
+    options = ("--kind", "vectors", "--bad-rows", "refuse", "--fourth", "--sketch-columns", "9")
+    assert run("create", store, folder / "0.parquet", *options)[0] == 0
+    code, _, err = run("update", store, folder, "--skip-bad-shards")
+    assert code == 3
+    assert "2.parquet" in err
+    assert "row 398 is of 1 numbers" in " ".join(err.split())
+    found = MomentStore.open(str(store))
+    assert found.totals().n_tokens == 800
+    assert found.foundation.fourth
+    assert found.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--columns", "other"), "no column 'other'"),
+        (("--symbols", "words"), "no use for --symbols"),
+        (("--max-topics", "9"), "no use for --max-topics"),
+        (("--vocabulary-size", "9"), "no use for --vocabulary-size"),
+    ],
+)
+def test_what_cannot_be_created_is_said(run, shards, tmp_path, options, told):
+    given = ("create", tmp_path / "store", shards[0] / "0.parquet", "--kind", "vectors")
+    code, _, err = run(*given, *options)
+    assert code
+    assert told in " ".join(err.split())
+
+
+def test_rows_that_are_all_equal_are_refused(run, tmp_path):
+    np.save(tmp_path / "equal.npy", np.ones((30, 4)))
+    code, _, err = run("create", tmp_path / "store", tmp_path / "equal.npy", "--kind", "vectors")
+    assert code
+    assert "rows of the pilot are equal" in " ".join(err.split())
+
+
+def test_other_kinds_have_no_use_for_what_is_of_vectors(run, shards, tmp_path):
+    given = ("create", tmp_path / "store", shards[0] / "0.parquet")
+    for kind in ("counts", "views", "sequences"):
+        code, _, err = run(*given, "--kind", kind, "--squares")
+        assert code
+        assert "no use for --squares" in " ".join(err.split())

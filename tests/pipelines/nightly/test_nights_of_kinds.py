@@ -1,0 +1,129 @@
+"""Nights of sequences, of records in three views and of tables: made, judged, followed, shown."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.nightly.config import config_of
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.hidden import markov_sequences
+from streaming_moments.synthetic.tables import latent_tree_table
+
+LETTERS = "abcdefgh"
+KINDS = {
+    "sequences": ('kind = "sequences"', 'model = "hmm"\ntopics = [1, 2]\nrefine = 5'),
+    "views": ('kind = "views"\ncolumns = "c0,c1,c2"', 'model = "views"\ntopics = 2'),
+    "tables": ('categories = ["c0", "c1", "c2", "c3"]', 'model = "latent_tree"\ntopics = 2'),
+}
+GATES = {
+    "sequences": "max_held_out_drop = 0.5\nmax_perplexity = 8\nmin_topic_weight = 0.1",
+    "views": "max_held_out_drop = 0.5\nmin_documents = 100",
+    "tables": "max_behind = 0.5\nmax_pair_distance = 0.5",
+}
+
+
+def suffix_of(kind):
+    return "txt" if kind == "sequences" else "csv"
+
+
+def content(kind, day):
+    if kind == "sequences":
+        drawn = markov_sequences(120, length=40, n_symbols=8, k=2, seed=2)
+        symbols = np.random.default_rng(day).permutation(drawn.batch.symbols.reshape(120, 40))
+        return "\n".join("".join(LETTERS[symbol] for symbol in row) for row in symbols)
+    planted = latent_tree_table(600, n_columns=4, n_states=2, n_categories=3, seed=4)
+    codes = np.random.default_rng(day).permutation(planted.codes)
+    rows = (",".join(f"v{code}" for code in row) for row in codes)
+    return "\n".join(["c0,c1,c2,c3", *rows])
+
+
+@pytest.fixture(params=KINDS)
+def place(request, tmp_path):
+    """A configuration, and the shards of a day."""
+    kind = request.param
+    create, refit = KINDS[kind]
+    (tmp_path / "night.toml").write_text(
+        f'store = "{tmp_path}/store"\nshards = "{tmp_path}/*.{suffix_of(kind)}"\n'
+        f'output = "{tmp_path}/out"\n'
+        f"[create]\n{create}\nmin_documents = 2\n[refit]\n{refit}\n[gates]\n{GATES[kind]}\n"
+        f'[metrics]\ntextfile = "{tmp_path}/night.prom"\n'
+    )
+    return kind, tmp_path
+
+
+def came(kind, folder, day):
+    (folder / f"2026-11-0{day}.{suffix_of(kind)}").write_text(content(kind, day))
+
+
+def test_nights_make_publish_follow_and_refuse(run, place):
+    kind, folder = place
+    config = folder / "night.toml"
+    for day, code in ((1, 0), (2, 0)):
+        came(kind, folder, day)
+        found, out, err = run("nightly", config, "--json")
+        assert found == code, err
+    steps = {step["step"]: step["values"] for step in map(json.loads, out.splitlines())}
+    store = MomentStore.open(f"{folder}/store")
+    assert store.kind == {"tables": "counts"}.get(kind, kind)
+    assert store.verify() == []
+    model = store.load_any_model("published")
+    assert model.name == {"sequences": "hmm", "views": "views", "tables": "latent_tree"}[kind]
+    report = json.loads((folder / "out" / "latest.json").read_text())
+    assert report["outcome"] == "published"
+    assert report["status"]["shards"] == 2
+    assert report["status"]["days"] == ["2026-11-01", "2026-11-02"]
+    assert all(gate["holds"] and gate["value"] is not None for gate in report["gates"][:1])
+    page = (folder / "out" / "latest.html").read_text()
+    assert "Model of the night" in page
+    if kind == "tables":
+        assert report["matching"] is None
+        assert "scores" in steps["refit"]
+    else:
+        assert steps["match"]["kept"] == 2
+        assert model.held_out is not None
+        assert model.n_topics == 2
+        assert len(report["topics"]) == 2
+        assert "What has changed" in page
+        assert report["drift"]["outside_share"] < 0.01
+    assert "streaming_moments_shards" in (folder / "night.prom").read_text()
+    # nothing new, and then a bound that no model holds
+    assert run("nightly", config)[0] == 10
+    came(kind, folder, 3)
+    text = config.read_text().replace("min_documents = 100\n", "")
+    config.write_text(text.replace("[gates]\n", "[gates]\nmin_documents = 999999\n"))
+    code, out, err = run("nightly", config)
+    assert code == 11, err
+    assert "documents:" in out
+    assert "refused" in (folder / "out" / "latest.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: no option of model"),
+        ({"refit": {"model": "hmm", "topics": 2, "half_life_days": 9}}, "whole numbers"),
+        ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "several are compared with models"),
+        ({"refit": {"model": "hmm", "topics": 2, "polish": 1}}, "polish"),
+        ({"gates": {"max_coherence_drop": 0.1}}, "[gates] max_coherence_drop: model 'hmm'"),
+        ({"gates": {"max_behind": 0.1}}, "[gates] max_behind: model 'hmm'"),
+        ({"rebase": {"min_captured": 0.3}}, "[rebase] is of documents"),
+        ({"growth": {}}, "[growth] is of documents"),
+        ({"create": {}}, "[create] kind is 'counts'"),
+        ({"create": {"kind": "sequences", "max_topics": 4}}, "no use for --max-topics"),
+        (
+            {
+                "create": {"kind": "sequences", "halves": False},
+                "refit": {"model": "hmm", "topics": [2, 3]},
+            },
+            "halves = false",
+        ),
+    ],
+)
+def test_what_a_night_of_another_kind_cannot_do_is_said_before_it_begins(sections, said):
+    base = {"store": "s", "shards": "*.txt", "output": "r", "refit": {"model": "hmm", "topics": 2}}
+    assert config_of({**base, "create": {"kind": "sequences"}}, "night.toml").refit.topics == (2,)
+    with pytest.raises(InvalidInput) as refused:
+        config_of({**base, **sections}, "night.toml")
+    assert said in str(refused.value)

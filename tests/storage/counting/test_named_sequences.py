@@ -1,0 +1,139 @@
+"""Sequences with names: long tables and lists, cut anywhere, are joined; gaps and overlaps told."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sequences.pieces import keys_of
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.storage.counting import sequences as reading
+from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.symbol_samples import sample_symbols
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+
+LETTERS = Vocabulary(tuple("abc"), 3)
+FOUNDATION = SequencesFoundation(
+    LETTERS, Basis(np.eye(3, dtype=np.int8), 3, LETTERS.fingerprint), joins=True
+)
+LONG, LISTS = ("name", "time", "symbol"), ("name", "from", "symbols")
+MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
+TIMES = {
+    "numbers": lambda place: place + 5,
+    "fractions": lambda place: place / 4 - 3,
+    "texts": lambda place: f"2026-11-23T08:{place:02d}:30",
+    "instants": lambda place: MONDAY + timedelta(seconds=place * 90),
+    "days": lambda place: (MONDAY + timedelta(days=place)).date(),
+}
+
+
+def listed(path):
+    [shard] = list_shards([str(path)])
+    return shard
+
+
+def counted(path, form, limits=ReadLimits(document_bytes=400, batch_documents=5)):
+    """Statistics of the pieces of a shard."""
+    reader = SequenceReader.of(ShardFormat(), form, LETTERS, limits, joins=True)
+    return FOUNDATION.of(FOUNDATION.prepared(one.batch) for one in reader.read(listed(path)))
+
+
+def one_pass(sequences):
+    symbols = [[LETTERS.index.get(one, -1) for one in text] for text in sequences.values()]
+    odd = keys_of(list(sequences))[:, 0] % 2 == 1
+    return FOUNDATION.of_sequences(SymbolBatch.of(symbols, odd))
+
+
+def drawn(seed):
+    rng = np.random.default_rng(seed)
+    lengths = [37, 1, 2, 3, 20, 2]
+    return {f"s{i}": "".join(rng.choice(list("abcX"), size)) for i, size in enumerate(lengths)}
+
+
+def rows_of(sequences, time):
+    return [
+        {"name": name, "time": TIMES[time](place), "symbol": symbol}
+        for name, text in sequences.items()
+        for place, symbol in enumerate(text)
+    ]
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("piece", [2, 9])
+def test_a_long_table_cut_anywhere_is_that_of_one_pass(tmp_path, monkeypatch, time, piece):
+    monkeypatch.setattr(reading, "PIECE", piece)
+    rng = np.random.default_rng(piece)
+    sequences = drawn(piece)
+    rows = rows_of(sequences, time)
+    cuts = [0, *sorted(rng.choice(np.arange(1, len(rows)), 7, replace=False)), len(rows)]
+    parts = []
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        own = rows[begin:end]
+        if number % 2 or time in ("instants", "days"):
+            path = tmp_path / f"{number}.parquet"
+            pq.write_table(pa.Table.from_pylist(own), path, row_group_size=4)
+        else:
+            path = tmp_path / f"{number}.csv"
+            lines = [",".join(map(str, row.values())) for row in own]
+            path.write_text("\n".join([",".join(LONG), *lines, ""]))
+        parts.append(counted(path, SequencesForm(columns=LONG)))
+    order = rng.permutation(len(parts))
+    state = sum((parts[place] for place in order), FOUNDATION.of([]))
+    state.totals.pieces.require_apart()
+    assert FOUNDATION.with_seams(state) == one_pass(sequences)
+
+
+def test_pieces_in_lists_lie_where_they_say(tmp_path):
+    sequences = drawn(3)
+    rows = [
+        {"name": name, "from": begin, "symbols": list(text[begin : begin + size])}
+        for size, (name, text) in enumerate(sequences.items(), 1)
+        for begin in range(0, len(text), size)
+    ]
+    order = np.random.default_rng(0).permutation(len(rows))
+    rows = [rows[place] for place in order] + [{"name": "s9", "from": 0, "symbols": []}]
+    state = FOUNDATION.of([])
+    for number in range(3):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows[number::3]), path)
+        state = state + counted(path, SequencesForm(columns=LISTS))
+    assert FOUNDATION.with_seams(state) == one_pass(sequences)
+    pq.write_table(pa.Table.from_pylist([{**rows[0], "from": 0.5}]), path)
+    with pytest.raises(ShardError, match="'from' is no whole number"):
+        counted(path, SequencesForm(columns=LISTS))
+
+
+def test_where_times_are_numbers_one_that_is_missing_is_a_gap(tmp_path):
+    path = tmp_path / "a.csv"
+    told = [0, 1, 2, 3, 5, 6, 7]
+    path.write_text("\n".join(["name,time,symbol", *(f"x,{place},a" for place in told), ""]))
+    gappy = SequencesForm(columns=LONG, numbered=True)
+    for limits in (ReadLimits(), ReadLimits(batch_documents=1), ReadLimits(batch_documents=4)):
+        found = counted(path, gappy, limits)
+        assert found.totals.pieces.gaps() == ["'x' from 0 to 3 and from 5 to 7"]
+        assert FOUNDATION.with_seams(found).totals.triples == 3
+        assert FOUNDATION.with_seams(found).totals.n_documents == 1
+        # as an order they go on
+        assert counted(path, SequencesForm(columns=LONG), limits).totals.triples == 5
+    sample = sample_symbols(listed(path), ShardFormat(), SequencesForm(columns=LONG), 100)
+    assert (sample.steps, sample.ones) == (6, 5)
+    assert SequencesForm.from_json(gappy.to_json()) == gappy
+
+
+def test_times_that_are_neither_numbers_nor_dates_may_not_go_on(tmp_path):
+    state = FOUNDATION.of([])
+    for number, times in enumerate((("dawn", "noon"), ("one", "two"))):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("name,time,symbol\n" + "".join(f"x,{time},a\n" for time in times))
+        state = state + counted(path, SequencesForm(columns=LONG))
+    with pytest.raises(InvalidInput, match="'x' from anywhere to anywhere twice|overlap"):
+        state.totals.pieces.require_apart()

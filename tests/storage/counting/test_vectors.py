@@ -1,0 +1,296 @@
+"""Rows of numbers of any format: the same bits, any cut, and what is no row of numbers."""
+
+import io
+import itertools
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from small_shards import COMPRESS, parquet, put
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.vectors.rows import VectorBatch, join_vectors
+from streaming_moments.storage.counting.vectors import (
+    VectorReader,
+    VectorsForm,
+    number_rows,
+    pilot_of,
+    sample_vectors,
+)
+from streaming_moments.storage.formats import START, ReadLimits
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat, files_of
+
+ROWS = np.round(np.random.default_rng(0).normal(size=(23, 5)), 2).astype(np.float32)
+FORM = ShardFormat()
+GRID = Grid(np.zeros(5), 0.01, 10_000)
+
+
+def npy(rows):
+    stream = io.BytesIO()
+    np.save(stream, rows)
+    return stream.getvalue()
+
+
+def ipc(table, of_file=True, rows=7):
+    stream = io.BytesIO()
+    opened = pa.ipc.new_file if of_file else pa.ipc.new_stream
+    with opened(stream, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return stream.getvalue()
+
+
+def fixed(rows):
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+
+
+def lists(rows):
+    return pa.array(list(rows))
+
+
+def numbered(rows):
+    return {f"v{column}": rows[:, column] for column in range(rows.shape[1])}
+
+
+def separated(rows, delimiter=","):
+    lines = [delimiter.join(numbered(rows)), *(delimiter.join(map(str, row)) for row in rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+LISTS, NUMBERS = VectorsForm(("v",)), VectorsForm(("v0", "v1", "v2", "v3", "v4"))
+WRITTEN = {
+    "fixed.parquet": (lambda rows: parquet(6, v=fixed(rows)), LISTS),
+    "lists.parquet": (lambda rows: parquet(6, v=lists(rows)), LISTS),
+    "columns.parquet": (lambda rows: parquet(6, **numbered(rows)), NUMBERS),
+    "rows.npy": (npy, LISTS),
+    "file.arrow": (lambda rows: ipc(pa.table({"n": range(len(rows)), "v": fixed(rows)})), LISTS),
+    "stream.arrow": (lambda rows: ipc(pa.table({"v": lists(rows)}), of_file=False), LISTS),
+    "columns.feather": (lambda rows: ipc(pa.table(numbered(rows))), NUMBERS),
+    "rows.csv": (separated, NUMBERS),
+    "rows.tsv": (lambda rows: separated(rows, "\t"), NUMBERS),
+}
+CASES = [
+    (name, suffix)
+    for name in WRITTEN
+    for suffix in (COMPRESS if name in ("rows.npy", "rows.csv") else [""])
+]
+
+
+def written(name, rows=ROWS, suffix=""):
+    content, vectors = WRITTEN[name]
+    return put(
+        f"memory:///{uuid.uuid4().hex}", name + suffix, COMPRESS[suffix](content(rows))
+    ), vectors
+
+
+def read(shard, vectors, limits=ReadLimits(), start=START, width=5):
+    return list(VectorReader(FORM, vectors, width, limits).read(shard, start))
+
+
+@pytest.mark.parametrize(("name", "suffix"), CASES)
+@pytest.mark.parametrize("documents", [1, 4, 100])
+def test_every_format_gives_the_same_rows_from_any_cut(name, suffix, documents):
+    shard, vectors = written(name, suffix=suffix)
+    limits = ReadLimits(batch_documents=documents)
+    whole = read(shard, vectors, limits)
+    batch = join_vectors([one.batch for one in whole])
+    assert np.array_equal(batch.values.astype(np.float32), ROWS)
+    assert np.array_equal(GRID.quantised(batch.values)[0], GRID.quantised(ROWS)[0])
+    assert batch.odd.tolist() == [(number + shard.size) % 2 == 1 for number in range(23)]
+    for number, cut in enumerate(whole[:-1], start=1):
+        rest = read(shard, vectors, limits, cut.after)
+        assert [one.after for one in rest] == [one.after for one in whole[number:]]
+        assert np.array_equal(
+            join_vectors([one.batch for one in rest]).values,
+            join_vectors([one.batch for one in whole[number:]]).values,
+        )
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float64, np.int8, np.int32, np.uint8])
+@pytest.mark.parametrize("name", ["fixed.parquet", "lists.parquet", "rows.npy", "file.arrow"])
+def test_numbers_keep_their_type(name, kind):
+    rows = (np.abs(ROWS) * 10).astype(kind)
+    shard, vectors = written(name, rows)
+    [found] = read(shard, vectors)
+    assert found.batch.values.dtype == kind
+    assert np.array_equal(found.batch.values, rows)
+
+
+ODD = pa.array([[1.0, 2.0], [3.0], None, [4.0, None], [float("nan"), 1.0], [5.0, 6.0], []])
+
+
+def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(3, v=ODD))
+    found = read(shard, LISTS, width=2)
+    batch = join_vectors([one.batch for one in found])
+    assert batch.values.tolist() == [[1, 2], [5, 6]]
+    assert (batch.without, sum(one.outside for one in found)) == (5, 5)
+    assert batch.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
+    with pytest.raises(ShardError, match="row 2 is of 1 numbers"):
+        read(shard, VectorsForm(("v",), "refuse"), width=2)
+    later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))
+    with pytest.raises(ShardError, match="row 1 is of numbers that are not finite"):
+        read(later, VectorsForm(("v",), "refuse"), width=2)
+
+
+def test_fields_of_csv_that_are_no_numbers_make_a_bad_row():
+    content = b"a,b\n1, 2\nx,3\n,4\n5,1e400\n6,-7e-1\n"
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.csv", content)
+    [found] = read(shard, VectorsForm(("a", "b")), width=2)
+    assert found.batch.values.tolist() == [[1, 2], [6, -0.7]]
+    assert found.outside == 3
+
+
+def test_nulls_in_columns_of_numbers_make_a_bad_row():
+    content = parquet(9, a=[1, None, 3], b=[0.5, 1.0, None])
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", content)
+    [found] = read(shard, VectorsForm(("a", "b")), width=2)
+    assert (found.batch.values.tolist(), found.outside) == ([[1, 0.5]], 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.parquet", parquet(3, v=["x", "y"], w=[[1], [2]]), "row|numbers"),
+        ("a.parquet", parquet(3, v=[["x"], ["y"]]), "holds string"),
+        ("a.parquet", parquet(3, v=[[[1.0]]]), "holds list"),
+        ("a.parquet", parquet(3, other=[1.0]), "no column 'v'"),
+        ("a.arrow", ipc(pa.table({"other": [1.0]})), "no column 'v'"),
+        ("a.arrow", b"no Arrow at all", "no file or stream of Arrow"),
+        ("a.npy", b"no array", "no array of NumPy"),
+        ("a.npy", npy(np.ones(3)), "two dimensions"),
+        ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
+        ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
+        ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
+        ("a.jsonl", b'{"v": [1]}\n', "no columns v are read"),
+    ],
+)
+def test_what_holds_no_vectors_is_refused(name, content, told):
+    shard = put(f"memory:///{uuid.uuid4().hex}", name, content)
+    vectors = VectorsForm(("v",), "refuse")
+    with pytest.raises(ShardError, match=told):
+        read(shard, vectors, width=1)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_damaged_shard_is_refused_or_read_and_raises_nothing_else(name):
+    content, vectors = WRITTEN[name]
+    whole, rng = content(ROWS), np.random.default_rng(0)
+    for damaged in (whole[: len(whole) // 2], whole[:-30] + rng.bytes(30), b"\0" * 9, b"ARROW1"):
+        shard = put(f"memory:///{uuid.uuid4().hex}", name, damaged)
+        try:
+            read(shard, vectors)
+        except ShardError:
+            continue
+
+
+def test_arrays_are_no_documents():
+    from streaming_moments.storage.documents import read_chunks
+
+    for name in ("rows.npy", "file.arrow"):
+        shard, _ = written(name)
+        with pytest.raises(ShardError, match="--kind vectors"):
+            FORM.holds(shard.url)
+        with pytest.raises(ShardError, match="--kind vectors"):
+            list(read_chunks(shard, FORM))
+
+
+@pytest.mark.parametrize("name", ["fixed.parquet", "lists.parquet"])
+def test_row_groups_of_many_vectors_need_not_fit_the_memory(name):
+    rows = np.zeros((3_000, 5), dtype=np.float32)
+    content, vectors = WRITTEN[name]
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"v": fixed(rows) if name[0] == "f" else lists(rows)}), stream)
+    shard = put(f"memory:///{uuid.uuid4().hex}", name, stream.getvalue())
+    limits = ReadLimits(row_group_bytes=4_000, batch_documents=500)
+    assert sum(len(one.batch.values) for one in read(shard, vectors, limits)) == 3_000
+    assert files_of(shard)[0].size == shard.size
+    del content
+
+
+def test_a_pilot_takes_rows_of_the_commonest_width():
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(3, v=ODD))
+    sample = sample_vectors(shard, FORM, LISTS, 100, 0)
+    rows, others = pilot_of([sample, sample])
+    assert rows.tolist() == [[1, 2], [5, 6]] * 2
+    assert others == 10
+    few = sample_vectors(written("rows.npy")[0], FORM, LISTS, 6, 0)
+    assert few.widths.tolist() == [5] * 6
+    with pytest.raises(InvalidInput, match="none of the 2 rows"):
+        pilot_of(
+            [
+                number_rows(
+                    pa.table({"v": [[], None]}, pa.schema({"v": pa.list_(pa.float32())})),
+                    ["v"],
+                    "x",
+                )
+            ]
+        )
+
+
+def zarred(place, rows, name="", **kept):
+    """An array of Zarr in a folder, and the shard that it is."""
+    if name:
+        zarr.open_group(f"{place}", mode="w").create_array(name, data=rows, **kept)
+    else:
+        zarr.create_array(f"{place}", data=rows, **kept)
+    [shard] = list_shards([str(place)])
+    return shard
+
+
+@pytest.mark.parametrize("kept", [{"chunks": (4, 2)}, {"chunks": (2, 5), "shards": (6, 5)}, {}])
+@pytest.mark.parametrize("name", ["", "v"])
+def test_arrays_of_zarr_are_read_by_the_rows_of_a_chunk(tmp_path, kept, name):
+    shard = zarred(tmp_path / "a.zarr", ROWS, name, **kept)
+    assert FORM.kind_of(shard.url) == "zarr"
+    for documents in (1, 4, 100):
+        limits = ReadLimits(batch_documents=documents)
+        whole = read(shard, LISTS, limits)
+        assert np.array_equal(join_vectors([one.batch for one in whole]).values, ROWS)
+        assert all(len(one.batch.values) <= documents for one in whole)
+        for number, cut in enumerate(whole[:-1], start=1):
+            rest = read(shard, LISTS, limits, cut.after)
+            assert np.array_equal(rest[0].batch.values, whole[number].batch.values)
+
+
+def test_what_is_no_array_of_zarr_is_refused(tmp_path):
+    shard = zarred(tmp_path / "a.zarr", ROWS, chunks=(4, 5))
+    with pytest.raises(ShardError, match="chunks of 4 rows, 80 bytes, above 20"):
+        read(shard, LISTS, ReadLimits(row_group_bytes=20))
+    with pytest.raises(ShardError, match="one array at a time"):
+        read(shard, NUMBERS)
+    with pytest.raises(ShardError, match=r"\(23,\) of float32; give rows"):
+        read(zarred(tmp_path / "flat.zarr", ROWS[:, 0]), LISTS)
+    group = zarred(tmp_path / "group.zarr", ROWS, "v")
+    with pytest.raises(ShardError, match="has no w/zarr.json"):
+        read(group, VectorsForm(("w",)))
+    part = tmp_path / "a.zarr" / "c" / "0" / "0"
+    part.write_bytes(part.read_bytes()[:-7])
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
+    (tmp_path / "a.zarr" / "zarr.json").write_text("{")
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
+
+
+@pytest.mark.parametrize("columns", [(), ("a", "a"), ("",)])
+def test_columns_are_named_once(columns):
+    with pytest.raises(InvalidInput, match="columns of numbers"):
+        VectorsForm(columns)
+    with pytest.raises(InvalidInput, match="skip or refuse"):
+        VectorsForm(bad="drop")
+    assert VectorsForm.from_json(NUMBERS.to_json()) == NUMBERS
+
+
+def test_a_batch_is_of_numbers():
+    for values, odd in itertools.product([np.ones(3), np.array([["x"]])], [np.ones(1, bool)]):
+        with pytest.raises(InvalidInput, match="vectors are"):
+            VectorBatch(values, odd)
+    with pytest.raises(InvalidInput, match="halves"):
+        VectorBatch(np.ones((2, 2)), np.ones(3, bool))

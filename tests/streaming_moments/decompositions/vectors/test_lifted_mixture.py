@@ -1,0 +1,130 @@
+"""Mixtures of Gaussians from moments: exact ones give the parameters, drawn ones err as stated."""
+
+import numpy as np
+import pytest
+
+from streaming_moments.decompositions.vectors.central_moments import GivenMoments, crossed
+from streaming_moments.decompositions.vectors.lifted_mixture import (
+    COVARIANCES,
+    mixture_components,
+)
+from streaming_moments.decompositions.vectors.signal import signal_directions
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.synthetic.mixtures import MixtureRows, matched_means, mixture_rows
+
+
+def planted(covariance: str, d: int = 9, k: int = 4, seed: int = 0) -> MixtureRows:
+    drawn = mixture_rows(1, d, k, variances=covariance, uneven=3.0, seed=seed)
+    # far from the origin, which no formula may depend on
+    means = drawn.means + 5.0
+    return MixtureRows(drawn.rows, drawn.labels, means, drawn.weights, drawn.variances)
+
+
+def exact_moments(truth: MixtureRows, basis: np.ndarray, rows: int = 10**9) -> GivenMoments:
+    """Of the law itself: each component adds its mean, and its variances crossed with it."""
+    w, mean = truth.weights, truth.weights @ truth.means
+    centred = truth.means - mean
+    d, s = basis.shape
+    C = np.diag(w @ truth.variances) + (centred.T * w) @ centred
+    third, norms = np.zeros((s, s, s)), np.zeros(s)
+    squares = np.zeros((d, d))
+    for weight, c, v in zip(w, centred, truth.variances, strict=True):
+        y = basis.T @ c
+        third += weight * np.multiply.outer(np.multiply.outer(y, y), y)
+        third += weight * crossed(y, (basis.T * v) @ basis)
+        norms += weight * (y * (c @ c + v.sum()) + 2 * basis.T @ (v * c))
+        squares += weight * (np.outer(c, c**2 + v) + np.diag(2 * v * c))
+    return GivenMoments(rows, mean, C, basis, basis.T @ C @ basis, third, norms, squares)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_exact_moments_give_the_planted_mixture(covariance: str) -> None:
+    truth = planted(covariance)
+    basis = np.random.default_rng(1).normal(size=(9, 9))
+    found = mixture_components(exact_moments(truth, basis), 4, covariance)
+    errors, places = matched_means(found.means, truth.means)
+    assert errors.max() < 1e-8
+    np.testing.assert_allclose(found.weights[places], truth.weights, atol=1e-8)
+    variances = np.broadcast_to(found.variances, truth.variances.shape)
+    np.testing.assert_allclose(variances[places], truth.variances, atol=1e-8)
+    assert (np.diff(found.weights) <= 1e-9).all()
+    assert not found.clipped
+
+
+def test_a_basis_of_the_signal_is_enough() -> None:
+    truth = planted("spherical")
+    centred = truth.means - truth.weights @ truth.means
+    signal = np.linalg.svd(centred)[2][:3].T
+    basis = np.hstack([signal, np.random.default_rng(0).normal(size=(9, 2))])
+    found = mixture_components(exact_moments(truth, basis), 4)
+    assert matched_means(found.means, truth.means)[0].max() < 1e-8
+
+
+def test_one_component_is_the_mean_and_the_variance() -> None:
+    truth = planted("tied-spherical", k=1)
+    found = mixture_components(exact_moments(truth, np.eye(9)), 1)
+    np.testing.assert_allclose(found.means[0], truth.means[0], atol=1e-12)
+    assert found.weights.tolist() == [1.0]
+    np.testing.assert_allclose(found.variances, [[1.0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_spectrum_counts_directions(covariance: str, k: int) -> None:
+    truth = planted(covariance, k=k)
+    moments = exact_moments(truth, np.eye(9), rows=20_000)
+    assert signal_directions(moments, diagonal=covariance.endswith("diag")) == k - 1
+
+
+def error_of(drawn: MixtureRows, covariance: str) -> float:
+    # the leading directions of a pilot and two random ones, as a basis of 1.5 columns a component
+    pilot = drawn.rows[:2000]
+    axes = np.linalg.svd(pilot - pilot.mean(axis=0), full_matrices=False)[2][:15].T
+    basis = np.hstack([axes, np.random.default_rng(0).normal(size=(drawn.rows.shape[1], 2))])
+    if covariance.endswith("diag"):
+        basis = np.eye(drawn.rows.shape[1])
+    moments = GivenMoments.of_rows(drawn.rows, basis)
+    found = mixture_components(moments, len(drawn.weights), covariance)
+    return float(matched_means(found.means, drawn.means)[0].mean())
+
+
+def test_drawn_rows_err_as_much_as_the_prototypes() -> None:
+    drawn = mixture_rows(20_000, 50, 10, separation=3.0, seed=3)
+    assert error_of(drawn, "tied-spherical") < 0.40  # .32
+    assert error_of(drawn, "spherical") < 0.42  # .32
+    assert signal_directions(GivenMoments.of_rows(drawn.rows, np.eye(50)[:, :20])) == 9
+
+
+def test_variances_that_differ_need_their_correction() -> None:
+    drawn = mixture_rows(20_000, 50, 10, variances="spherical", seed=4)
+    assert error_of(drawn, "spherical") < 0.5
+    assert error_of(drawn, "tied-spherical") > 0.5
+
+
+def test_what_rows_do_not_hold_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    flat = GivenMoments.of_rows(np.ones((10, 3)), np.eye(3))
+    with pytest.raises(NotIdentifiable, match="all rows are equal"):
+        mixture_components(flat, 2)
+    assert signal_directions(flat) == 0
+    narrow = GivenMoments.of_rows(rng.normal(size=(50, 3)), np.eye(3))
+    with pytest.raises(NotIdentifiable, match="rows of 3 numbers hold at most 2 directions"):
+        mixture_components(narrow, 4)
+    line = GivenMoments.of_rows(np.outer(rng.normal(size=50), [1.0, 2, 0, 0]), np.eye(4))
+    with pytest.raises(NotIdentifiable, match=r"2 directions .* vary in 1 .* 2 components"):
+        mixture_components(line, 3)
+    bare = GivenMoments(*list(vars(narrow).values())[:7])
+    with pytest.raises(InvalidInput, match="needs the statistic squares"):
+        mixture_components(bare, 2, "diag")
+    with pytest.raises(InvalidInput, match='covariance is "full"'):
+        mixture_components(narrow, 2, "full")
+
+
+def test_constant_columns_change_nothing() -> None:
+    drawn = mixture_rows(5000, 8, 3, separation=5.0, seed=5)
+    padded = np.hstack([drawn.rows, np.full((5000, 2), 7.0)])
+    for covariance in ("tied-diag", "spherical"):
+        found = mixture_components(GivenMoments.of_rows(padded, np.eye(10)), 3, covariance)
+        errors, _ = matched_means(found.means[:, :8], drawn.means)
+        assert errors.max() < 0.5
+        np.testing.assert_allclose(found.means[:, 8:], 7.0, atol=1e-6)

@@ -1,0 +1,86 @@
+"""Independent factors of exact statistics, and what has no cumulant to stand on."""
+
+import numpy as np
+import pytest
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
+from streaming_moments.models.rows import InMemory
+from streaming_moments.statistics.vectors.pilot import foundation_of
+from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.synthetic.mixtures import FactorRows, amari_distance, factor_rows
+
+
+def fitted(drawn: FactorRows, k: int, fourth: bool = False, **options) -> IndependentFactors:
+    foundation = foundation_of(drawn.rows[:2000], fourth=fourth, reach=4.0)
+    statistics = foundation.of_vectors(VectorBatch.of(drawn.rows))
+    return IndependentFactors.fit(InMemory((statistics,)), FactorOptions(topics=k, **options))
+
+
+@pytest.fixture(scope="module")
+def skewed() -> FactorRows:
+    return factor_rows(20_000, 12, 4, "exponential", noise=0.5, seed=1)
+
+
+def test_skewed_factors_are_found_with_their_number_and_bars(skewed) -> None:
+    model = fitted(skewed, 0)
+    assert model.n_topics == model.told_apart == 4
+    assert amari_distance(skewed.mixing, model.unmixing) < 0.03
+    cosines = np.abs(model.mixing.T @ skewed.mixing)
+    places = cosines.argmax(axis=1)
+    assert sorted(places) == [0, 1, 2, 3]
+    errors = np.linalg.norm(model.mixing - skewed.mixing[:, places], axis=0)
+    assert errors.max() < 0.4
+    assert 0.3 < model.bars.mean() / errors.mean() < 3.0
+    assert (np.abs(model.skewness - 2) < 0.3).all()
+    values = model.values(skewed.rows)
+    for own, place in enumerate(places):
+        assert np.corrcoef(values[:, own], skewed.factors[:, place])[0, 1] > 0.9
+    np.testing.assert_allclose(model.values(model.rows_of(values)), values, atol=1e-8)
+    assert model.weights.sum() == pytest.approx(1)
+
+
+def test_factors_without_skewness_are_refused_and_kept_where_asked() -> None:
+    drawn = factor_rows(20_000, 10, 3, "laplace", noise=0.1, seed=2)
+    with pytest.raises(NotIdentifiable, match=r"no skewness .* created with the statistic fourth"):
+        fitted(drawn, 3)
+    kept = fitted(drawn, 3, weak="keep")
+    assert kept.weak > 0
+    assert "a cumulant that noise has too" in kept.described().sentence
+    found = fitted(drawn, 3, fourth=True, order="fourth")
+    assert found.weak == 0
+    assert amari_distance(drawn.mixing, found.unmixing) < 0.05
+
+
+def test_noise_of_unknown_covariance_needs_fourth_moments() -> None:
+    root = np.random.default_rng(3).normal(size=(8, 8))
+    drawn = factor_rows(30_000, 8, 3, "exponential", noise=root @ root.T / 4, seed=3)
+    with pytest.raises(InvalidInput, match="full noise needs the statistic fourth"):
+        fitted(drawn, 3, noise="full")
+    blind = fitted(drawn, 3)
+    known = fitted(drawn, 3, fourth=True, noise="full")
+    assert amari_distance(drawn.mixing, known.unmixing) < 0.05
+    assert amari_distance(drawn.mixing, known.unmixing) < amari_distance(
+        drawn.mixing, blind.unmixing
+    )
+
+
+def test_parts_make_it_again(skewed) -> None:
+    model = fitted(skewed, 4)
+    again = IndependentFactors.from_parts(*model.parts())
+    np.testing.assert_array_equal(again.mixing, model.mixing)
+    assert again.described().sentence == model.described().sentence
+    with pytest.raises(InvalidInput, match="no factors"):
+        IndependentFactors.from_parts({}, {})
+    with pytest.raises(ForeignStatistics, match="12 dimensions"):
+        model.values(np.zeros((2, 3)))
+
+
+def test_rows_of_noise_have_no_factors() -> None:
+    noise = factor_rows(5_000, 6, 1, "normal", noise=100.0, seed=4)
+    with pytest.raises(NotIdentifiable, match="no direction beside noise"):
+        fitted(noise, 0)
+    with pytest.raises(InvalidInput, match='weak is "drop"'):
+        FactorOptions(topics=2, weak="drop")
+    with pytest.raises(InvalidInput, match="-1 factors"):
+        FactorOptions(topics=-1)

@@ -1,0 +1,90 @@
+"""MomentGaussianMixture and MomentFactors: what scikit-learn expects of them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.sklearn import MomentFactors, MomentGaussianMixture
+from streaming_moments.synthetic.mixtures import (
+    amari_distance,
+    factor_rows,
+    matched_means,
+    mixture_rows,
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*cumulant of third order:UserWarning")
+@parametrize_with_checks([MomentGaussianMixture(), MomentFactors()])
+def test_scikit_learn_checks(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return mixture_rows(6000, 70, 4, separation=5.0, variances="spherical", seed=1)
+
+
+def test_rows_that_come_in_parts_are_as_if_at_once(drawn) -> None:
+    whole = MomentGaussianMixture(4).partial_fit(drawn.rows[:3000]).partial_fit(drawn.rows[3000:])
+    again = MomentGaussianMixture(4).partial_fit(drawn.rows[:3000])
+    for part in np.array_split(drawn.rows[3000:], 7):
+        again.partial_fit(part)
+    np.testing.assert_array_equal(whole.means_, again.means_)
+    assert whole.statistics_.totals.n_tokens == 6000
+    labels = whole.predict(drawn.rows)
+    _, places = matched_means(whole.means_, drawn.means)
+    assert (labels == places[drawn.labels]).mean() > 0.97
+    assert whole.score(drawn.rows) == pytest.approx(whole.score_samples(drawn.rows).mean())
+    proba = whole.predict_proba(drawn.rows[:10])
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_the_number_is_found_and_passes_make_it_likelier(drawn) -> None:
+    plain = MomentGaussianMixture("auto").fit(drawn.rows)
+    assert plain.means_.shape == (4, 70)
+    polished = MomentGaussianMixture("auto", polish=2).fit(drawn.rows)
+    assert polished.score(drawn.rows) > plain.score(drawn.rows)
+    with pytest.raises(InvalidInput, match="polish is 2"):
+        polished.partial_fit(drawn.rows)
+    assert MomentGaussianMixture(4, covariance_type="diag").fit(drawn.rows).covariances_.shape == (
+        4,
+        70,
+    )
+    assert plain.covariances_.shape == (4,)
+
+
+def test_factors_are_found_and_turned_back() -> None:
+    drawn = factor_rows(20_000, 6, 2, noise=0.05, seed=2)
+    model = MomentFactors("auto").fit(drawn.rows)
+    assert model.components_.shape == (2, 6)
+    assert amari_distance(drawn.mixing, model.components_.T) < 0.03
+    values = model.transform(drawn.rows)
+    back = model.inverse_transform(values)
+    assert np.square(back - drawn.rows).mean() < 0.06
+    with pytest.raises(ForeignStatistics, match="3 factors a row"):
+        model.inverse_transform(np.zeros((1, 3)))
+
+
+def test_factors_of_noise_are_warned_of() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 5))
+    with pytest.warns(UserWarning, match="cumulant of third order"):
+        MomentFactors(2).fit(rows)
+    drawn = factor_rows(20_000, 6, 2, noise=0.05, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MomentFactors(2).fit(drawn.rows)
+
+
+@pytest.mark.parametrize("wrong", [0, 2.5, "many", True])
+def test_a_number_that_is_none_is_refused(wrong) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 5))
+    for estimator in (MomentGaussianMixture(wrong), MomentFactors(wrong)):
+        with pytest.raises(InvalidInput, match="n_components"):
+            estimator.fit(rows)
+    with pytest.raises(NotIdentifiable, match="ask for 5 components"):
+        MomentGaussianMixture(9).fit(rows)
+    with pytest.raises(InvalidInput, match="all 50 rows of the pilot are equal"):
+        MomentGaussianMixture(2).fit(np.ones((50, 3)))
