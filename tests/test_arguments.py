@@ -18,6 +18,7 @@ from streaming_moments.arguments import fits, naming_arguments
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.base import Model
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
+from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
 from streaming_moments.synthetic.tables import latent_tree_table
 from streaming_moments.testing import small_store
 
@@ -240,6 +241,8 @@ def seen():
     records = view_records(400, sizes=(6, 5, 4), k=2, seed=1)
     given = {
         "MomentCommunities": tables - np.eye(12, dtype=np.int64),
+        "MomentFactors": factor_rows(300, 4, 1, noise=0.1, seed=1).rows,
+        "MomentGaussianMixture": mixture_rows(300, 4, 2, separation=5.0, seed=1).rows,
         "MomentHMM": list(
             markov_sequences(60, length=20, n_symbols=4, k=2, seed=1).batch.symbols.reshape(60, 20)
         ),

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,7 +36,7 @@ def kernels() -> None:
 
 
 def compile_kernels(folder: Path, run: Run) -> None:
-    """Take a small corpus, of texts and of token ids, through all that runs kernels.
+    """Take small corpora, of each kind there is, through all that runs kernels.
 
     Parameters
     ----------
@@ -70,6 +70,38 @@ def compile_kernels(folder: Path, run: Run) -> None:
         store = store.save_model("first", model)
         polish(store, model, run, shards, passes=1, parent="first")
         _add_to_opened(store)
+    _compile_kinds(folder, run)
+
+
+def _compile_kinds(folder: Path, run: Run) -> None:
+    """Sequences and records in three views, counted, fitted and read."""
+    from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+    from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+    from streaming_moments.pipelines.jobs.create_kinds import KindOptions, create_kind
+    from streaming_moments.pipelines.jobs.outputs.assign import assign
+    from streaming_moments.pipelines.jobs.outputs.decode import decode
+    from streaming_moments.pipelines.jobs.refit import refit_by
+    from streaming_moments.pipelines.jobs.update import update
+    from streaming_moments.storage.listing import list_shards
+
+    draw = random.Random(0)
+    (folder / "sequences.txt").write_text(
+        "".join("".join(draw.choices("abc", (5, 3, 1), k=30)) + "\n" for _ in range(_DOCUMENTS))
+    )
+    classes = [draw.choice("xy") for _ in range(_DOCUMENTS)]
+    rows = [f"{one} {draw.choice('xy')},{one},{draw.choice([one, 'x'])}\n" for one in classes]
+    (folder / "views.csv").write_text("a,b,c\n" + "".join(rows))
+    kinds: tuple[tuple[str, KindOptions, Any, Any], ...] = (
+        ("sequences.txt", KindOptions("sequences"), HiddenMarkovModel, decode),
+        ("views.csv", KindOptions("views", "a:text,b,c"), MultiViewMixture, assign),
+    )
+    for name, shape, model, read in kinds:
+        shards = list_shards([str(folder / name)])
+        counting, pilot = CountingOptions(min_length=1), PilotOptions(min_documents=1)
+        store = create_kind(str(folder / f"{name}-store"), shards, shape, counting, pilot, run)
+        store = update(store, shards, run).store
+        fitted = refit_by(store, model, model.Options(topics=2), run)
+        read(store, fitted, shards, str(folder / f"{name}-read"), run)
 
 
 def _add_to_opened(store: MomentStore) -> None:

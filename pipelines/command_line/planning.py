@@ -21,6 +21,7 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
 )
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create_kinds import KindOptions, require_options_of
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
@@ -32,17 +33,20 @@ from streaming_moments.pipelines.planning.cost import (
     store_bytes,
 )
 from streaming_moments.pipelines.planning.job import Job
+from streaming_moments.pipelines.planning.kind_trial import try_out_kind
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 from streaming_moments.pipelines.planning.trial import Reading, try_out
 from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
 _MORE_WORKERS = (1, 2, 4, 16, 64, 256, 1000)
 _MEGABYTE = 1e6
+_STATES = 10  # of the refit of a kind other than documents, where nothing is said
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,11 @@ class Plan:
 
 @click.command()
 @shards_argument
+@declared_options(KindOptions, "shape")
 @declared_options(PilotOptions, "pilot", without=("seed",))
-@click.option("--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics].")
+@click.option(
+    "--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics; 10 states]."
+)
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
 )
@@ -118,6 +125,7 @@ class Plan:
 @json_option
 def plan(
     shards: tuple[str, ...],
+    shape: KindOptions,
     n_topics: int | None,
     counting: CountingOptions,
     pilot: PilotOptions,
@@ -129,18 +137,23 @@ def plan(
     json_output: bool,
 ) -> None:
     """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
+    require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    form = counting.form
-    policy = counting.policy if form.holds(listed[0].url) == "texts" else None
-    job, costs = try_out(
-        listed,
-        Reading(form, policy, storage_options),
-        pilot,
-        n_topics or pilot.max_topics,
-        CPU_COUNT,
-        counting.codocuments,
-        counting.halves,
-    )
+    if shape.kind != CountsFoundation.kind:
+        known = shape, counting, pilot, n_topics or _STATES, CPU_COUNT, storage_options
+        job, costs = try_out_kind(listed, *known)
+    else:
+        form = counting.form
+        policy = counting.policy if form.holds(listed[0].url) == "texts" else None
+        job, costs = try_out(
+            listed,
+            Reading(form, policy, storage_options),
+            pilot,
+            n_topics or pilot.max_topics,
+            CPU_COUNT,
+            counting.codocuments,
+            counting.halves,
+        )
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
         print_json(plan_as_json(made))
@@ -185,9 +198,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
         "documents": reading.passages * made.job.corpus.nbytes,
         "tokens": reading.tokens * made.job.corpus.nbytes,
-        "words": job.basis.n_words,
-        "core": job.basis.core,
-        "basis_columns": job.basis.columns,
+        **_words_as_json(job),
         "row_blocks": job.row_blocks,
         "documents_that_fit": job.room,
         "segments": made.segments,
@@ -216,18 +227,10 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "documents",
-            f"about {reading.passages * corpus.nbytes:,.0f} (passages), "
+            f"about {reading.passages * corpus.nbytes:,.0f}{_of_what(job)}, "
             f"{reading.tokens * corpus.nbytes:,.0f} tokens in the vocabulary",
         ),
-        (
-            "statistics",
-            f"{mebibytes(job.layout.state_bytes)}: {job.basis.n_words:,} words, core "
-            f"{job.basis.core:,}, {job.basis.columns} columns, {job.row_blocks} row blocks",
-        ),
-        (
-            "length weights",
-            f"{job.basis.weights.sentence}; room for about {job.room:.2g} documents like these",
-        ),
+        *_state_rows(job),
         (
             "store on disk",
             f"{mebibytes(made.disk_bytes)} in {made.segments} segments after the first update",
@@ -255,6 +258,32 @@ def print_plan(console: Console, made: Plan) -> None:
         "it): "
         f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
     )
+
+
+def _of_what(job: Job) -> str:
+    return " (passages)" if job.of_documents else ""
+
+
+def _words_as_json(job: Job) -> dict[str, Any]:
+    if not job.of_documents:
+        words = {name: own.n_words for name, own in job.foundation.words.items()}
+        return {"kind": job.foundation.kind, "words": words}
+    basis = job.basis
+    return {"words": basis.n_words, "core": basis.core, "basis_columns": basis.columns}
+
+
+def _state_rows(job: Job) -> list[tuple[str, str]]:
+    state = mebibytes(job.layout.state_bytes)
+    if not job.of_documents:
+        words = ", ".join(f"{name} {own.n_words:,}" for name, own in job.foundation.words.items())
+        return [("statistics", f"{state}: words of {words}; {job.row_blocks} row blocks")]
+    basis = job.basis
+    sizes = f"{basis.n_words:,} words, core {basis.core:,}, {basis.columns} columns"
+    room = f"room for about {job.room:.2g} documents like these"
+    return [
+        ("statistics", f"{state}: {sizes}, {job.row_blocks} row blocks"),
+        ("length weights", f"{basis.weights.sentence}; {room}"),
+    ]
 
 
 def _print_updates(console: Console, made: Plan) -> None:

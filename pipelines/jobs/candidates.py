@@ -144,9 +144,10 @@ class Selection:
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             rest = f"the fewest, {listed} differ by less than the noise"
+        number = self.number if first.n_topics != 1 else self.number.removesuffix("s")
         alpha0 = f", alpha0 {first.alpha0:g}" if self.number == "topics" or first.alpha0 else ""
         return (
-            f"{self.held} held out take {first.n_topics} {self.number}{alpha0}: {held_out:.4f} "
+            f"{self.held} held out take {first.n_topics} {number}{alpha0}: {held_out:.4f} "
             f"a {self.held.removesuffix('s')}, {rest} ({self.noise:.2g})"
         )
 

@@ -62,7 +62,8 @@ def grow(
     Raises
     ------
     InvalidInput
-        Fewer than one word asked for, or no shards.
+        Fewer than one word asked for, or no shards; a table, whose models know the categories
+        that it was made with.
     ShardError
         A shard cannot be read.
     BoundExceeded
@@ -73,6 +74,11 @@ def grow(
     if words < 1:
         raise InvalidInput(f"{words} words to add at most; it must be at least 1")
     store = store.latest()
+    if store.basis.table is not None:
+        raise InvalidInput(
+            f"{store.url} counts the categories of a table, of which its models know those that it "
+            "was made with; give it others by `streaming-moments rebase`"
+        )
     from streaming_moments.pipelines.jobs.rebase import pilot_of
 
     options = pilot_of(store)

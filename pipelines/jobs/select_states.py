@@ -15,6 +15,7 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.registry import MODELS
+from streaming_moments.models.states import compares_states
 from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
@@ -23,11 +24,6 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 M = TypeVar("M", bound=Model)
-
-
-def compares_states(model: type) -> bool:
-    """Whether numbers of states of a model can be compared by halves."""
-    return hasattr(model, "fit_half")
 
 
 def model_selected(store: StatisticsSource) -> Any | None:

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
@@ -210,6 +211,8 @@ class NightlyConfig:
         for name, section in (("rebase", self.rebase), ("growth", self.growth)):
             if section is not None and kind != CountsFoundation.kind:
                 raise ValueError(f"[{name}] is of documents, not of kind {kind}; leave it out")
+        if self.growth is not None and refit.family is LatentTree:
+            raise ValueError("[growth] is of words, not of categories; leave it out, or [rebase]")
         if made is None:
             return self
         if made.kind != kind:

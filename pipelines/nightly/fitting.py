@@ -12,10 +12,10 @@ from streaming_moments.models.base import FitOptions
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.polishing import require_polishable
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
+from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.pipelines.jobs.select_states import compares_states
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Alphas,

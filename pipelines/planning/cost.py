@@ -12,7 +12,7 @@ from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
-from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit, plan_rows
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job
@@ -27,6 +27,8 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
+
+_SWEEPS = 6  # of a fit of a kind other than documents over its row blocks
 
 
 @dataclass(frozen=True)
@@ -151,9 +153,14 @@ def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
     BoundExceeded
         The budget does not hold the update.
     """
-    basis = job.basis
     segments = update_cost(job, costs, 1, budget).groups
     segment = job.row_blocks * costs.blocks.disk_bytes
+    if not job.of_documents:
+        arrays, rows = job.foundation.parts()[0], job.foundation.rows
+        words = sum(array.nbytes for array in arrays.values()) + 12 * rows
+        model = 8 * rows * job.n_topics * (job.n_topics + 2)
+        return float(segments * segment + words + model)
+    basis = job.basis
     model = 8 * basis.n_words * (2 * job.n_topics + 1)
     return segments * segment + basis.core * basis.columns + 12 * basis.n_words + model
 
@@ -196,6 +203,9 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 
 
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
+    if not job.of_documents:
+        copies = job.model.row_copies(job.model.Options(topics=job.n_topics))
+        return plan_rows(job.layout, job.n_topics, workers, threads, budget, copies)
     copies = TopicModel.row_copies(TopicOptions(topics=job.n_topics))
     return plan_refit(
         job.layout, job.basis, job.n_topics, workers, threads, budget, row_copies=copies
@@ -209,6 +219,12 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     segments = 1 if segments >= COMPACT_AFTER else segments
     slots = workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
+    if not job.of_documents:
+        # pairs, slices and what models ask beside them, of the whole and of both halves
+        sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
+        reading = rounds * sweeps * segments * blocks.load
+        tasks = TASK_SECONDS * 3 * _SWEEPS * job.row_blocks
+        return reading + blocks.finish + tasks + COMMIT_SECONDS
     loads = segments * ((1 if plan.keep_blocks else 3) + (1 if job.foundation.codocuments else 0))
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
@@ -36,7 +38,7 @@ class Job:
     ----------
     corpus : CorpusSize
         The shards.
-    foundation : CountsFoundation
+    foundation : Foundation
         Of the store.
     row_blocks : int
         Blocks its rows are divided in.
@@ -46,19 +48,28 @@ class Job:
         Passages that create samples.
     room : int
         Documents like those of the corpus that the store can hold.
+    model : type
+        Of the refit.
     """
 
     corpus: CorpusSize
-    foundation: CountsFoundation
+    foundation: Any
     row_blocks: int
     n_topics: int
     pilot_documents: int
     room: int = 0
+    model: Any = TopicModel
+
+    @property
+    def of_documents(self) -> bool:
+        """Whether documents are counted, and no other kind."""
+        return isinstance(self.foundation, CountsFoundation)
 
     @property
     def basis(self) -> Basis:
-        """Q, with n."""
-        return self.foundation.basis
+        """Q, with n, of documents."""
+        basis: Basis = self.foundation.basis
+        return basis
 
     @property
     def layout(self) -> SegmentLayout:

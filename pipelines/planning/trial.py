@@ -124,7 +124,7 @@ def try_out(
     corpus = CorpusSize(
         sum(shard.size for shard in shards), len(shards), max(shard.size for shard in shards)
     )
-    sampled = _spread(shards, threads)
+    sampled = spread(shards, threads)
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         pilot, drawing = _pilot(sampled, corpus, reading, options)
         with tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder:
@@ -137,10 +137,10 @@ def try_out(
                 codocuments=codocuments,
                 halves=halves,
             )
-            pieces, open_shard = _read(sampled, store, reading, pool)
+            pieces, open_shard = read_some(sampled, store, reading, pool)
             counted = store.counts, store.row_blocks
             job = Job(corpus, *counted, n_topics, options.pilot_documents, pilot.room)
-            read = _reading_costs(pieces, sampled, open_shard)
+            read = reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
             blocks = _block_costs(job, store, pieces, factor, pool, threads)
     drawn = min(options.pilot_documents, read.passages * corpus.nbytes)
@@ -148,7 +148,7 @@ def try_out(
     return job, StepCosts(threads, drawing, read, blocks)
 
 
-def _spread(shards: Sequence[Shard], threads: int) -> list[Shard]:
+def spread(shards: Sequence[Shard], threads: int) -> list[Shard]:
     """Shards spread over the corpus, enough to keep all threads reading for a while."""
     order = np.random.default_rng(0).permutation(len(shards))
     taken: list[Shard] = []
@@ -185,7 +185,7 @@ def _pilot(
     return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
 
 
-def _read(
+def read_some(
     sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
 ) -> tuple[list[_Piece], float]:
     """One batch of each shard on all threads, and the seconds that a shard takes at least."""
@@ -206,7 +206,7 @@ def _read(
     return list(pool.map(read, sampled, [LIMITS] * len(sampled))), least
 
 
-def _reading_costs(
+def reading_costs(
     pieces: Sequence[_Piece], sampled: Sequence[Shard], open_shard: float
 ) -> ReadCosts:
     nbytes = sum(piece.nbytes for piece in pieces)

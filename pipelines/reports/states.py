@@ -170,6 +170,11 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "without_a_triple": totals.without,
         "triples": totals.triples,
         **({"gaps": len(store.gaps())} if foundation.joins else {}),
+        **(
+            {"loops": totals.loops, "repeated": totals.repeated}
+            if isinstance(totals, EdgeTotals)
+            else {}
+        ),
         "tokens": commit.tokens,
         "outside": outside,
         "outside_share": outside / seen if seen else None,

@@ -29,8 +29,8 @@ else:
 
 # Rows of a batch, which are two short names, for each that one of documents has.
 _ROWS = 8
-# Of a shard, whose edges are held to see which are there twice: 128 MB.
-MOST_EDGES = 1 << 24
+# Of an edge that is held to see which of a shard are there twice; all take one row group at most.
+_KEY_BYTES = 8
 _NAME, _COUNT = "name", "count"
 
 
@@ -87,6 +87,7 @@ class EdgeReader:
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[EdgeBatch]]:
         seen, passed, n = _Seen(), 0, len(self.names)
+        most = self.limits.decoded_bytes // _KEY_BYTES
         for table, after in tables:
             ends = both_ends(table, self.columns.ends, shard.url, passed)
             passed += table.num_rows
@@ -97,11 +98,11 @@ class EdgeReader:
             known = given[(given >= 0).all(axis=1)]
             keys, loops = edge_keys(known, n, self.columns.directed)
             new = seen.added(np.unique(keys))
-            if seen.size > MOST_EDGES:
+            if seen.size > most:
                 raise ShardError(
                     shard.url,
-                    f"has more than {MOST_EDGES:,} edges, which are held to see which of them are "
-                    "there twice; cut it into several shards",
+                    f"has more than {most:,} edges, which are held to see which of them are there "
+                    "twice; cut it into several shards, or raise --memory",
                 )
             batch = EdgeBatch(ends_of(new, n), loops, keys.size - new.size)
             yield ReadBatch(batch, len(given) - len(known), after)

@@ -276,7 +276,9 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         bad = np.array([not _whole(value) for value in given])
         raise refused(
-            bad, "row {row} has the {name} {value!r}, no whole number; number the nodes from 0"
+            bad,
+            "row {row} has the {name} {value!r}, no whole number; number the nodes from 0, or "
+            "create a store of --kind edges, whose nodes have names",
         ) from None
     if numbers.size and numbers.min() < 0:
         raise refused(numbers < 0, "row {row} has the {name} {value}; number the nodes from 0")

@@ -197,7 +197,7 @@ def number_rows(table: pa.Table, columns: Sequence[str], url: str) -> NumberRows
     if len(columns) == 1 and is_list(table[columns[0]].type):
         whole = _whole(table[columns[0]])
         widths = np.asarray(pc.fill_null(pc.list_value_length(whole), 0), dtype=np.int64)
-        return NumberRows(widths, _numbers(whole.flatten(), columns[0], url))
+        return NumberRows(widths, _numbers(_read(whole.flatten()), columns[0], url))
     held = [_numbers(_read(_whole(table[name])), name, url) for name in columns]
     values = np.stack(held, axis=1)
     return NumberRows(np.full(len(values), len(columns)), values.ravel())
@@ -258,7 +258,8 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
 
 def _read(array: pa.Array) -> pa.Array:
     """The numbers that texts say, null where one says none; others as they are."""
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+    if not any(of(array.type) for of in kinds):
         return array
     try:
         return array.cast(pa.float64())

@@ -42,3 +42,8 @@ def states_of(model: Any) -> States | None:
         return None
     tables = [*model.tables.values()]
     return States(np.vstack(tables) / len(tables), model.bars)
+
+
+def compares_states(model: type) -> bool:
+    """Whether numbers of states of a model can be compared by halves."""
+    return hasattr(model, "fit_half")

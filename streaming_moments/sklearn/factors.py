@@ -15,7 +15,7 @@ from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_whole
+from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 _REACH = 4.0  # median norms: tails are what factors are told apart by
@@ -143,8 +143,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
         if reset:
-            columns = () if self.sketch_columns is None else ("sketch_columns",)
-            require_whole(self, "n_components", "random_state", *columns, auto=("n_components",))
+            require_parameters(self)
         least = 2 if reset else 1
         checked: NDArray[Any] = validate_data(
             self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least

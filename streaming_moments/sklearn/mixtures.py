@@ -17,7 +17,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_whole
+from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
@@ -160,9 +160,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
         if reset:
-            columns = () if self.sketch_columns is None else ("sketch_columns",)
-            whole = "n_components", "polish", "random_state", *columns
-            require_whole(self, *whole, auto=("n_components",))
+            require_parameters(self)
         least = 2 if reset else 1
         checked: NDArray[Any] = validate_data(
             self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import ceil
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
@@ -44,22 +44,17 @@ def foundation_for(
     return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
 
 
-def require_whole(estimator: Any, *names: str, auto: tuple[str, ...] = ()) -> None:
-    """Refuse parameters that are no whole numbers, nor "auto" where that is one.
+def require_parameters(estimator: Any) -> None:
+    """Refuse parameters of another type, or out of range.
 
     Raises
     ------
     InvalidInput
         Names the first.
     """
-    for name in names:
-        value = getattr(estimator, name)
-        if name in auto and isinstance(value, str) and value == "auto":
-            continue
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            or_auto = ' or "auto"' if name in auto else ""
-            raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
+    require_fitting(type(estimator).__init__, **estimator.get_params())
     if estimator.random_state < 0:
         raise InvalidInput(f"random_state is {estimator.random_state}; it must be 0 or more")
-    if estimator.n_components != "auto" and estimator.n_components < 1:
-        raise InvalidInput(f"n_components is {estimator.n_components}; it must be at least 1")
+    components = estimator.n_components
+    if components != "auto" and (isinstance(components, str) or components < 1):
+        raise InvalidInput(f'n_components is {components!r}; give at least 1, or "auto"')

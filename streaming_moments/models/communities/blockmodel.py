@@ -313,10 +313,13 @@ def _of_lists(
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # ends expected of each community, up to its factor: the least squares of all neighbours
-    gram = (M.T @ M) * (memberships.T @ memberships)
-    factors = np.linalg.lstsq(gram, (M * (there.T @ memberships)).sum(axis=0))[0]
-    mixing = _mixing(memberships, M * factors, directed)
+    # expected ends are M, each community times its factor c, and memberships the least squares of
+    # the lists, over c: these are not drawn inwards as those on the simplex, and sum to 1
+    gram = M.T @ M
+    solved = (there @ M) @ np.linalg.inv(gram)
+    seen = M.T @ solved
+    factors = 1 / np.linalg.lstsq(seen, M.sum(axis=0))[0]
+    mixing = _mixing(seen / factors, gram * factors, directed)
     repeated = sum(number for _, number in parts)
     return _ordered(_Found(memberships, mixing, degrees, model.spectrum, repeated))
 
@@ -349,11 +352,12 @@ def _of_members(
     memberships = np.empty_like(solved)
     memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
     memberships[~known] = memberships[known].mean(axis=0)
-    # sums over the nodes of each part, turned as the ends are
+    # sums over the nodes of each part, turned as the ends are; on the simplex memberships would be
+    # drawn inwards, and communities seem joined more often with themselves
     sketch: Any = foundation.sketch
     sides = []
     for part, frame in enumerate(ends.frames):
-        own, Q = memberships[part::PARTS], sketch.matrix[part::PARTS]
+        own, Q = solved[part::PARTS], sketch.matrix[part::PARTS]
         seen = np.vstack([own.sum(axis=0), Q.T.astype(np.float64) @ own[: len(Q)]])
         sides.append(frame.T @ seen)
     mixing = _mixing(np.vstack(sides), ends.columns, foundation.directed)

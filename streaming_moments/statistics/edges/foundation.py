@@ -69,6 +69,7 @@ class EdgesFoundation(ThreeViews):
     directed: bool = False
     halves: bool = True
     kind: ClassVar[str] = "edges"
+    joins: ClassVar[bool] = False
     join = staticmethod(joined_edges)
 
     def __post_init__(self) -> None:

@@ -225,6 +225,10 @@ class SequenceTotals(ViewTotals):
         """What was taken away without having been added."""
         return super().below_zero + (["pieces"] if self.pieces.lacking else [])
 
+    @property
+    def _numbers(self) -> list[int]:
+        return super()._numbers[:-1]  # all but the pieces
+
     def __add__(self, other: Self) -> Self:
         return replace(super().__add__(other), pieces=self.pieces + other.pieces)
 

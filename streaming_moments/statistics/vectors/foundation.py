@@ -87,6 +87,7 @@ class VectorsFoundation:
     fourth: bool = False
     halves: bool = True
     kind: ClassVar[str] = "vectors"
+    joins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         matrix, shift = self.matrix, self.shift

@@ -73,8 +73,8 @@ class ViewTotals:
     @property
     def below_zero(self) -> list[str]:
         """What was taken away without having been added."""
-        names = (one.name for one in fields(ViewTotals))
-        return [name for name in names if getattr(self, name) < 0]
+        numbers = zip(fields(self), self._numbers, strict=False)
+        return [one.name for one, number in numbers if number < 0]
 
     def half(self, odd: bool) -> ViewTotals:
         """Of one half of the records."""
@@ -92,7 +92,7 @@ class ViewTotals:
 
     @property
     def _numbers(self) -> list[int]:
-        return [getattr(self, one.name) for one in fields(ViewTotals)]
+        return [getattr(self, one.name) for one in fields(self)]
 
     def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
         return type(self)(*map(combine, self._numbers, other._numbers))

@@ -132,3 +132,18 @@ def test_kernels_that_were_compiled_ahead_are_compiled_no_more(place, tmp_path):
     run("update", store, *shards)
     run("refit", store, "--topics", "2", "--alpha0", "0.5")
     assert run("transform", store, *shards, "--output", tmp_path / "proportions") == ahead
+    # all of another kind in one process
+    (tmp_path / "s.txt").write_text("abcab bcabc\ncabbc acbac\n" * 30)
+    store, shard = str(tmp_path / "sequences"), str(tmp_path / "s.txt")
+    commands = (
+        ("create", store, shard, "--kind", "sequences"),
+        ("update", store, shard),
+        ("refit", store, "--model", "hmm", "--topics", "2", "--refine", "2"),
+        ("transform", store, shard, "--output", str(tmp_path / "states")),
+    )
+    code = (
+        "from streaming_moments.pipelines.command_line.entry import cli\n"
+        f"for one in {commands}: cli(list(one), standalone_mode=False)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    assert {path.name for path in (tmp_path / "kernels").rglob("*.nbc")} == ahead

@@ -6,12 +6,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import InMemory
+from streaming_moments.pipelines.cluster.refit_memory import plan_rows
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 
-GRAPH = community_graph(220, 2, 0.5, 0.05, 0.0, seed=0)
+GRAPH = community_graph(140, 2, 0.6, 0.05, 0.0, seed=0)
 
 
 def lines(ends, mark):
@@ -52,7 +58,8 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     status = json.loads(run("status", store, "--json")[1])
     number = len(GRAPH.edges)
     assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)
-    assert status["words"] == {"nodes": 220}
+    assert (status["loops"], status["repeated"]) == (1, 5)
+    assert status["words"] == {"nodes": 140}
     assert "edges counted" in run("status", store)[1]
     opened = MomentStore.open(store)
     assert opened.verify() == []
@@ -65,7 +72,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     assert fitted["fitted_as"] == "blockmodel"
     assert 0 < fitted["membership_error"] < 0.3
     assert np.array(fitted["mixing"]) == pytest.approx(
-        np.array([[0.5, 0.05], [0.05, 0.5]]), abs=0.1
+        np.array([[0.6, 0.05], [0.05, 0.6]]), abs=0.1
     )
     assert fitted["repeated"] == (0 if sketched else 2)
     options = Blockmodel.Options(topics=2, alpha0=0.0)
@@ -84,10 +91,10 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     [file] = json.loads(out)["files"]
     rows = pq.read_table(file)
     places = np.array([int(name.split()[1]) for name in rows["node"].to_pylist()])
-    assert sorted(places) == list(range(220))
+    assert sorted(places) == list(range(140))
     memberships = np.array(rows["memberships"].to_pylist())
     assert membership_error(memberships, GRAPH.memberships[places]) < 0.15
-    degrees = np.bincount(GRAPH.edges.ravel(), minlength=220)[places]
+    degrees = np.bincount(GRAPH.edges.ravel(), minlength=140)[places]
     assert np.abs(rows["edges"].to_numpy() - degrees).sum() == (2 if sketched else 0)
     assert rows["error"].null_count == 0
 
@@ -101,6 +108,20 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     again = MomentStore.open(store)
     assert again.load() == opened.load()
     assert again.verify() == []
+
+
+def test_a_refit_plans_with_all_neighbours_and_says_the_bytes():
+    nodes = Vocabulary(tuple(map(str, range(2000))), 2000)
+    foundation = EdgesFoundation(nodes)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    beside = Blockmodel.beside_rows(foundation)
+    assert beside == 12 * 8 * 2000**2
+    alone, whole = (plan_rows(layout, 5, 1, 1, 4 << 30, 8, more) for more in (0, beside))
+    assert whole.peak_bytes > alone.peak_bytes
+    with pytest.raises(BoundExceeded, match="MiB finishing"):
+        plan_rows(layout, 5, 1, 1, alone.peak_bytes, 8, beside)
+    sketch = Basis(np.eye(2000, 6, dtype=np.int8), 2000, nodes.fingerprint)
+    assert Blockmodel.beside_rows(EdgesFoundation(nodes, sketch)) == 0
 
 
 def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):

@@ -120,6 +120,8 @@ def test_a_value_that_the_store_has_not_is_missing_and_counted_outside(run, stor
     assert run("update", store, tmp_path / "later.parquet")[0] == 0
     [record] = [one for one in MomentStore.open(store).ledger() if "later" in one.url]
     assert (record.documents, record.tokens, record.outside) == (3, 5, 5)
+    code, _, err = run("grow", store, tmp_path / "later.parquet")
+    assert (code, "give it others by `streaming-moments rebase`" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,20 @@ def test_bad_rows_may_spoil_their_shard(run, shards, tmp_path):
     assert found.verify() == []
 
 
+def test_rows_beyond_the_radius_are_said_where_they_are_many(run, shards, tmp_path):
+    _, rows = shards
+    np.save(tmp_path / "near.npy", rows[:300])
+    np.save(tmp_path / "far.npy", 9 * rows[300:320])
+    store = tmp_path / "store"
+    assert run("create", store, tmp_path / "near.npy", "--kind", "vectors")[0] == 0
+    code, said, _ = run("update", store, tmp_path / "near.npy")
+    assert code == 0
+    assert "drawn in" not in said
+    said = " ".join(run("update", store, tmp_path / "far.npy")[1].split())
+    assert "6.2% of the vectors of the store lay beyond the radius and were drawn in" in said
+    assert json.loads(run("status", store, "--json")[1])["clipped"] == 20
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -110,6 +110,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         ({"gates": {"max_behind": 0.1}}, "[gates] max_behind: model 'hmm'"),
         ({"rebase": {"min_captured": 0.3}}, "[rebase] is of documents"),
         ({"growth": {}}, "[growth] is of documents"),
+        ({"growth": {}, "refit": {"model": "latent_tree", "topics": 2}}, "not of categories"),
         ({"create": {}}, "[create] kind is 'counts'"),
         ({"create": {"kind": "sequences", "max_topics": 4}}, "no use for --max-topics"),
         (

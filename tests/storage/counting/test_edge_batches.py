@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import ShardError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting import edge_batches
 from streaming_moments.storage.counting.edge_batches import (
     EdgeReader,
     added_counts,
@@ -92,8 +91,8 @@ def test_bad_ends_are_named(tmp_path, ends, said):
         sample_edges(shard, ShardFormat(), EdgeColumns(), 5, 0)
 
 
-def test_a_shard_of_too_many_edges_is_to_be_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(edge_batches, "MOST_EDGES", 1)
+def test_a_shard_of_too_many_edges_is_to_be_cut(tmp_path):
     shard = written(tmp_path / "a.tsv.gz", [("ann", "bob"), ("bob", "cid")])
+    reader = EdgeReader.of(ShardFormat(), EdgeColumns(), NODES, ReadLimits(row_group_bytes=8))
     with pytest.raises(ShardError, match="more than 1 edges.*cut it"):
-        list(EdgeReader.of(ShardFormat(), EdgeColumns(), NODES).read(shard))
+        list(reader.read(shard))

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import uuid
 
 import numpy as np
@@ -61,6 +62,10 @@ def separated(rows, delimiter=","):
     return ("\n".join(lines) + "\n").encode()
 
 
+def records(rows):
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
 LISTS, NUMBERS = VectorsForm(("v",)), VectorsForm(("v0", "v1", "v2", "v3", "v4"))
 WRITTEN = {
     "fixed.parquet": (lambda rows: parquet(6, v=fixed(rows)), LISTS),
@@ -71,6 +76,13 @@ WRITTEN = {
     "stream.arrow": (lambda rows: ipc(pa.table({"v": lists(rows)}), of_file=False), LISTS),
     "columns.feather": (lambda rows: ipc(pa.table(numbered(rows))), NUMBERS),
     "rows.csv": (separated, NUMBERS),
+    "lists.jsonl": (lambda rows: records([{"v": row} for row in rows.tolist()]), LISTS),
+    "columns.jsonl": (
+        lambda rows: records(
+            [dict(zip(NUMBERS.columns, row, strict=True)) for row in rows.tolist()]
+        ),
+        NUMBERS,
+    ),
     "rows.tsv": (lambda rows: separated(rows, "\t"), NUMBERS),
 }
 CASES = [
@@ -145,6 +157,13 @@ def test_fields_of_csv_that_are_no_numbers_make_a_bad_row():
     assert found.outside == 3
 
 
+def test_nulls_in_fields_of_json_make_a_bad_row():
+    content = records([{"v": [1, 2.5]}, {"v": None}, {"v": [float("nan"), 1]}, {"v": [None, 2]}])
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
+    [found] = read(shard, LISTS, width=2)
+    assert (found.batch.values.tolist(), found.outside) == ([[1, 2.5]], 3)
+
+
 def test_nulls_in_columns_of_numbers_make_a_bad_row():
     content = parquet(9, a=[1, None, 3], b=[0.5, 1.0, None])
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", content)
@@ -156,7 +175,7 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
     ("name", "content", "told"),
     [
         ("a.parquet", parquet(3, v=["x", "y"], w=[[1], [2]]), "row|numbers"),
-        ("a.parquet", parquet(3, v=[["x"], ["y"]]), "holds string"),
+        ("a.parquet", parquet(3, v=[["x"], ["y"]]), "not finite"),
         ("a.parquet", parquet(3, v=[[[1.0]]]), "holds list"),
         ("a.parquet", parquet(3, other=[1.0]), "no column 'v'"),
         ("a.arrow", ipc(pa.table({"other": [1.0]})), "no column 'v'"),
@@ -166,7 +185,7 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
-        ("a.jsonl", b'{"v": [1]}\n', "no columns v are read"),
+        ("a.txt", b"1 2\n", "no columns v are read"),
     ],
 )
 def test_what_holds_no_vectors_is_refused(name, content, told):

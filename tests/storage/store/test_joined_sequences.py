@@ -1,5 +1,6 @@
 """Stores of sequences that go on in other shards: any order, forgotten, compacted, versions."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,10 +14,13 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.storage.counting.sequences import SequencesForm
+from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.readers import may_grow
 from streaming_moments.storage.store.store import MomentStore
 
 LETTERS = Vocabulary(tuple("abc"), 3)
@@ -83,7 +87,7 @@ def shards_of(seed):
     return {f"s3://b/{number}.csv": parts for number, parts in enumerate(shards) if parts}
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False))
 def test_any_history_is_that_of_one_pass_over_what_is_counted(seed, chance):
     store = MomentStore.create_on(f"memory://joined/{seed}-{chance.random()}", FOUNDATION, {})
@@ -126,6 +130,10 @@ def test_what_overlaps_is_refused_whoever_counted_it_and_replaced_in_one_commit(
         with pytest.raises(InvalidInput, match="'x' from 0 to 2 and from 2 to 3"):
             writer.append(segment_of(writer, "b", [("x", 2, [0, 0])]))
     assert (store.latest().version, store.latest().load() == before) == (1, True)
+    away, over = segment_of(store, "a", first), [("x", 1, [1, 1]), ("x", 0, [0, 0])]
+    recount = Recount("replace", "", added=(segment_of(store, "a", over),), removed=(away,))
+    with pytest.raises(InvalidInput, match="'x' from 0 to 1 and from 1 to 2"):
+        commit_recount(store, recount)
     # the same places with other symbols, in the commit that takes the old ones away
     new = [("x", 0, [2, 2, 2, 2])]
     recount = Recount(
@@ -139,3 +147,12 @@ def test_what_overlaps_is_refused_whoever_counted_it_and_replaced_in_one_commit(
     assert store.gaps() == []
     assert store.at(1).load() == before
     assert store.verify() == []
+
+
+def test_a_long_table_grows_only_where_its_sequences_are_joined():
+    long = {READING: SequencesForm(columns=("name", "time", "symbol")).to_json()}
+    for joins in (True, False):
+        foundation = replace(FOUNDATION, joins=joins)
+        store = MomentStore.create_on(f"memory://joined/grows-{joins}", foundation, long)
+        assert may_grow(store) == joins
+        assert MomentStore.open(store.url).foundation == foundation

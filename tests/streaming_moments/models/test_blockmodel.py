@@ -72,7 +72,8 @@ def test_sketched_edges_give_memberships_and_mixing_with_bars(planted):
     error = membership_error(model.memberships, planted.memberships)
     assert error < 0.3
     truth = np.full((3, 3), 0.03) + np.diag(np.full(3, 0.17))
-    assert np.abs(model.mixing - truth).max() < 0.05
+    # of memberships on the simplex its diagonal would be a tenth too large
+    assert np.abs(model.mixing - truth).max() < 0.01
     assert model.documents == len(planted.edges)
     assert np.array_equal(model.degrees, np.bincount(planted.edges.ravel(), minlength=900))
     # what is expected is about what it errs by, and says which nodes err more
@@ -94,6 +95,7 @@ def test_planted_memberships_are_found_of_lists_and_of_sketches(columns, reached
     graph = community_graph(2000, 5, 0.1, 0.02, 0.5, seed=0)
     model = fitted(graph, columns, halves=False, topics=5, alpha0=0.5)
     assert membership_error(model.memberships, graph.memberships) <= reached
+    assert np.abs(np.diag(model.mixing) - 0.1).max() < 0.008
 
 
 def test_directed_edges_tell_where_their_sources_belong():

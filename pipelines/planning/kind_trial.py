@@ -1,0 +1,124 @@
+"""Trial of a kind other than documents: some of the shards counted and fitted by the clock."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.rows import InMemory
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create_kinds import KindOptions, create_kind
+from streaming_moments.pipelines.jobs.select_states import model_selected
+from streaming_moments.pipelines.planning.job import CorpusSize, Job
+from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCosts, StepCosts
+from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
+from streaming_moments.pipelines.planning.trial import Reading, read_some, reading_costs, spread
+from streaming_moments.storage.files.arrays import decode, encode_metadata
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+
+def try_out_kind(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    n_states: int,
+    threads: int,
+    storage_options: Mapping[str, object] | None = None,
+) -> tuple[Job, StepCosts]:
+    """As `try_out`; a fit takes as long however much was counted, so it is timed on the sample.
+
+    Parameters
+    ----------
+    shards, options, threads
+        As of `try_out`.
+    shape, counting : KindOptions, CountingOptions
+        As of `create_kind`.
+    n_states : int
+        k of the refit; the sample may hold fewer, of which the time is told.
+    storage_options : mapping, optional
+        Of the shards.
+
+    Raises
+    ------
+    ShardError, InvalidInput
+        As `create_kind`.
+    NotIdentifiable
+        The sample does not hold a single state.
+    """
+    sizes = [shard.size for shard in shards]
+    corpus, sampled = CorpusSize(sum(sizes), len(sizes), max(sizes)), spread(shards, threads)
+    with (
+        tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder,
+        connect() as cluster,
+    ):
+        run = Run(cluster, storage_options=storage_options)
+        told = sampled, shape, counting, options, run
+        choosing, store = timed(lambda: create_kind(f"{folder}/store", *told))
+        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+            reading = Reading(counting.form, None, storage_options)
+            pieces, open_shard = read_some(sampled, store, reading, pool)
+            read = reading_costs(pieces, sampled, open_shard)
+            model = model_selected(store)
+            known = store.foundation, store.row_blocks, n_states, options.pilot_documents
+            job = Job(corpus, *known, model=model)
+            batches = [piece.batch for piece in pieces]
+            blocks = _block_costs(job, store, batches, pool, threads)
+    return job, StepCosts(threads, PilotCosts(0.0, 0.0, choosing), read, blocks)
+
+
+def _block_costs(
+    job: Job, store: MomentStore, batches: Sequence[Any], pool: ThreadPoolExecutor, threads: int
+) -> BlockCosts:
+    layout, foundation = store.layout, store.foundation
+    indices = range(min(threads, store.row_blocks))
+    foundation.of(batches[:1])  # compiles what adds
+    zeroing, _ = timed_on_all(pool, lambda index: foundation.of([], layout.block(index)), indices)
+    adding, statistics = timed_on_all(
+        pool, lambda index: foundation.of(batches, layout.block(index)), indices
+    )
+    writer = store.new_segment()
+    writing, written = timed_on_all(pool, writer.write_block, statistics)
+    content = {
+        file.path: store.folder.read(f"segments/{writer.id}/{file.path}") for file in written[0]
+    }
+    # decoding alone: what is read was just written
+    loading, _ = timed(lambda: decode({**encode_metadata(layout.specs, {}), **content}, ""))
+    return BlockCosts(
+        add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),
+        write=zeroing + writing,
+        load=loading,
+        disk_bytes=sum(map(len, content.values())),
+        finish=_fit_seconds(job, foundation.of(batches)),
+        **dict.fromkeys(
+            ("core_rows", "evidence", "topic_rows", "whitening", "rotation", "pairs"), 0.0
+        ),
+        refinement=0.0,
+        renewal=0.0,
+    )
+
+
+def _fit_seconds(job: Job, statistics: Any) -> float:
+    """Of a fit of as many states as the sample holds; the second one, as the first compiles."""
+    k, rows = job.n_topics, InMemory((statistics,))
+
+    def fitted() -> Any:
+        return job.model.fit(rows, job.model.Options(topics=k))
+
+    while True:
+        try:
+            fitted()
+        except NotIdentifiable:
+            if k <= 1:
+                raise
+            k //= 2
+            continue
+        return timed(fitted)[0]

@@ -1,0 +1,195 @@
+"""Stores of views, sequences and tables, whose workers and commands are killed: bit for bit."""
+
+import random
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
+from night_corpus import command
+
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.memory import UpdatePlan
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.store.store import MomentStore
+
+SHARDS, RECORDS = 6, 40
+CHANGED = SHARDS - 1  # the shard that is forgotten, and replaced
+PLAN = UpdatePlan(
+    lump_bytes=4096, batch_bytes=4096, reads_in_flight=2, peak_bytes=0, group_shards=2
+)
+KINDS = {
+    "sequences": ("txt", "", ("--kind", "sequences")),
+    "views": ("csv", "a,b,c\n", ("--kind", "views", "--columns", "a,b,c")),
+    "tables": ("csv", "a,b,c\n", ("--categories", "a,b,c")),
+}
+
+
+def content(kind, number):
+    rng = np.random.default_rng([3, number])
+    if kind == "sequences":
+        return "".join("".join(rng.choice(list("abcd"), 12)) + "\n" for _ in range(RECORDS))
+    rows = rng.integers(0, 3, (RECORDS, 3))
+    return "a,b,c\n" + "".join(",".join(f"v{one}" for one in row) + "\n" for row in rows)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Shards, a store that counts none of them, one that counts all, and a changed shard."""
+
+    kind: str
+    folder: Path
+
+    @property
+    def shards(self):
+        return f"{self.folder}/shards/*.{KINDS[self.kind][0]}"
+
+    def shard(self, number, of="shards"):
+        return self.folder / of / f"{number}.{KINDS[self.kind][0]}"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def corpus(request, tmp_path_factory):
+    found = Corpus(request.param, tmp_path_factory.mktemp(request.param))
+    for folder in ("shards", "as it was", "changed"):
+        (found.folder / folder).mkdir()
+        for number in range(SHARDS):
+            other = SHARDS * (folder == "changed" and number == CHANGED)
+            found.shard(number, folder).write_text(content(found.kind, number + other))
+    options = (*KINDS[found.kind][2], "--min-documents", "1", "--date-pattern", "none")
+    with pytest.raises(SystemExit) as ended:
+        main(["create", f"{found.folder}/empty", found.shards, *options])
+    assert not ended.value.code
+    shutil.copytree(found.folder / "empty", found.folder / "counted")
+    with connect() as cluster:
+        # a segment each, so that there is something to compact and to expire
+        for number in range(SHARDS):
+            store = MomentStore.open(f"{found.folder}/counted")
+            update(store, list_shards([str(found.shard(number))]), Run(cluster))
+    return found
+
+
+def required(url):
+    """The statistics of a store that is sound, and counts what its ledger says."""
+    store = MomentStore.open(str(url))
+    assert store.verify() == []
+    records = list(store.ledger())
+    assert len({record.url for record in records}) == len(records)
+    assert sum(record.documents for record in records) == store.totals().n_documents
+    assert store.totals().n_documents == RECORDS * len(records)
+    return store.load()
+
+
+def unlocked(store):
+    """Let what was killed hold its lock no longer, as it would not after an hour."""
+    numbers = [int(path.stem) for path in (Path(store) / "locks").glob("*.json")]
+    if numbers:
+        Lock(Folder.at(str(store)), max(numbers), "0" * 32, timedelta(hours=1)).release()
+
+
+ACTIONS = {
+    "update": lambda corpus, store: ("update", store, corpus.shards),
+    "forget": lambda corpus, store: ("forget", store, corpus.shard(CHANGED)),
+    "replace": lambda corpus, store: ("update", store, corpus.shard(CHANGED), "--replace"),
+    "compact": lambda corpus, store: ("compact", store, "--by", "all"),
+    "expire": lambda corpus, store: ("expire", store, "--keep", "1", "--older-than", "0s"),
+}
+
+
+def begun(action, corpus, store):
+    """A copy of the store, and a shard as the action expects it."""
+    which = "changed" if action == "replace" else "as it was"
+    shutil.copyfile(corpus.shard(CHANGED, which), corpus.shard(CHANGED))
+    shutil.copytree(corpus.folder / ("empty" if action == "update" else "counted"), store)
+    return store
+
+
+def ended(action, corpus, store):
+    """Run an action to its end; gives seconds."""
+    unlocked(store)
+    start, process = time.monotonic(), command(*ACTIONS[action](corpus, store))
+    process.join(PATIENCE)
+    # what was forgotten before the kill is not counted any more
+    assert process.exitcode in ((0, 2) if action == "forget" else (0,))
+    return time.monotonic() - start
+
+
+def test_commands_on_them_are_killed_and_run_again(campaigns, corpus, tmp_path):
+    rng = random.Random(campaigns.seed)
+    most = campaigns.size(1, 60)
+    kills = trials = 0
+    known = {}
+    while kills < most:
+        action = rng.choice(sorted(ACTIONS))
+        if action not in known:
+            store = begun(action, corpus, tmp_path / action)
+            before = required(store)
+            seconds = ended(action, corpus, store)
+            known[action] = before, required(store), seconds
+        before, after, seconds = known[action]
+        store = begun(action, corpus, tmp_path / str(trials))
+        process = command(*ACTIONS[action](corpus, store))
+        process.join(rng.uniform(0, seconds))
+        process.kill()
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL  # it may have ended before
+        assert required(store) in (before, after)
+        ended(action, corpus, store)
+        assert required(store) == after
+        shutil.rmtree(store)
+        trials += 1
+    campaigns.record(f"commands on {corpus.kind} killed", kills, kills, f"{trials} stores")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def test_updates_of_them_whose_workers_and_coordinators_are_killed(
+    campaigns, corpus, cluster, tmp_path
+):
+    shutil.copyfile(corpus.shard(CHANGED, "as it was"), corpus.shard(CHANGED))
+    rng = random.Random(campaigns.seed)
+    most = campaigns.size(1, 60)
+    counted = required(corpus.folder / "counted")
+    kills = updates = 0
+    seconds = 0.5
+    while kills < most:
+        store = tmp_path / str(updates)
+        shutil.copytree(corpus.folder / "empty", store)
+        arguments = (cluster.address, str(store), corpus.shards, PLAN)
+        begun, process = time.monotonic(), coordinator(*arguments)
+        while True:
+            process.join(rng.uniform(0, seconds) if kills < most else PATIENCE)
+            if process.exitcode == 0:
+                break
+            assert process.exitcode is None
+            assert kills < most, "the update hangs"
+            kills += 1
+            if rng.random() < 0.5:
+                cluster.kill_worker(rng)
+                required(store)
+                continue
+            process.kill()
+            process.join()
+            required(store)
+            wait_for(cluster.workers)
+            process = coordinator(*arguments)
+        seconds = max(seconds, (time.monotonic() - begun) / 2)
+        assert required(store) == counted
+        assert len(MomentStore.open(str(store)).ledger()) == SHARDS
+        shutil.rmtree(store)
+        updates += 1
+    campaigns.record(f"updates of {corpus.kind} killed", kills, kills, f"{updates} updates")

@@ -1,0 +1,41 @@
+"""What stores of sequences and of records in three views will cost."""
+
+import json
+import random
+
+import pytest
+
+from streaming_moments.storage.store.store import MomentStore
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options", "records"),
+    [
+        ("txt", ("--kind", "sequences"), 120),
+        ("csv", ("--kind", "views", "--columns", "a,b,c"), 360),
+    ],
+)
+def test_a_plan_of_a_kind_is_of_the_store_that_is_made(run, tmp_path, suffix, options, records):
+    draw = random.Random(3)
+    for number in range(3):
+        lines = ["".join(draw.choices("abcd", k=60)) for _ in range(40)]
+        rows = ["a,b,c", *(",".join(draw.choices("xyz", k=3)) for _ in range(120))]
+        (tmp_path / f"{number}.{suffix}").write_text("\n".join(lines if suffix == "txt" else rows))
+    shards = tmp_path / f"*.{suffix}"
+    code, out, err = run("plan", shards, *options, "--topics", "2", "--json", "--workers", "2")
+    assert code == 0, err
+    plan = json.loads(out)
+    assert run("create", tmp_path / "store", shards, *options)[0] == 0
+    made = MomentStore.open(str(tmp_path / "store"))
+    assert plan["kind"] == made.kind
+    assert plan["words"] == {name: own.n_words for name, own in made.foundation.words.items()}
+    assert (plan["state_bytes"], plan["row_blocks"]) == (made.layout.state_bytes, made.row_blocks)
+    assert plan["documents"] == pytest.approx(records)
+    assert plan["store_bytes"] > 0
+    assert plan["memory"]["peak"] <= plan["memory"]["budget"]
+    [cluster] = plan["clusters"]
+    assert min(cluster["create"], cluster["update"], cluster["refit"]) > 0
+    code, out, err = run("plan", shards, *options, "--memory", "300MB")
+    assert (code, "the budget is" in err) == (2, True), err
+    code, out, err = run("plan", shards, *options, "--workers", "1")
+    assert (code, "words of" in out) == (0, True), err
