@@ -10,9 +10,10 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
-# Resident size of a worker process with everything imported and loaded, measured: 330 MiB. One
-# that compiles, the first of an installation, held 411 in an update and 456 after a refit.
-PROCESS_BYTES = 400 * MEBIBYTE
+# Resident size of a process that has updated, on one thread and with next to no arrays, where
+# kernels had to be compiled, measured: 415 MiB. A read task takes less than is planned for it: with
+# long texts such a process held 542 MiB of a budget of 572, and 467 with kernels compiled before.
+PROCESS_BYTES = 416 * MEBIBYTE
 # A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
 READ_FACTOR = 12
 BATCH_BYTES = 8 * MEBIBYTE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +9,17 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.faces import LateModule
-from streaming_moments.models.rows import Rows
+from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.views import windows_em
 from streaming_moments.models.views.columns import view_columns
 from streaming_moments.models.views.transitions import transitions, window_table
 from streaming_moments.models.views.windows_em import Chain, Windows
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import FIRST
 from streaming_moments.statistics.views.sketches import sketch_of
-from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -42,7 +41,7 @@ def chain_of(
     if not (foundation.whole and options.refine):
         return chain, float("nan"), untold, 0
     table = window_table(rows)
-    starts = [chain, *_of_sketch(rows, foundation, table, options)]
+    starts = [chain, *_of_sketch(foundation, table, options)]
     told = Windows.of_table(table), starts, options.refine, options.seed
     chain, score = rows.value(rows.once("refining", windows_em.likelier, *told))
     return chain, score, 0, options.refine
@@ -61,7 +60,7 @@ def _decomposed(rows: Rows, sketch: Basis, emission: NDArray[np.float64]) -> tup
 
 
 def _of_sketch(
-    rows: Rows, foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
+    foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
     """The chain as a sketch of the table shows it, less noisily; none where it does not hold it."""
     before = table.sum(axis=2).T
@@ -70,7 +69,7 @@ def _of_sketch(
     sketch = sketch_of(together, foundation.alphabet, 2 * k + 2, options.seed)
     if sketch.columns == foundation.rows:
         return []
-    sketched = rows.prepared("sketched windows", partial(_sketched, sketch=sketch))
+    sketched = InMemory((_sketched(foundation, table, sketch),))
     try:
         emission = view_columns(sketched, (sketch, sketch), k).found.topics
         return [_decomposed(sketched, sketch, emission)[0]]
@@ -78,10 +77,11 @@ def _of_sketch(
         return []
 
 
-def _sketched(statistics: ViewStatistics, sketch: Basis) -> ViewStatistics:
-    """Of a table of windows, what a sketch would have counted."""
-    foundation = replace(statistics.foundation, sketch=sketch, halves=False)
-    wide = np.zeros((1 + foundation.rows, 1 + sketch.columns), dtype=np.int64)
-    wide[0, 0], wide[1:, 1:] = 1, sketch.matrix
-    sums = {TRIPLES: wide.T @ (statistics.sums[TRIPLES] @ wide), FIRST: statistics.sums[FIRST]}
-    return ViewStatistics(foundation, statistics.block, statistics.totals, sums)
+def _sketched(
+    foundation: SequencesFoundation, table: NDArray[np.int64], sketch: Basis
+) -> ViewStatistics:
+    """What a sketch would have counted of the windows of a table."""
+    wide = np.hstack([np.ones((foundation.rows, 1), np.int64), sketch.matrix.astype(np.int64)])
+    sums = {TRIPLES: wide.T @ (table @ wide), FIRST: np.zeros(foundation.rows, np.int64)}
+    own = SequencesFoundation(foundation.alphabet, sketch, halves=False)
+    return ViewStatistics(own, RowBlock(), ViewTotals(), sums)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streaming_moments.models.views import decoding
 from streaming_moments.numerics.held_bytes import held_bytes
 
-FEWEST, MOST = 3, 24  # random starts beside the spectral one
+FEWEST, MOST = 3, 24  # random starts beside the spectral ones
 # Windows times states times rounds of a start, of which a second has room for some 10^8.
 _WORK = 1e8
 # Which share of the starts goes on for how many times the rounds.
