@@ -97,7 +97,10 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     )
     for name, shape, model, read in kinds:
         shards = list_shards([str(folder / name)])
-        counting, pilot = CountingOptions(min_length=1), PilotOptions(min_documents=1)
+        counting, pilot = (
+            CountingOptions(min_length=1),
+            PilotOptions(min_documents=1, max_document_fraction=1),
+        )
         store = create_kind(str(folder / f"{name}-store"), shards, shape, counting, pilot, run)
         store = update(store, shards, run).store
         fitted = refit_by(store, model, model.Options(topics=2), run)
