@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.inference import posteriors
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.passes import shape_of
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_transform
@@ -167,7 +168,8 @@ def write_components(
         for read in reading.read(shard):
             found: Any = read
             values = found.batch.values
-            logs, shares = model.log_likelihoods(values), model.posterior(values)
+            densities = model.log_densities(values)
+            logs, shares = log_sums(densities), posteriors(densities)
             held = _rows(shard, documents, found.kept)
             columns = [
                 *held,

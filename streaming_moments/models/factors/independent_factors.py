@@ -40,6 +40,7 @@ _DAYS = ("since", "until", "half_life")
 
 
 WEAK = ("refuse", "keep")
+_ROWS = 4096  # that are centred at a time
 
 
 def _require_weak(name: str) -> None:
@@ -268,7 +269,9 @@ class IndependentFactors:
                 f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
                 "of so many numbers"
             )
-        return np.asarray((rows.astype(np.float64) - self.mean) @ self.unmixing)
+        parts = range(0, max(1, len(rows)), _ROWS)
+        centred = (rows[at : at + _ROWS].astype(np.float64) - self.mean for at in parts)
+        return np.concatenate([one @ self.unmixing for one in centred])
 
     def rows_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, d) rows of (n, k) factors, without noise."""

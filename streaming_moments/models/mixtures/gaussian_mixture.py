@@ -29,6 +29,8 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
+_ROWS = 4096  # of which densities are taken at a time
+
 BY_SPECTRUM = 0
 """Of the options: as many components as the spectrum tells apart."""
 
@@ -236,6 +238,10 @@ class GaussianMixture:
                 f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
                 "of so many numbers"
             )
+        parts = range(0, max(1, len(rows)), _ROWS)
+        return np.concatenate([self._log_densities(rows[at : at + _ROWS]) for at in parts])
+
+    def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         # centred: squares of rows far from the origin would lose what tells them apart
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
@@ -262,9 +268,7 @@ class GaussianMixture:
 
     def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """(n,) logarithm of the density of each row; errors as `log_densities`."""
-        logs = self.log_densities(rows)
-        top = logs.max(axis=1)
-        return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+        return log_sums(self.log_densities(rows))
 
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
@@ -279,6 +283,18 @@ class GaussianMixture:
             return cls(**mixture_parts.fields_given(arrays, attributes))
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"the parts describe no mixture of Gaussians: {error}") from error
+
+
+def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) logarithms of the sums of (n, k) numbers given by theirs.
+
+    Examples
+    --------
+    >>> np.exp(log_sums(np.log([[0.25, 0.5]]))).round(9)
+    array([0.75])
+    """
+    top = logs.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
 
 def _itself(statistics: VectorStatistics) -> VectorStatistics:
