@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from distributed import Client
 
 from streaming_moments.arguments import require_fitting
-from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
-from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
+from streaming_moments.pipelines.interface.of_any_kind import OfAnyKind, running
 from streaming_moments.pipelines.interface.readable import Topics
 from streaming_moments.pipelines.interface.reading import (
     columns_of,
-    options_of,
     read_by,
     require_idle,
 )
@@ -33,23 +28,20 @@ from streaming_moments.pipelines.jobs.choose import chosen_options, most_coheren
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
-from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 
 @dataclass(frozen=True, repr=False)
-class Store:
+class Store(OfAnyKind):
     """A store at a version. Make one with `create_store` or `open_store`.
 
     What writes goes on from the latest version, whoever wrote it, and returns the store there.
@@ -232,45 +224,6 @@ class Store:
             labels = kept.models[name].labels
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
-    def refit_as(
-        self,
-        model: type[M],
-        *,
-        client: Client | None = None,
-        name: str | None = None,
-        memory: int | None = None,
-        **options: Any,
-    ) -> M:
-        """Any model of this version, such as `HiddenMarkovModel`, without its records.
-
-        Parameters
-        ----------
-        model : type
-            A class of `streaming_moments.models.registry.MODELS`, of the kind that is counted.
-        client, memory
-            As of `update`.
-        name : str, optional
-            Keeps the model in the store under this name, which no other model has.
-        **options : object
-            Of `model.Options`: `topics`, its states, and others.
-
-        Raises
-        ------
-        InvalidInput
-            A model of another kind, or an option that it has not, lacks or refuses.
-        NotIdentifiable, BoundExceeded, StoreError
-            As `refit`.
-        """
-        require_fitting(Store.refit_as, name=name)
-        require_kind_of(model, self.snapshot)
-        own = options_of(model, options)
-        with running(client, memory, self.storage_options) as run:
-            fitted = refit_by(self.snapshot, model, own, run)
-        if name is not None:
-            after = succession(self.snapshot.latest(), fitted)
-            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
-        return fitted
-
     def select(
         self,
         topics: Sequence[int],
@@ -288,34 +241,6 @@ class Store:
         self._require_documents("select_as")
         with running(client, memory, self.storage_options) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
-
-    def select_as(
-        self,
-        model: type[Model],
-        topics: Sequence[int],
-        *,
-        client: Client | None = None,
-        memory: int | None = None,
-        **options: Any,
-    ) -> Selection:
-        """Compare numbers of states of a model, such as `HiddenMarkovModel`, by what is held out.
-
-        Parameters
-        ----------
-        model, client, memory, **options
-            As of `refit_as`; `topics` are numbers of states.
-
-        Raises
-        ------
-        InvalidInput
-            A model whose numbers of states are not compared, a store without halves or of sketches.
-        NotIdentifiable, BoundExceeded
-            As `pipelines.select`.
-        """
-        require_fitting(Store.select_as, topics=topics)
-        tried = [options_of(model, {**options, "topics": number}) for number in topics]
-        with running(client, memory, self.storage_options) as run:
-            return select_states(self.snapshot, model, tried, run)
 
     def transform(
         self,
@@ -386,17 +311,6 @@ class Store:
                 name=name,
                 labels=at.snapshot.models[name].labels,
             )
-
-    def model(self, name: str | None = None) -> Model:
-        """A model of any kind that is kept, by its name or tag; by default the latest.
-
-        Raises
-        ------
-        StoreError
-            There is none.
-        """
-        require_fitting(Store.model, name=name)
-        return self.snapshot.latest().load_any_model(name)
 
     def topics(self, name: str | None = None) -> Topics:
         """A model that is kept, by its name or tag; by default the latest.
@@ -487,23 +401,3 @@ class Store:
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)
         return Fields(column, self.snapshot.dates.column, id_column, named, columns)
-
-    def _require_documents(self, instead: str) -> None:
-        """Refuse what is of topics alone."""
-        if self.snapshot.kind != CountsFoundation.kind:
-            own = [one.__name__ for one in MODELS.values() if one.kind == self.snapshot.kind]
-            raise InvalidInput(
-                f"the store holds {self.snapshot.kind}, which have no topics; use "
-                f"store.{instead}({' or '.join(own)}, ...)"
-            )
-
-
-@contextmanager
-def running(
-    client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
-) -> Iterator[Run]:
-    """A run where the client is, or on threads of this process; arguments as of `Store`."""
-    require_fitting(Store.update, memory=memory)
-    cluster = connect(memory=memory) if client is None else connect_by(client, memory)
-    with cluster as found:
-        yield Run(found, storage_options=storage_options)

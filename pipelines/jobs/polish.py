@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.base import Model
 from streaming_moments.models.passes import Passes, passes_of
 from streaming_moments.models.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
@@ -31,7 +30,7 @@ _SUM = "sum"
 _FEWEST_GROUPS = 16  # where there are so many shards, so that workers share them
 _BYTES_A_SUM = 4  # stored bytes of documents for each byte of the sum that is written of them
 
-T = TypeVar("T", bound=TopicModel | GaussianMixture)
+T = TypeVar("T", bound=Model)
 _Marked = tuple[Shard, str]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from itertools import product
 from typing import Any, cast
 
@@ -26,7 +27,8 @@ from streaming_moments.pipelines.jobs.select_states import select_states, with_h
 from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift
-from streaming_moments.storage.operations.windows import StatisticsSource
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
+from streaming_moments.storage.store.store import MomentStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,19 @@ class Chosen:
     model: Any
     tried: tuple[Candidate, ...]
     why: str = ""
+
+
+def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
+    """The whole store, or the days at its end that are asked for."""
+    since = None
+    if section.window_days is not None:
+        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
+        if days:  # without any, the window says what is lacking
+            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
+        else:
+            since = datetime.now(UTC).date()
+    window = Window(since, None, section.half_life_days)
+    return windowed(store, window)
 
 
 def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:

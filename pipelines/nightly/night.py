@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.models.base import Model
@@ -18,7 +16,6 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig
-from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
@@ -40,7 +37,7 @@ from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.lineages import on_same_words
 from streaming_moments.storage.operations.polishing import PolishingFolder
-from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
+from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.model_changes import Succession, TagMove
 from streaming_moments.storage.store.store import MomentStore
@@ -145,6 +142,7 @@ def _night(
         judged,
         reasons_of,
         said_of,
+        source_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
     from streaming_moments.pipelines.reports.samples import sample_documents
@@ -160,7 +158,7 @@ def _night(
         # a rebase was cut off and cannot go on
         return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
     with journal.step("refit") as found:
-        source = _source(store, config.refit)
+        source = source_of(store, config.refit)
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
         found |= said_of(model)
@@ -210,8 +208,8 @@ def _night(
             published=store.commit.tags.get(config.tag),
             topics=topics,
             matching=matching,
-            spectrum=_numbers(model, "spectrum") if config.refit.topical else (),
-            exact_spectrum=_numbers(model, "exact_spectrum"),
+            spectrum=tuple(model.spectrum.tolist()) if config.refit.topical else (),
+            exact_spectrum=tuple(model.exact_spectrum.tolist()) if config.refit.topical else (),
         ),
         store,
     )
@@ -331,19 +329,6 @@ def _drift(
     return drift
 
 
-def _source(store: MomentStore, section: RefitSection) -> StatisticsSource:
-    """The whole store, or the days at its end that are asked for."""
-    since = None
-    if section.window_days is not None:
-        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without any, the window says what is lacking
-            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
-        else:
-            since = datetime.now(UTC).date()
-    window = Window(since, None, section.half_life_days)
-    return windowed(store, window)
-
-
 def _polished(
     source: StatisticsSource,
     model: TopicModel,
@@ -398,10 +383,6 @@ def _matched(
             "merged": [mix.whole for mix in matching.merged],
         }
     return renumbered, matching
-
-
-def _numbers(model: Any, name: str) -> tuple[float, ...]:
-    return tuple(getattr(model, name, np.empty(0)).tolist())
 
 
 def _of_store(report: NightReport, store: MomentStore) -> NightReport:

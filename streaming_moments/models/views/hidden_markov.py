@@ -114,6 +114,7 @@ class HiddenMarkovModel:
     vocabulary: ClassVar[str] = ""
     parts = markov_parts.parts_of
     described = markov_parts.description_of
+    triple_views = property(markov_parts.triple_views_of)
 
     emission: NDArray[np.float64]
     moves: NDArray[np.float64]
@@ -217,14 +218,6 @@ class HiddenMarkovModel:
         return {"symbols": self.emission}
 
     @property
-    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the middle, the first and the last symbol of a window, their weights, 0."""
-        joint = self.moves * self.weights
-        middle = joint.sum(axis=1)
-        before = joint.T / np.where(middle > 0, middle, 1)
-        return (self.emission, self.emission @ before, self.emission @ self.moves), middle, 0.0
-
-    @property
     def rare(self) -> bool:
         """Whether symbols are so rare that operators are mostly noise."""
         return self.windows < _RARE * len(self.emission)
@@ -256,7 +249,7 @@ class HiddenMarkovModel:
         InvalidInput
             No symbol of the alphabet.
         """
-        return float(np.exp(-self.log_likelihoods(batch).sum() / _known(batch)))
+        return float(np.exp(-self.log_likelihoods(batch).sum() / markov_parts.known_symbols(batch)))
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
@@ -378,10 +371,3 @@ def _windows(rows: Rows) -> int:
 
 def _triples(statistics: Any) -> int:
     return int(statistics.totals.triples)
-
-
-def _known(batch: SymbolBatch) -> int:
-    known = int((batch.symbols >= 0).sum())
-    if not known:
-        raise InvalidInput("none of the symbols is of the alphabet; give sequences of others")
-    return known

@@ -6,11 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.views.columns import said_of_turned
 from streaming_moments.models.views.transitions import Operators
+from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 
 def parts_of(model: Any) -> tuple[Arrays, Attributes]:
@@ -93,3 +96,22 @@ def description_of(model: Any) -> Description:
     if model.rare:
         said.append("symbols are rare: read by the parameters, operators are mostly noise")
     return Description(facts, columns, "; ".join(said))
+
+
+def triple_views_of(
+    model: Any,
+) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+    """Columns of the middle, the first and the last symbol of a window, their weights, and 0."""
+    joint = model.moves * model.weights
+    middle = joint.sum(axis=1)
+    before = joint.T / np.where(middle > 0, middle, 1)
+    outer = model.emission @ before, model.emission @ model.moves
+    return (model.emission, *outer), middle, 0.0
+
+
+def known_symbols(batch: SymbolBatch) -> int:
+    """How many symbols are of the alphabet; InvalidInput of none."""
+    known = int((batch.symbols >= 0).sum())
+    if not known:
+        raise InvalidInput("none of the symbols is of the alphabet; give sequences of others")
+    return known
