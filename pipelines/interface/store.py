@@ -17,11 +17,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.of_any_kind import OfAnyKind, running
 from streaming_moments.pipelines.interface.readable import Topics
-from streaming_moments.pipelines.interface.reading import (
-    columns_of,
-    read_by,
-    require_idle,
-)
+from streaming_moments.pipelines.interface.reading import columns_of, read_by, require_idle
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
