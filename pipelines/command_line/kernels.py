@@ -78,8 +78,8 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
     from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
     from streaming_moments.pipelines.jobs.create_kinds import KindOptions, create_kind
-    from streaming_moments.pipelines.jobs.outputs.assign import assign
-    from streaming_moments.pipelines.jobs.outputs.decode import decode
+    from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
+    from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
     from streaming_moments.pipelines.jobs.refit import refit_by
     from streaming_moments.pipelines.jobs.update import update
     from streaming_moments.storage.listing import list_shards
@@ -91,20 +91,22 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     classes = [draw.choice("xy") for _ in range(_DOCUMENTS)]
     rows = [f"{one} {draw.choice('xy')},{one},{draw.choice([one, 'x'])}\n" for one in classes]
     (folder / "views.csv").write_text("a,b,c\n" + "".join(rows))
-    kinds: tuple[tuple[str, KindOptions, Any, Any], ...] = (
-        ("sequences.txt", KindOptions("sequences"), HiddenMarkovModel, decode),
-        ("views.csv", KindOptions("views", "a:text,b,c"), MultiViewMixture, assign),
+    kinds: tuple[tuple[str, KindOptions, Any], ...] = (
+        ("sequences.txt", KindOptions("sequences"), HiddenMarkovModel),
+        ("views.csv", KindOptions("views", "a:text,b,c"), MultiViewMixture),
     )
-    for name, shape, model, read in kinds:
+    for name, shape, model in kinds:
         shards = list_shards([str(folder / name)])
         counting, pilot = (
             CountingOptions(min_length=1),
-            PilotOptions(min_documents=1, max_document_fraction=1),
+            PilotOptions(min_documents=1, max_document_fraction=1.0),
         )
         store = create_kind(str(folder / f"{name}-store"), shards, shape, counting, pilot, run)
         store = update(store, shards, run).store
         fitted = refit_by(store, model, model.Options(topics=2), run)
-        read(store, fitted, shards, str(folder / f"{name}-read"), run)
+        output = OUTPUTS[model.name]
+        told = OutputOptions(method=output.methods[0])
+        output.write(store, fitted, shards, str(folder / f"{name}-read"), run, told)
 
 
 def _add_to_opened(store: MomentStore) -> None:
