@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster, connect
     from streaming_moments.pipelines.cluster.run import Run
     from streaming_moments.pipelines.jobs.compact import compact
-    from streaming_moments.pipelines.jobs.create import PilotOptions, create
+    from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
     from streaming_moments.pipelines.jobs.forget import forget
     from streaming_moments.pipelines.jobs.grow import grow
     from streaming_moments.pipelines.jobs.measure_drift import drift_since
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cluster",
+    "CountingOptions",
     "PilotOptions",
     "Run",
     "RunMetrics",
@@ -51,7 +52,7 @@ if not TYPE_CHECKING:
         {
             "cluster.cluster": ("Cluster", "connect"),
             "cluster.run": ("Run",),
-            "jobs.create": ("PilotOptions", "create"),
+            "jobs.create": ("CountingOptions", "PilotOptions", "create"),
             "jobs.update": ("update",),
             "jobs.refit": ("coherence", "refit"),
             "jobs.select": ("select",),

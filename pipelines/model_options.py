@@ -86,7 +86,11 @@ class OptionOf(click.ParamType[Any]):
         """What the field takes."""
         if self._auto and value == AUTO:
             return value
-        found = self._plain.convert(value, param, ctx)
+        try:
+            found = self._plain.convert(value, param, ctx)
+        except click.BadParameter as error:
+            other = f", nor {AUTO!r}" if self._auto else ""
+            self.fail(f"{error.message.rstrip('.')}{other}.", param, ctx)
         try:
             if self._check is not None:
                 self._check(found)

@@ -139,7 +139,9 @@ def days_of(
         found = list(kind.days(opened, source.column))
     if not found:
         raise ShardError(
-            shard.url, f"column {source.column!r} holds no date at all; choose another column"
+            shard.url,
+            f"column {source.column!r} holds no date at all; choose another column, or leave out a "
+            "shard without documents",
         )
     return DateRange(min(found), max(found))
 

@@ -29,6 +29,7 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
 MOST_SHARDS = 4_000_000  # a coordinator takes up to 450 bytes of each to compare them
+_SHOWN = 5  # problems
 
 
 class _NothingMatches(ShardError):
@@ -119,7 +120,9 @@ def list_shards(
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        raise InvalidInput(f"{len(problems)} problems: {'; '.join(map(str, problems))}")
+        more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
+        told = "; ".join(map(str, problems[:_SHOWN]))
+        raise InvalidInput(f"{len(problems):,} problems: {told}{more}")
     return listed
 
 

@@ -191,6 +191,7 @@ def instances(right, tmp_path_factory):
         storage.ShardFormat(),
         storage.TokenPolicy(),
         storage.Window(),
+        pipelines.CountingOptions(),
         pipelines.PilotOptions(),
     ]
     return {type(one): one for one in found}

@@ -217,7 +217,7 @@ def topics(
         topical = opened.load_model(name)
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
     if plot_file is not None and over_time:
-        plot_shares(over_time, plot_file)
+        plot_shares(over_time, [one.label or " ".join(one.words[:2]) for one in lines], plot_file)
     if json_output:
         print_json(
             {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Any, cast
 
 from distributed import Client
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.bringing import BringingClient, Partition
 from streaming_moments.pipelines.interface.partitions import (
@@ -27,6 +28,7 @@ from streaming_moments.storage.shards import Shard
 
 _PILOT = "pilot"  # source of documents that are sampled only
 _SHOWN = 5
+_LONGEST = 200  # characters of what is wrong with texts that are no URLs
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,7 @@ def given_as(
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:
         if all(isinstance(one, str) for one in urls):
-            found = list_shards(list(urls), run.storage_options, kind, counted=counted, apart=apart)
-            yield Given(found)
+            yield Given(_listed(urls, run, kind, counted, apart))
             return
         shards = [one for one in urls if isinstance(one, Shard)]
         if len(shards) == len(urls):
@@ -164,6 +165,25 @@ def given_as(
             yield Given.of(parts)
         return
     yield from map(Given.of, windows(documents, source, fields))
+
+
+def _listed(
+    urls: Sequence[str],
+    run: Run,
+    kind: str | None,
+    counted: Callable[[str], bool] | None,
+    apart: Callable[[str], bool] | None,
+) -> Sequence[Shard]:
+    try:
+        return list_shards(list(urls), run.storage_options, kind, counted=counted, apart=apart)
+    except (InvalidInput, ShardError) as error:
+        if not any(" " in one for one in urls):
+            raise
+        told = shorten(str(error), _LONGEST, placeholder=" ...")
+        raise InvalidInput(
+            f"texts without a source are taken for URLs of shards: {told}; name documents by "
+            "source='NAME', or check the URLs"
+        ) from error
 
 
 def name_of_sampled(documents: Any) -> str | None:

@@ -260,7 +260,7 @@ def _repeated(number: int, url: str) -> InvalidInput:
 
 def source_url(source: str) -> str:
     """What the URLs of all partitions of a source begin with; InvalidInput for no name."""
-    return f"{PARTITIONS}{require_name(source)}"
+    return f"{PARTITIONS}{require_name(source, 'a source')}"
 
 
 def _url(source: str, number: int) -> str:

@@ -68,9 +68,9 @@ def plot(selection: Selection, file: str) -> None:
     _write(figure, file)
 
 
-def plot_shares(periods: Sequence[PeriodShares], file: str) -> None:
-    """Write the shares of topics over time, a panel for each; errors as `plot`."""
-    k = len(periods[0].shares)
+def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str) -> None:
+    """Write the shares of topics over time, a panel for each with its name; errors as `plot`."""
+    k, dates = len(periods[0].shares), _matplotlib("dates")
     rows = -(-k // _ACROSS)
     figure = _matplotlib("figure").Figure(figsize=(9.6, 1.5 * rows + 0.6), layout="constrained")
     axes = figure.subplots(rows, _ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
@@ -79,12 +79,17 @@ def plot_shares(periods: Sequence[PeriodShares], file: str) -> None:
         if topic >= k:
             axis.set_visible(False)
             continue
-        shares, bars = ([part[topic] for part in parts] for parts in _columns(periods))
+        shares, bars = ([100 * part[topic] for part in parts] for parts in _columns(periods))
         axis.errorbar(days, shares, yerr=bars, marker="o", markersize=2, linewidth=1)
-        axis.set_title(f"topic {topic}", fontsize=8)
+        # a word may hold what would be a formula
+        axis.set_title(f"{topic} {names[topic]}", fontsize=8, parse_math=False)
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
-    figure.autofmt_xdate()
+        ticks = dates.AutoDateLocator(minticks=2, maxticks=5)
+        axis.xaxis.set_major_locator(ticks)
+        axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
+        axis.tick_params(labelsize=7, labelbottom=topic + _ACROSS >= k)
+    figure.supylabel("share of the tokens, %", fontsize=8)
     _write(figure, file)
 
 

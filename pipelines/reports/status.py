@@ -184,6 +184,8 @@ def stale_line(stale: Staleness) -> str:
     >>> stale_line(Staleness("may", 3, counted=1200, forgotten=20))
     'model may is of version 3: 1,200 documents counted since are not in it, 20 forgotten since \
 still are; refit'
+    >>> stale_line(Staleness("may", 3, counted=0, forgotten=20))
+    'model may is of version 3: 20 documents forgotten since still are in it; refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=0))
     ''
     """
@@ -196,7 +198,9 @@ still are; refit'
     if stale.counted:
         parts.append(f"{stale.counted:,} documents counted since are not in it")
     if stale.forgotten:
-        parts.append(f"{stale.forgotten:,} forgotten since still are")
+        still = "still are" if parts else "still are in it"
+        what = "" if parts else "documents "
+        parts.append(f"{stale.forgotten:,} {what}forgotten since {still}")
     return f"{told}: {', '.join(parts)}; refit"
 
 

@@ -65,7 +65,7 @@ class JsonLines(Format):
                 raise ShardError(
                     source.url,
                     f"line {after.passed}: field {column!r} does not begin with a date ({error}); "
-                    "mend it",
+                    "give one such as 2026-11-21",
                 ) from error
 
     def ids(

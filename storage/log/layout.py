@@ -66,8 +66,8 @@ def basis_folder(fingerprint: str) -> str:
     return f"basis/{fingerprint}"
 
 
-def require_name(name: str) -> str:
-    """Refuse a model name that is no plain file name.
+def require_name(name: str, what: str = "a model or tag") -> str:
+    """Refuse a name, of what is said, that is no plain file name.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def require_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"a model or tag cannot be named {name[:100]!r}; use up to 100 of the characters "
+            f"{what} cannot be named {name[:100]!r}; use up to 100 of the characters "
             "A-Z a-z 0-9 . _ - and do not begin with a dot"
         )
     return name

@@ -316,6 +316,8 @@ def test_all_problems_are_named_together(tmp_path: Path) -> None:
     assert f"{tmp_path}/b*: matches nothing" in message
     assert "nowhere://c: cannot be opened" in message
     assert "x.txt" not in message
+    with pytest.raises(InvalidInput, match=r"^1,200 problems: .*; and 1,195 more$"):
+        list_shards([f"{tmp_path}/{number}.txt" for number in range(1200)])
 
 
 def test_a_shard_within_another_is_refused(tmp_path: Path) -> None:

@@ -69,5 +69,7 @@ def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
         return values.cast(pa.date32(), safe=False)
     except pa.ArrowInvalid as error:
         raise ShardError(
-            url, f"column {column!r} does not begin with a date everywhere ({error}); mend it"
+            url,
+            f"column {column!r} does not begin with a date everywhere ({error}); give dates such "
+            "as 2026-11-21",
         ) from error

@@ -376,6 +376,17 @@ def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_f
         store.refit("auto", refine="auto")
 
 
+def test_texts_without_a_source_are_told_of_it(empty, tmp_path):
+    texts = [f"the law of the sea {number} " * 20 for number in range(40)]
+    for call in (empty.update, lambda given: create_store(str(tmp_path / "none"), given)):
+        for given in (texts, texts[0]):
+            with pytest.raises(InvalidInput, match="name documents by source='NAME'") as caught:
+                call(given)
+            assert len(str(caught.value)) < 400
+    with pytest.raises(InvalidInput, match="a source cannot be named 'a/b'"):
+        empty.update(texts, source="a/b")
+
+
 WRONG = [None, 3, 2.5, b"x", object(), [], {}, [1], ("a", 1), lambda: 3, True]
 
 

@@ -1,9 +1,11 @@
 """Shares of topics over time, from the counts of a store alone."""
 
 import json
+import re
 import shutil
-from datetime import date
+from datetime import date, timedelta
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -15,12 +17,17 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.reports.plot import plot_shares
 from streaming_moments.quality.mixture_shares import mixture_shares
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.operations.shares_over_time import (
+    PeriodShares,
+    finest_period,
+    shares_over_time,
+)
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -107,6 +114,20 @@ def test_a_store_without_dates_says_so(dated, embedded, tmp_path):
     model = TopicModel.from_topics(np.full((2, 1), 0.5), np.ones(1))
     with pytest.raises(InvalidInput, match="have no dates"):
         shares_over_time(store, model)
+
+
+def test_a_plot_says_names_and_unit_and_repeats_no_day(tmp_path):
+    days = [date(2026, 1, 5) + timedelta(7 * week) for week in range(30)]
+    periods = [PeriodShares(DateRange(day, day), 9, (0.5,) * 4, (0.1,) * 4) for day in days]
+    drawn = tmp_path / "shares.svg"
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        plot_shares(periods, ["law tax", "sea $x_{", "ship", "navy"], str(drawn))
+    texts = re.findall(r"<text [^>]*>([^<]*)</text>", drawn.read_text())
+    assert {"0 law tax", "1 sea $x_{", "share of the tokens, %"} <= {*texts}
+    ticks = [text for text in texts if re.fullmatch("20[0-9]{2}|[A-Z][a-z]{2}", text)]
+    assert "Mar" in ticks
+    # three panels show days: those with none below them
+    assert max(map(ticks.count, ticks)) <= 3
 
 
 def test_the_command_prints_and_draws_them(dated, run, tmp_path):

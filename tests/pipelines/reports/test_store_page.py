@@ -136,7 +136,7 @@ def test_documents_that_a_transform_found_and_labels_are_shown(run, place, tmp_p
     assert "Sea & <law>" not in path.read_text()
     [reason] = content["reasons"]
     assert "model k3 is of version 3: " in reason
-    assert "forgotten since still are; refit" in reason
+    assert "documents forgotten since still are in it; refit" in reason
     code, _, err = run(*shown)
     assert (code, "has documents of model 'k3', the page is of 'k4'" in err) == (2, True)
 
