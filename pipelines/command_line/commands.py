@@ -73,7 +73,7 @@ _COMMANDS = {
     ),
     "select": (
         "models",
-        "Compare numbers of topics on STORE by coherence and by pairs held out; keeps no model.",
+        "Compare numbers of topics, or states, on STORE by what is held out; keeps no model.",
     ),
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),

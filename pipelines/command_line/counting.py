@@ -28,7 +28,7 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.create import create as create_store
-from streaming_moments.pipelines.jobs.create_kinds import (
+from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     KindOptions,
     create_kind,
     require_options_of,
@@ -52,7 +52,7 @@ from streaming_moments.pipelines.reports.tables import (
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.storage.counting.edges import NEIGHBOURS, EdgeColumns
+from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
 from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import succession

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
 )
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.create_kinds import KindOptions, require_options_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,

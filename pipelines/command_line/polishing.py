@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.models.base import Model
-from streaming_moments.models.polishing import PASSES
+from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,

@@ -16,8 +16,8 @@ from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.reading import options_of
 from streaming_moments.pipelines.jobs.candidates import Selection
+from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of
-from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.store.store import MomentStore

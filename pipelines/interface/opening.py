@@ -16,7 +16,7 @@ from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
-from streaming_moments.pipelines.jobs.create_kinds import (
+from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     KindOptions,
     create_kind,
     require_options_of,

@@ -9,7 +9,7 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create_kinds import KindOptions
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
 from streaming_moments.statistics.counts.foundation import CountsFoundation

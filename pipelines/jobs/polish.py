@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes import Passes, passes_of
-from streaming_moments.models.polishing import PASSES
+from streaming_moments.models.passes.families import Passes, passes_of
+from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_polish

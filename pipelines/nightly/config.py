@@ -28,8 +28,8 @@ from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.create_kinds import KindOptions, require_options_of
 from streaming_moments.pipelines.jobs.grow import WORDS
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
 from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,

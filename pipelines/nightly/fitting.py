@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.polishing import require_polishable
+from streaming_moments.models.passes.polishing import require_polishable
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions

@@ -21,9 +21,9 @@ from streaming_moments.models.views.markov_parts import window_perplexity
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
+from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
 from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift

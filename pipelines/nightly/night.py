@@ -247,7 +247,7 @@ def _store(
     if not listed:
         return None
     from streaming_moments.pipelines.jobs.create import create
-    from streaming_moments.pipelines.jobs.create_kinds import create_kind
+    from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 
     with journal.step("create") as found:
         section = config.create

@@ -14,8 +14,8 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.create_kinds import KindOptions, create_kind
-from streaming_moments.pipelines.jobs.select_states import model_selected
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
+from streaming_moments.pipelines.jobs.kinds.select_states import model_selected
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCosts, StepCosts
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from streaming_moments.storage.formats.arrow import Arrow
+from streaming_moments.storage.formats.arrays.arrow import Arrow
+from streaming_moments.storage.formats.arrays.npy import Npy
+from streaming_moments.storage.formats.arrays.zarr_array import ZarrArray
 from streaming_moments.storage.formats.base import Format
 from streaming_moments.storage.formats.compressions import uncompressed_name
 from streaming_moments.storage.formats.csv import Csv
 from streaming_moments.storage.formats.directory import Directory
 from streaming_moments.storage.formats.jsonl import JsonLines
 from streaming_moments.storage.formats.lda_c import LdaC
-from streaming_moments.storage.formats.npy import Npy
 from streaming_moments.storage.formats.parquet import Parquet
 from streaming_moments.storage.formats.text import Text
-from streaming_moments.storage.formats.zarr_array import ZarrArray
 from streaming_moments.storage.formats.zip import Zip
 
 _ALL: tuple[Format, ...] = (

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.passes import ExpectedSums
-from streaming_moments.models.polishing import ExpectedCounts
+from streaming_moments.models.passes.families import ExpectedSums
+from streaming_moments.models.passes.polishing import ExpectedCounts
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
     array_in,

@@ -12,10 +12,10 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.edge_batches import EdgeReader
-from streaming_moments.storage.counting.edges import EdgeColumns
+from streaming_moments.storage.counting.graphs.edge_batches import EdgeReader
+from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.reading import CountReader, ReadBatch, index_of
-from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
 from streaming_moments.storage.counting.vectors import VectorReader, VectorsForm
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm
 from streaming_moments.storage.formats import START, Position, ReadLimits

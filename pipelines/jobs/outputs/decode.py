@@ -16,7 +16,7 @@ from streaming_moments.pipelines.cluster.memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
-from streaming_moments.storage.counting.sequences import PIECE
+from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.storage.counting.edges import (
+from streaming_moments.storage.counting.graphs.edges import (
     EdgeColumns,
     gather_part,
     is_list_file,

@@ -21,7 +21,7 @@ from dask.sizeof import sizeof
 from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.polishing import Reader
+from streaming_moments.models.passes.polishing import Reader
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster import asking
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect

@@ -13,7 +13,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
-from streaming_moments.pipelines.jobs.create_kinds import KindOptions
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
 from streaming_moments.synthetic.hidden import markov_sequences
 
 FEW = PilotOptions(min_documents=1)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import ShardError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting.edge_batches import (
+from streaming_moments.storage.counting.graphs.edge_batches import (
     EdgeReader,
     added_counts,
     sample_edges,
 )
-from streaming_moments.storage.counting.edges import EdgeColumns
+from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.counting import edges
-from streaming_moments.storage.counting.edges import (
+from streaming_moments.storage.counting.graphs import edges
+from streaming_moments.storage.counting.graphs.edges import (
     EdgeColumns,
     gather_part,
     part_of,

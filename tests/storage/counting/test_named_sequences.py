@@ -14,9 +14,9 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.pieces import keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
-from streaming_moments.storage.counting import sequences as reading
-from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
-from streaming_moments.storage.counting.symbol_samples import sample_symbols
+from streaming_moments.storage.counting.symbols import sequences as reading
+from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat

@@ -12,8 +12,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
-from streaming_moments.storage.counting import sequences as reading
-from streaming_moments.storage.counting.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.symbols import sequences as reading
+from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm, sample_rows
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards

@@ -14,7 +14,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
-from streaming_moments.storage.counting.sequences import SequencesForm
+from streaming_moments.storage.counting.symbols.sequences import SequencesForm
 from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum

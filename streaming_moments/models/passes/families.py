@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import polishing
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.passes import polishing
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.topics import TopicModel
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.faces import LateModule
 from streaming_moments.storage.counting.reading import steadily
-from streaming_moments.storage.counting.sequences import SequencesForm, read_sequences
+from streaming_moments.storage.counting.symbols.sequences import SequencesForm, read_sequences
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat
 

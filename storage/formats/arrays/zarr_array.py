@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError, printable
 from streaming_moments.faces import LateModule
+from streaming_moments.storage.formats.arrays.npy import require_rows, table_of
 from streaming_moments.storage.formats.base import (
     Columns,
     Format,
@@ -17,7 +18,6 @@ from streaming_moments.storage.formats.base import (
     Source,
     not_documents,
 )
-from streaming_moments.storage.formats.npy import require_rows, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

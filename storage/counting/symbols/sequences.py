@@ -16,14 +16,14 @@ from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import Values, words_of
-from streaming_moments.storage.counting.named_sequences import (
+from streaming_moments.storage.counting.reading import ReadBatch, steadily
+from streaming_moments.storage.counting.symbols.named_sequences import (
     OpenPiece,
     Sequences,
     Spans,
     lists_of,
     long_tables,
 )
-from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat

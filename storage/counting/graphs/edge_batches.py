@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch, edge_keys, ends_of
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import Values, values_of, words_of
-from streaming_moments.storage.counting.edges import EdgeColumns
+from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits

@@ -15,7 +15,7 @@ from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
-from streaming_moments.pipelines.jobs.create_vectors import VectorsShape, vectors_of
+from streaming_moments.pipelines.jobs.kinds.create_vectors import VectorsShape, vectors_of
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
@@ -25,14 +25,14 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
-from streaming_moments.storage.counting.edge_batches import added_counts, sample_edges
-from streaming_moments.storage.counting.edges import EdgeColumns
-from streaming_moments.storage.counting.sequences import (
+from streaming_moments.storage.counting.graphs.edge_batches import added_counts, sample_edges
+from streaming_moments.storage.counting.graphs.edges import EdgeColumns
+from streaming_moments.storage.counting.symbols.sequences import (
     SYMBOLS,
     SequencesForm,
     Symbols,
 )
-from streaming_moments.storage.counting.symbol_samples import sample_symbols
+from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows, VectorsForm
 from streaming_moments.storage.counting.views import (
     ViewReader,

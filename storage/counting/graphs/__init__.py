@@ -1,0 +1,1 @@
+"""Graphs: edges of shards, as they are read and made into batches."""

@@ -1,0 +1,1 @@
+"""Symbols: sequences of shards, those with names, and samples of them."""

@@ -1,0 +1,1 @@
+"""Arrays and tables of numbers: the formats of vectors, one file each."""

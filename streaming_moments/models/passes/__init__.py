@@ -1,0 +1,1 @@
+"""Passes over records that polish a model: of documents, and which models have any."""
