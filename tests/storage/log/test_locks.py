@@ -98,6 +98,14 @@ def test_a_process_is_gone_only_where_it_is_known_to_have_run():
         assert not is_gone(mark)
 
 
+def test_numbers_of_another_container_tell_nothing(monkeypatch):
+    mark = mark_of_process()
+    # as where /proc is of an outer pid namespace
+    monkeypatch.setattr(processes.os, "getpid", lambda: 1 << 22)
+    assert mark_of_process() == ""
+    assert not is_gone(mark)
+
+
 def test_where_processes_cannot_be_told_a_lock_is_held_for_its_time(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "_machine", lambda: "")
     folder = Folder.at(str(tmp_path))
