@@ -145,6 +145,73 @@ def test_nights_make_publish_follow_and_refuse(run, place):
             },
             "halves = false",
         ),
+        *(
+            (
+                {"refit": {"model": model, "topics": 2}, "gates": {"max_held_out_drop": 0.1}},
+                f"[gates] max_held_out_drop: model '{model}' knows nothing",
+            )
+            for model in ("poisson", "independent", "blockmodel", "gaussian_mixture")
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "halves": False},
+                "gates": {"max_perplexity": 9, "max_held_out_drop": 0.1},
+            },
+            "[gates] max_held_out_drop, max_perplexity: nothing is held out with [create] halves",
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "sketch_columns": 6},
+                "gates": {"max_perplexity": 9},
+            },
+            "[gates] max_perplexity: no triples are held out of sketches; leave out",
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "sketch_columns": 6},
+                "refit": {"model": "hmm", "topics": [2, 3]},
+            },
+            "[refit] topics and alpha0: no triples are held out of sketches; leave out",
+        ),
+        (
+            {
+                "create": {"halves": False},
+                "refit": {"topics": 2},
+                "gates": {"max_held_out_drop": 0.1},
+            },
+            "nothing is held out with [create] halves",
+        ),
+        (
+            {
+                "create": {"codocuments": False},
+                "refit": {"topics": 2},
+                "gates": {"max_coherence_drop": 0.1},
+            },
+            "no coherence is known with [create] codocuments",
+        ),
+        *(
+            ({"refit": {"model": model, "topics": 2, "method": "power"}}, 'by "joint", not by')
+            for model in ("hmm", "views", "blockmodel", "factors", "gaussian_mixture")
+        ),
+        ({"create": {"kind": "sequences", "columns": "a,b"}}, "sequences lie in 2 columns"),
+        (
+            {"create": {"kind": "views"}, "refit": {"model": "views", "topics": 2}},
+            "views are three different columns, got none",
+        ),
+        (
+            {
+                "create": {"kind": "edges", "columns": "a"},
+                "refit": {"model": "blockmodel", "topics": 2},
+            },
+            "edges have two ends",
+        ),
+        (
+            {
+                "create": {"kind": "vectors", "columns": "x,x"},
+                "refit": {"model": "factors", "topics": 2},
+            },
+            "the columns of numbers are x, x",
+        ),
     ],
 )
 def test_what_a_night_of_another_kind_cannot_do_is_said_before_it_begins(sections, said):
