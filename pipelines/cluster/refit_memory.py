@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from streaming_moments.decompositions.evidence import evidence_bytes
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip while they are added up: so far, of a block, and both.
@@ -155,6 +160,33 @@ def plan_refit(
     pairs_kept = int(min(3 if halves else 1, (memory - peak) // kept_pairs))
     peak += pairs_kept * kept_pairs
     return RefitPlan(keep, pairs_kept, int(in_flight), int(solves), peak, whole_core)
+
+
+def plan_kind(
+    layout: SegmentLayout, model: Any, options: FitOptions, workers: int, threads: int, memory: int
+) -> RefitPlan:
+    """Divide a worker's memory for a refit of a kind other than documents.
+
+    Parameters
+    ----------
+    layout, workers, threads, memory
+        As of `plan_refit`.
+    model : type
+        A class of `MODELS`.
+    options : FitOptions
+        Of its `Options`.
+
+    Raises
+    ------
+    BoundExceeded
+        As `plan_rows` and `plan_moments`.
+    """
+    foundation = layout.foundation
+    if isinstance(foundation, VectorsFoundation):
+        return plan_moments(layout, workers, memory, foundation.columns, foundation.dimension)
+    beside = Blockmodel.beside_rows(foundation) if isinstance(foundation, EdgesFoundation) else 0
+    copies = model.row_copies(options)
+    return plan_rows(layout, options.topics, workers, threads, memory, copies, beside)
 
 
 def plan_rows(

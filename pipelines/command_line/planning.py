@@ -41,6 +41,7 @@ from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
@@ -265,6 +266,9 @@ def _of_what(job: Job) -> str:
 
 
 def _words_as_json(job: Job) -> dict[str, Any]:
+    if isinstance(job.foundation, VectorsFoundation):
+        size = {"dimension": job.foundation.dimension, "sketch_columns": job.foundation.columns}
+        return {"kind": job.foundation.kind, "words": {}, **size}
     if not job.of_documents:
         words = {name: own.n_words for name, own in job.foundation.words.items()}
         return {"kind": job.foundation.kind, "words": words}
@@ -274,6 +278,9 @@ def _words_as_json(job: Job) -> dict[str, Any]:
 
 def _state_rows(job: Job) -> list[tuple[str, str]]:
     state = mebibytes(job.layout.state_bytes)
+    if isinstance(job.foundation, VectorsFoundation):
+        sizes = f"rows of {job.foundation.dimension:,} numbers, {job.foundation.columns} columns"
+        return [("statistics", f"{state}: {sizes}, {job.row_blocks} row blocks")]
     if not job.of_documents:
         words = ", ".join(f"{name} {own.n_words:,}" for name, own in job.foundation.words.items())
         return [("statistics", f"{state}: words of {words}; {job.row_blocks} row blocks")]

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions, Model
-from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.refit_memory import plan_moments, plan_refit, plan_rows
+from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
@@ -24,8 +23,6 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
-from streaming_moments.statistics.edges.foundation import EdgesFoundation
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
 
 COHERENCE_WORDS = 10
@@ -199,16 +196,8 @@ def _plain_rows(
             f"statistics of kind {store.layout.foundation.kind} are whole numbers; leave out "
             "--half-life, and choose days by --since and --until"
         )
-    cluster, foundation = run.cluster, store.layout.foundation
-    if isinstance(foundation, VectorsFoundation):
-        size = foundation.columns, foundation.dimension
-        plan = plan_moments(store.layout, cluster.workers, cluster.memory, *size)
-    else:
-        shape = options.topics, cluster.workers, cluster.threads, cluster.memory
-        beside = 0
-        if isinstance(foundation, EdgesFoundation):
-            beside = Blockmodel.beside_rows(foundation)
-        plan = plan_rows(store.layout, *shape, model.row_copies(options), beside)
+    cluster = run.cluster
+    plan = plan_kind(store.layout, model, options, cluster.workers, cluster.threads, cluster.memory)
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)

@@ -24,6 +24,7 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
@@ -45,6 +46,7 @@ from streaming_moments.pipelines.nightly.keys import (
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.quality.drift import DriftBounds
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.views.sketches import WHOLE
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits
 
@@ -75,6 +77,11 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
                 f"({self.vocabulary_size})"
             )
         return self
+
+    @property
+    def sketches(self) -> bool:
+        """Whether sketches are asked for where words as few would be kept whole without."""
+        return self.sketch_columns is not None and self.sketch_columns <= WHOLE
 
     @property
     def shape(self) -> KindOptions:
@@ -231,10 +238,27 @@ class NightlyConfig:
                 f"[refit] {refit.auto[0]} is auto, which halves of the documents tell; give a "
                 "number, or leave out [create] halves = false"
             )
+        held_out = ", ".join(self.gates.held_out)
+        if held_out and not made.halves:
+            raise ValueError(
+                f"[gates] {held_out}: nothing is held out with [create] halves = false; leave out "
+                "one of them"
+            )
+        if (held_out or several) and compares_states(refit.family) and made.sketches:
+            what = f"[gates] {held_out}" if held_out else "[refit] topics and alpha0"
+            raise ValueError(
+                f"{what}: no triples are held out of sketches; leave out [create] sketch_columns, "
+                f"as up to {WHOLE} words or symbols are kept whole"
+            )
         if not made.codocuments and several:
             raise ValueError(
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "codocuments = false"
+            )
+        if not made.codocuments and self.gates.max_coherence_drop is not None:
+            raise ValueError(
+                "[gates] max_coherence_drop: no coherence is known with [create] codocuments = "
+                "false; leave out one of them"
             )
         dated = refit.window_days is not None or refit.half_life_days is not None
         if dated and made.date_column is None and made.date_pattern == NO_PATTERN:

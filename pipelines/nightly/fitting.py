@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import product
 from typing import Annotated, Any, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -103,6 +104,8 @@ class RefitSection:
             names = [name for name, one in MODELS.items() if compares_states(one)]
             every = " and ".join(map(repr, (DEFAULT_MODEL, *names)))
             raise ValueError(f"topics: several are compared with models {every} only")
+        for pair in product(self.topics, self.alpha0):
+            self.options(*pair)  # refuses what does not go together
         if self.half_life_days is not None and self.family.kind != CountsFoundation.kind:
             raise ValueError(
                 f"half_life_days: statistics of kind {self.family.kind} are whole numbers; choose "
@@ -153,6 +156,12 @@ class GatesSection:
     max_perplexity: Annotated[float, Field(ge=1)] | None = None
     max_behind: Annotated[float, Field(ge=0)] | None = None
 
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Conditions given of what is held out."""
+        names = ("max_held_out_drop", "max_perplexity")
+        return tuple(name for name in names if getattr(self, name) is not None)
+
     def require_known(self, refit: RefitSection) -> None:
         """Refuse a condition of which a model knows nothing.
 
@@ -164,7 +173,8 @@ class GatesSection:
         topical, kind = refit.topical, refit.family.kind
         known = {
             "max_coherence_drop": topical,
-            "max_held_out_drop": topical or compares_states(refit.family),
+            "max_held_out_drop": (topical and refit.family.compares_halves)
+            or compares_states(refit.family),
             "min_captured": topical,
             "max_pair_distance": kind == CountsFoundation.kind,
             "min_effective_documents": kind == CountsFoundation.kind,

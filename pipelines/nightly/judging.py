@@ -168,7 +168,10 @@ def said_of(model: Any) -> dict[str, Any]:
 def judged(
     model: Model, published: Model | None, drift: Drift, gates: GatesSection
 ) -> tuple[Gate, ...]:
-    """Each condition that was asked for; one whose value is not known holds.
+    """Each condition that was asked for.
+
+    One whose value is not known does not hold, unless it is of what was published: there is nothing
+    on the first night.
 
     Parameters
     ----------
@@ -190,7 +193,8 @@ def judged(
     perplexity = None
     if isinstance(model, HiddenMarkovModel) and held_out is not None:
         perplexity = window_perplexity(held_out)
-    most = (
+    # against what was published, of which there may be nothing to be told
+    since = (
         ("drop of coherence", drop, gates.max_coherence_drop),
         (
             "drop of held-out likelihood",
@@ -198,6 +202,8 @@ def judged(
             gates.max_held_out_drop,
         ),
         ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
+    )
+    most = (
         ("perplexity of a symbol held out", perplexity, gates.max_perplexity),
         ("nats a pair behind Chow-Liu's tree", getattr(model, "behind", None), gates.max_behind),
     )
@@ -214,11 +220,16 @@ def judged(
     return (
         *(
             Gate(name, value, bound, value is None or value <= bound)
+            for name, value, bound in since
+            if bound is not None
+        ),
+        *(
+            Gate(name, value, bound, value is not None and value <= bound)
             for name, value, bound in most
             if bound is not None
         ),
         *(
-            Gate(name, value, bound, value is None or value >= bound)
+            Gate(name, value, bound, not bound if value is None else value >= bound)
             for name, value, bound in least
             if bound is not None
         ),
@@ -243,8 +254,9 @@ def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
     >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
     ('documents: 12, the bound is 100',)
     """
+    told = ((gate, "not known" if gate.value is None else f"{gate.value:.6g}") for gate in gates)
     return tuple(
-        f"{gate.name}: {gate.value:.6g}, the bound is {gate.bound:g}"
-        for gate in gates
-        if not gate.holds and gate.value is not None
+        f"{gate.name}: {value}, the bound is {gate.bound:g}"
+        for gate, value in told
+        if not gate.holds
     )

@@ -12,7 +12,7 @@ from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
-from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit, plan_rows
+from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_kind, plan_refit
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job
@@ -204,8 +204,8 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
     if not job.of_documents:
-        copies = job.model.row_copies(job.model.Options(topics=job.n_topics))
-        return plan_rows(job.layout, job.n_topics, workers, threads, budget, copies)
+        options = job.model.Options(topics=job.n_topics)
+        return plan_kind(job.layout, job.model, options, workers, threads, budget)
     copies = TopicModel.row_copies(TopicOptions(topics=job.n_topics))
     return plan_refit(
         job.layout, job.basis, job.n_topics, workers, threads, budget, row_copies=copies

@@ -10,12 +10,13 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
-from streaming_moments.pipelines.jobs.kinds.select_states import model_selected
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCosts, StepCosts
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
@@ -67,12 +68,18 @@ def try_out_kind(
             reading = Reading(counting.form, None, storage_options)
             pieces, open_shard = read_some(sampled, store, reading, pool)
             read = reading_costs(pieces, sampled, open_shard)
-            model = model_selected(store)
+            model = _model_of(store.kind)
             known = store.foundation, store.row_blocks, n_states, options.pilot_documents
             job = Job(corpus, *known, model=model)
             batches = [piece.batch for piece in pieces]
             blocks = _block_costs(job, store, batches, pool, threads)
     return job, StepCosts(threads, PilotCosts(0.0, 0.0, choosing), read, blocks)
+
+
+def _model_of(kind: str) -> Any:
+    """The first model of the kind, of those whose numbers of states are compared if there are."""
+    own = [one for one in MODELS.values() if one.kind == kind]
+    return next(filter(compares_states, own), own[0])
 
 
 def _block_costs(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.reports.status import stale_models
+from streaming_moments.pipelines.reports.status import days_of, days_text, stale_models
 from streaming_moments.statistics.vectors.statistics import VectorTotals
 from streaming_moments.storage.store.store import MomentStore
 
@@ -30,6 +30,8 @@ def vector_facts(store: MomentStore) -> dict[str, Any]:
         "without_numbers": totals.without,
         "clipped": totals.clipped,
         "clipped_share": totals.clipped / number if number else None,
+        "tokens": number,
+        "days": days_of(store),
         "room": foundation.room(totals) if number else None,
         "shards": commit.shards,
         "segments": len(commit.segments),
@@ -63,7 +65,10 @@ def vector_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
             "drawn in",
             f"{facts['clipped']:,}{'' if share is None else f' ({share:.2%})'} beyond the radius",
         ),
-        ("shards", f"{facts['shards']:,} in {facts['segments']} segments"),
+        (
+            "shards",
+            f"{facts['shards']:,} in {facts['segments']} segments{days_text(facts['days'])}",
+        ),
         (
             "sketch",
             f"{facts['sketch_columns']} columns{', ' * bool(optional)}{', '.join(optional)}",

@@ -41,7 +41,7 @@ def states_of(model: Any) -> States | None:
     if not hasattr(model, "tables"):
         return None
     tables = [*model.tables.values()]
-    return States(np.vstack(tables) / len(tables), model.bars)
+    return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
 
 
 def compares_states(model: type) -> bool:

@@ -168,7 +168,7 @@ def create_kind(
 def require_options_of(
     shape: KindOptions, counting: CountingOptions, options: PilotOptions
 ) -> None:
-    """Refuse options that the kind has no use for.
+    """Refuse options that the kind has no use for, and columns in which its records cannot lie.
 
     Raises
     ------
@@ -190,6 +190,8 @@ def require_options_of(
     if idle:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
         raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
+    if shape.kind in _FORMS:
+        _FORMS[shape.kind](shape)
 
 
 def _changed(options: Any) -> set[str]:
@@ -205,7 +207,7 @@ def _views(
     limits: ReadLimits,
     in_flight: int,
 ) -> _Made:
-    views = ViewsForm.parse(shape.names, counting.policy)
+    views = replace(_views_form(shape), policy=counting.policy)
     more = limits, run.storage_options
     calls = [
         (shard, counting.form, views.columns, quota, options.seed + place, *more)
@@ -258,7 +260,7 @@ def _sequences(
     limits: ReadLimits,
     in_flight: int,
 ) -> _Made:
-    sequences = SequencesForm(shape.symbols, shape.names)
+    sequences = _sequences_form(shape)
     calls = [
         (shard, counting.form, sequences, _SYMBOLS_EACH * quota, limits, run.storage_options)
         for shard, quota in quotas(shards, options)
@@ -302,8 +304,7 @@ def _sequences(
 
 
 def _vectors(shards: Sequence[Shard], shape: KindOptions, *given: Any) -> _Made:
-    form = VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
-    kept = VectorsShape(form, shape.sketch_columns, shape.squares, shape.fourth)
+    kept = VectorsShape(_vectors_form(shape), shape.sketch_columns, shape.squares, shape.fourth)
     return _Made(*vectors_of(shards, kept, *given))
 
 
@@ -316,13 +317,7 @@ def _edges(
     limits: ReadLimits,
     in_flight: int,
 ) -> _Made:
-    names = shape.names or ("source", "target")
-    if len(names) != 2 or len(set(names)) != 2:
-        raise InvalidInput(
-            f"edges have two ends, in different columns, got {', '.join(names)}; give them as "
-            "--columns source,target"
-        )
-    columns = EdgeColumns(names[0], names[1], shape.directed)
+    columns = _edges_form(shape)
     # names are of all shards, edges of some
     drawn_of, more = dict(quotas(shards, options)), (limits, run.storage_options)
     told = counting.form, columns
@@ -356,6 +351,36 @@ def _edges(
     return _Made(foundation, asdict(columns), f"{origin}; {_state(foundation)}")
 
 
+def _views_form(shape: KindOptions) -> ViewsForm:
+    return ViewsForm.parse(shape.names)
+
+
+def _sequences_form(shape: KindOptions) -> SequencesForm:
+    return SequencesForm(shape.symbols, shape.names)
+
+
+def _vectors_form(shape: KindOptions) -> VectorsForm:
+    return VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
+
+
+def _edges_form(shape: KindOptions) -> EdgeColumns:
+    names = shape.names or ("source", "target")
+    if len(names) != 2 or len(set(names)) != 2:
+        raise InvalidInput(
+            f"edges have two ends, in different columns, got {', '.join(names)}; give them as "
+            "--columns source,target"
+        )
+    return EdgeColumns(names[0], names[1], shape.directed)
+
+
+_FORMS: Mapping[str, Callable[[KindOptions], object]] = MappingProxyType(
+    {
+        ViewsFoundation.kind: _views_form,
+        SequencesFoundation.kind: _sequences_form,
+        VectorsFoundation.kind: _vectors_form,
+        EdgesFoundation.kind: _edges_form,
+    }
+)
 _MAKERS: Mapping[str, Callable[..., _Made]] = MappingProxyType(
     {
         ViewsFoundation.kind: _views,

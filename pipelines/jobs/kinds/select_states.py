@@ -72,12 +72,19 @@ def select_states(
     Raises
     ------
     InvalidInput
-        Nothing to try, a store of another kind, or one without halves or with sketches alone.
+        Nothing to try, a model that is not compared so, a store of another kind, or one without
+        halves or with sketches alone.
     NotIdentifiable, BoundExceeded
         None can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)
+    if not compares_states(model):
+        known = " and ".join(one.name for one in MODELS.values() if compares_states(one))
+        raise InvalidInput(
+            f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
+            "`select`, of others refit some and compare what each says of itself"
+        )
     require_told_apart(store.layout.foundation)
     if not tried:
         raise InvalidInput("nothing to fit; give numbers of states")

@@ -185,6 +185,17 @@ class Blockmodel:
         sums = own.sum(axis=0)
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
 
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with community `order[j]` as community j."""
+        square = np.ix_(order, order)
+        return replace(
+            self,
+            memberships=np.ascontiguousarray(self.memberships[:, order]),
+            mixing=self.mixing[square],
+            weights=self.weights[order],
+            mixing_bars=None if self.mixing_bars is None else self.mixing_bars[square],
+        )
+
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes."""
         names = ["memberships", "mixing", "degrees", "weights", "spectrum"]

@@ -9,6 +9,7 @@ import pytest
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines import PilotOptions
@@ -138,7 +139,17 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
+    with pytest.raises(InvalidInput, match="views and hmm, not of latent_tree; of topics"):
+        store.select_as(LatentTree, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
     completed = pq.read_table(written.files[0])
     assert completed["b"].null_count == 0
     assert completed.num_rows == 400
+
+
+def test_numbers_of_components_are_not_compared_by_what_is_held_out():
+    rows = np.random.default_rng(0).normal(size=(60, 2)).tolist()
+    shape = KindOptions("vectors", "vector")
+    store = create_store("memory://rows-from-python", rows, shape=shape, counting=ALONE)
+    with pytest.raises(InvalidInput, match="not of gaussian_mixture"):
+        store.select_as(GaussianMixture, [1, 2])

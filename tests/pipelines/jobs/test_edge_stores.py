@@ -80,8 +80,20 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     kept = opened.latest().load_any_model()
     assert np.allclose(kept.memberships, alone.memberships, atol=1e-8)
     assert np.allclose(kept.node_bars, alone.node_bars, atol=1e-8)
+    code, _, err = run("label", store, 1, "south")
+    assert code == 0, err
+    assert run("refit", store, *fit, "--name", "next")[0] == 0
+    assert opened.latest().models["next"].labels == {1: "south"}
+    for name in opened.latest().models:
+        assert run("tag", store, "live", name)[0] == 0
+    last = opened.latest().version
+    code, out, err = run("diff", store, last - 1, last, "--json")
+    assert code == 0, err
+    pairs = json.loads(out)["moved"]["live"]["pairs"]
+    assert [pair[:2] for pair in pairs] == [[0, 0], [1, 1]]
     shown = run("topics", store)[1]
     assert "node " in shown
+    assert "south" in shown
     code, _, err = run("page", store, "--output", tmp_path / "page.html")
     assert code == 0, err
     assert "L1 error to be expected" in (tmp_path / "page.html").read_text()

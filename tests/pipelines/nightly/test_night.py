@@ -15,6 +15,7 @@ from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.candidates import Selection
@@ -186,6 +187,16 @@ def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
     others = dataclasses.replace(yesterday, vocabulary="other")
     for model, published in ((plain, yesterday), (worst, plain), (worst, None), (worst, others)):
         assert refused(model, published) == ()
+
+
+def test_what_is_not_known_of_the_model_itself_is_refused():
+    still = np.array([1.0])
+    model = HiddenMarkovModel(np.array([[0.5], [0.5]]), np.eye(1), still, still)
+    drift, bound = Drift(None, 0, np.nan, None), GatesSection(max_perplexity=1.5)
+    said = "perplexity of a symbol held out: not known, the bound is 1.5"
+    assert reasons_of(judged(model, None, drift, bound)) == (said,)
+    known = dataclasses.replace(model, held_out=HeldOut(-1.0, -1.0))
+    assert reasons_of(judged(known, None, drift, bound)) == ()
 
 
 @pytest.fixture

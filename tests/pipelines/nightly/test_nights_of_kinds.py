@@ -1,4 +1,4 @@
-"""Nights of sequences, of records in three views and of tables: made, judged, followed, shown."""
+"""Nights of every kind beside documents: made, judged, followed, shown."""
 
 import json
 
@@ -8,19 +8,34 @@ import pytest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences
+from streaming_moments.synthetic.mixtures import mixture_rows
 from streaming_moments.synthetic.tables import latent_tree_table
 
 LETTERS = "abcdefgh"
 KINDS = {
-    "sequences": ('kind = "sequences"', 'model = "hmm"\ntopics = [1, 2]\nrefine = 5'),
-    "views": ('kind = "views"\ncolumns = "c0,c1,c2"', 'model = "views"\ntopics = 2'),
-    "tables": ('categories = ["c0", "c1", "c2", "c3"]', 'model = "latent_tree"\ntopics = 2'),
+    "sequences": (
+        'kind = "sequences"\nmin_documents = 2',
+        'model = "hmm"\ntopics = [1, 2]\nrefine = 5',
+    ),
+    "views": (
+        'kind = "views"\ncolumns = "c0,c1,c2"\nmin_documents = 2',
+        'model = "views"\ntopics = 2',
+    ),
+    "tables": (
+        'categories = ["c0", "c1", "c2", "c3"]\nmin_documents = 2',
+        'model = "latent_tree"\ntopics = 2',
+    ),
+    "vectors": ('kind = "vectors"\ncolumns = "x,y,z"', 'model = "gaussian_mixture"\ntopics = 2'),
+    "edges": ('kind = "edges"', 'model = "blockmodel"\ntopics = 2'),
 }
 GATES = {
     "sequences": "max_held_out_drop = 0.5\nmax_perplexity = 8\nmin_topic_weight = 0.1",
     "views": "max_held_out_drop = 0.5\nmin_documents = 100",
     "tables": "max_behind = 0.5\nmax_pair_distance = 0.5",
+    "vectors": "min_documents = 100",
+    "edges": "min_documents = 100",
 }
 
 
@@ -33,6 +48,14 @@ def content(kind, day):
         drawn = markov_sequences(120, length=40, n_symbols=8, k=2, seed=2)
         symbols = np.random.default_rng(day).permutation(drawn.batch.symbols.reshape(120, 40))
         return "\n".join("".join(LETTERS[symbol] for symbol in row) for row in symbols)
+    if kind == "vectors":
+        drawn = mixture_rows(600, 3, 2, separation=5.0, variances="spherical", seed=day)
+        return "\n".join(["x,y,z", *(",".join(map(str, row)) for row in drawn.rows.tolist())])
+    if kind == "edges":
+        graph = community_graph(90, 2, 0.6, 0.05, 0.0, seed=0)
+        parts = np.array_split(np.random.default_rng(0).permutation(graph.edges), 3)
+        ends = (f"n{one},n{other}" for one, other in parts[day - 1])
+        return "\n".join(["source,target", *ends])
     planted = latent_tree_table(600, n_columns=4, n_states=2, n_categories=3, seed=4)
     codes = np.random.default_rng(day).permutation(planted.codes)
     rows = (",".join(f"v{code}" for code in row) for row in codes)
@@ -47,7 +70,7 @@ def place(request, tmp_path):
     (tmp_path / "night.toml").write_text(
         f'store = "{tmp_path}/store"\nshards = "{tmp_path}/*.{suffix_of(kind)}"\n'
         f'output = "{tmp_path}/out"\n'
-        f"[create]\n{create}\nmin_documents = 2\n[refit]\n{refit}\n[gates]\n{GATES[kind]}\n"
+        f"[create]\n{create}\n[refit]\n{refit}\n[gates]\n{GATES[kind]}\n"
         f'[metrics]\ntextfile = "{tmp_path}/night.prom"\n'
     )
     return kind, tmp_path
@@ -69,7 +92,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
     assert store.kind == {"tables": "counts"}.get(kind, kind)
     assert store.verify() == []
     model = store.load_any_model("published")
-    assert model.name == {"sequences": "hmm", "views": "views", "tables": "latent_tree"}[kind]
+    assert f'model = "{model.name}"' in KINDS[kind][1]
     report = json.loads((folder / "out" / "latest.json").read_text())
     assert report["outcome"] == "published"
     assert report["status"]["shards"] == 2
@@ -77,16 +100,18 @@ def test_nights_make_publish_follow_and_refuse(run, place):
     assert all(gate["holds"] and gate["value"] is not None for gate in report["gates"][:1])
     page = (folder / "out" / "latest.html").read_text()
     assert "Model of the night" in page
-    if kind == "tables":
+    assert report["status"]["tokens"] == store.commit.tokens
+    if kind != "tables":
+        assert model.n_topics == 2
+        assert report["drift"]["outside_share"] < 0.01
+    if kind in ("tables", "vectors"):
         assert report["matching"] is None
-        assert "scores" in steps["refit"]
     else:
         assert steps["match"]["kept"] == 2
-        assert model.held_out is not None
-        assert model.n_topics == 2
         assert len(report["topics"]) == 2
         assert "What has changed" in page
-        assert report["drift"]["outside_share"] < 0.01
+    assert ("scores" in steps["refit"]) == (kind == "tables")
+    assert (steps["refit"]["held_out"] is not None) == (kind in ("sequences", "views"))
     assert "streaming_moments_shards" in (folder / "night.prom").read_text()
     # nothing new, and then a bound that no model holds
     assert run("nightly", config)[0] == 10
@@ -119,6 +144,73 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "refit": {"model": "hmm", "topics": [2, 3]},
             },
             "halves = false",
+        ),
+        *(
+            (
+                {"refit": {"model": model, "topics": 2}, "gates": {"max_held_out_drop": 0.1}},
+                f"[gates] max_held_out_drop: model '{model}' knows nothing",
+            )
+            for model in ("poisson", "independent", "blockmodel", "gaussian_mixture")
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "halves": False},
+                "gates": {"max_perplexity": 9, "max_held_out_drop": 0.1},
+            },
+            "[gates] max_held_out_drop, max_perplexity: nothing is held out with [create] halves",
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "sketch_columns": 6},
+                "gates": {"max_perplexity": 9},
+            },
+            "[gates] max_perplexity: no triples are held out of sketches; leave out",
+        ),
+        (
+            {
+                "create": {"kind": "sequences", "sketch_columns": 6},
+                "refit": {"model": "hmm", "topics": [2, 3]},
+            },
+            "[refit] topics and alpha0: no triples are held out of sketches; leave out",
+        ),
+        (
+            {
+                "create": {"halves": False},
+                "refit": {"topics": 2},
+                "gates": {"max_held_out_drop": 0.1},
+            },
+            "nothing is held out with [create] halves",
+        ),
+        (
+            {
+                "create": {"codocuments": False},
+                "refit": {"topics": 2},
+                "gates": {"max_coherence_drop": 0.1},
+            },
+            "no coherence is known with [create] codocuments",
+        ),
+        *(
+            ({"refit": {"model": model, "topics": 2, "method": "power"}}, 'by "joint", not by')
+            for model in ("hmm", "views", "blockmodel", "factors", "gaussian_mixture")
+        ),
+        ({"create": {"kind": "sequences", "columns": "a,b"}}, "sequences lie in 2 columns"),
+        (
+            {"create": {"kind": "views"}, "refit": {"model": "views", "topics": 2}},
+            "views are three different columns, got none",
+        ),
+        (
+            {
+                "create": {"kind": "edges", "columns": "a"},
+                "refit": {"model": "blockmodel", "topics": 2},
+            },
+            "edges have two ends",
+        ),
+        (
+            {
+                "create": {"kind": "vectors", "columns": "x,x"},
+                "refit": {"model": "factors", "topics": 2},
+            },
+            "the columns of numbers are x, x",
         ),
     ],
 )

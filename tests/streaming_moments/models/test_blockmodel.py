@@ -7,6 +7,9 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.node_views import _told, part_frames
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.states import states_of
+from streaming_moments.quality.matching import compare_topics, numbered_like
+from streaming_moments.quality.moves import with_moves
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
@@ -156,3 +159,19 @@ def test_edges_that_hold_no_communities_are_refused():
     few = sketch_of(graph.batch.to_csr(), empty.nodes, 60)
     with pytest.raises(NotIdentifiable, match="a part of 40 nodes does not tell 61 columns"):
         part_frames(few)
+
+
+def test_communities_take_the_numbers_of_those_that_they_are_matched_with():
+    graph = community_graph(90, 2, 0.6, 0.05, 0.0, seed=1)
+    model = fitted(graph, topics=2)
+    turned = model.reordered(np.array([1, 0]))
+    assert np.array_equal(turned.weights, model.weights[::-1])
+    assert np.array_equal(turned.mixing_bars, model.mixing_bars[::-1, ::-1])
+    expected = model.memberships @ model.mixing @ model.memberships.T
+    assert np.allclose(turned.memberships @ turned.mixing @ turned.memberships.T, expected)
+    columns = [states_of(one).columns for one in (model, turned)]
+    again, matching = numbered_like(turned, compare_topics(*columns))
+    assert with_moves(matching, model, again) == matching
+    assert again.described().facts == model.described().facts
+    for name, array in model.parts()[0].items():
+        assert np.array_equal(again.parts()[0][name], array), name
