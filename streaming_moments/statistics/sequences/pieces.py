@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import PiecesOverlap
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.views.statistics import ViewTotals
 
@@ -167,7 +167,7 @@ class Pieces:
 
         Raises
         ------
-        InvalidInput
+        PiecesOverlap
             Names the sequences and the places.
         """
         table = self.table
@@ -182,7 +182,7 @@ class Pieces:
         found += [self._seam(place) for place in np.flatnonzero(overlaps).tolist()]
         if found:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            raise InvalidInput(
+            raise PiecesOverlap(
                 f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: nothing of them "
                 "is counted; leave out the shards that hold what is counted already, `forget` or "
                 "--replace those that were counted, or give other sequences other names"
