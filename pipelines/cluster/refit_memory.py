@@ -10,7 +10,7 @@ from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
-from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes
+from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes, with_pieces
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -165,6 +165,7 @@ def plan_rows(
     memory: int,
     row_copies: int,
     beside: int = 0,
+    joining: int = 0,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit of any kind: sweeps that sum up what k states need.
 
@@ -178,6 +179,8 @@ def plan_rows(
         As of `plan_refit`.
     beside : int
         Bytes that the last step holds beside those copies.
+    joining : int
+        Bytes that joining the segments takes, for each row block that is read.
 
     Raises
     ------
@@ -188,16 +191,17 @@ def plan_rows(
     # a row contracted for each state
     sums = 8 * k * max(prod(shape[1:]) for shape in shapes)
     # a block as it is read, its sum, one half, and as floats
-    task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
+    task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums)) + joining
     gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
     finishing = 8 * row_copies * layout.foundation.rows * k + beside
     least = PROCESS_BYTES + gathered + max(task, finishing)
     if least > memory:
         raise BoundExceeded(
             f"a refit of {k} states needs {mebibytes(least)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} a row block, "
-            f"{mebibytes(gathered)} what they say, {mebibytes(finishing)} finishing) but the "
-            f"budget is {mebibytes(memory)}; raise --memory or ask for fewer"
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task - joining)} a row block"
+            f"{with_pieces(joining)}, {mebibytes(gathered)} what they say, "
+            f"{mebibytes(finishing)} finishing) but the budget is {mebibytes(memory)}; raise "
+            "--memory or ask for fewer"
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // task))
     peak = PROCESS_BYTES + gathered + max(in_flight * task, finishing)

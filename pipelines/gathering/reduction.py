@@ -89,9 +89,7 @@ class Reduction:
     def __post_init__(self) -> None:
         self.writer = self.store.new_segment()
 
-    def run(
-        self, gathering: Gathering, opening: Opening, sources: Sequence[Source], totals: Any
-    ) -> bool:
+    def run(self, gathering: Gathering, opening: Opening, sources: Sequence[Source]) -> bool:
         """Add up and write the blocks of a pass; False where sums were lost, and none is written.
 
         Raises
@@ -115,7 +113,7 @@ class Reduction:
                     index = next(waiting, None)
                     if index is None:
                         break
-                    call = (index, self.writer, opening.owner, tuple(sources), pieces, totals)
+                    call = (index, self.writer, opening.owner, tuple(sources), pieces)
                     future = cluster.client.submit(
                         write_block,
                         *call,
@@ -189,7 +187,6 @@ def write_block(
     owner: str,
     sources: Sequence[Source],
     pieces: int,
-    totals: Any,
 ) -> tuple[FileRecord, ...]:
     """Add up a row block over the workers that hold sums of it, and write it to the segment.
 
@@ -218,9 +215,9 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # a view: what is written of it is for reading only
+    # views, as what is written is for reading only; totals, maybe large, are no part of a block
     arrays = {name: array[:] for name, array in sums.items()}
-    return writer.write_block(foundation.statistics(block, totals, arrays))
+    return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 
 
 async def _collect(

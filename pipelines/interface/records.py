@@ -267,8 +267,10 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     """A value of a column as JSON has it; one that is missing is None."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         value = _time(value)
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:
+        value = list(value)
     elif isinstance(value, np.ndarray | np.generic):
-        value = list(value) if value.dtype.kind == "M" and value.ndim else value.tolist()
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one, column, name, where) for one in value]
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:

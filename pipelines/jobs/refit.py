@@ -27,6 +27,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+from streaming_moments.storage.segments.blocks import joining_bytes
 
 COHERENCE_WORDS = 10
 
@@ -208,7 +209,9 @@ def _plain_rows(
         beside = 0
         if isinstance(foundation, EdgesFoundation):
             beside = Blockmodel.beside_rows(foundation)
-        plan = plan_rows(store.layout, *shape, model.row_copies(options), beside)
+        own = store if isinstance(store, WindowedStore) else store.commit
+        joining = joining_bytes(own.segments, store.layout)
+        plan = plan_rows(store.layout, *shape, model.row_copies(options), beside, joining)
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)

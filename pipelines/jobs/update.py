@@ -188,7 +188,8 @@ def _commit_group(
         bad = gathered.bad
         if len(shards) == 1:
             bad, shards = (*bad, ShardError(shards[0].url, overlap.reason)), ()
-        return _committed(result, Gathered(None, (), bad)), shards
+        # of two that overlap the same one is counted, whichever was read first
+        return _committed(result, Gathered(None, (), bad)), sorted(shards, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted) as conflict:
         store = result.store.latest()
         # copies of what another writer has counted are found again as they are read

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, PiecesOverlap, StoreError
 from streaming_moments.statistics.base import Foundation, Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.pieces import JOINING_BYTES
 from streaming_moments.storage.files.arrays import array_in, chunk_path, decode, read_whole
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
@@ -191,6 +192,12 @@ def require_apart(
         except PiecesOverlap as overlap:
             urls = tuple(shard.url for segment in added for shard in segment.shards)
             raise PiecesOverlap(overlap.reason, urls) from None
+
+
+def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
+    """Bytes that joining segments takes, beside a row block; each record of theirs is a piece."""
+    pieces = sum(reference.documents for reference in references)
+    return JOINING_BYTES * pieces if layout.foundation.joins else 0
 
 
 def sum_all_rows(

@@ -302,7 +302,8 @@ def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
     """(rows,) bool, whether a row ends before another one begins."""
     ends, begins = places[..., 2:], others[..., :2]
     same = ends[..., 0] == begins[..., 0]
-    return (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])
+    earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])
+    return np.asarray(earlier, dtype=np.bool_)
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -28,6 +28,8 @@ KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
 NUMBERED, LENGTH = 6, 7
 EDGES, NAME = slice(8, 12), slice(12, 15)
 _SIGN = 15
+# Of a piece while pieces are sorted and joined: measured 5.5 times the 128 bytes of its row.
+JOINING_BYTES = 6 * 128
 _NAME_BYTES = 24
 _SHOWN = 3
 
@@ -94,6 +96,11 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, of what is taken away too."""
+        return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:
         return type(self)((*self.chunks, *other.chunks))
