@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_SHOWN = 20
+
 
 class StreamingMomentsError(Exception):
     """Base of all errors a caller can mend; the command line exits with 2 on them."""
@@ -41,6 +43,28 @@ class ShardError(StreamingMomentsError):
 
     def __str__(self) -> str:
         return f"{printable(self.url)}: {self.reason}"
+
+
+class PiecesOverlap(InvalidInput):
+    """Pieces of a sequence hold the same place of it; `shards` are those that bring them, if known.
+
+    Parameters
+    ----------
+    reason : str
+        Which pieces and what to do, without the shards.
+    shards : tuple of str
+        URLs.
+    """
+
+    def __init__(self, reason: str, shards: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, shards)
+        self.reason = reason
+        self.shards = shards
+
+    def __str__(self) -> str:
+        shown = ", ".join(printable(url) for url in self.shards[:_SHOWN])
+        more = f" and {len(self.shards) - _SHOWN} more" if len(self.shards) > _SHOWN else ""
+        return f"{self.reason}; they came with {shown}{more}" if shown else self.reason
 
 
 class StoreError(StreamingMomentsError):

@@ -30,6 +30,7 @@ _MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; on
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
 _BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
+_MORE_PIECES = "raise --memory, or count longer pieces of sequences, in a store of their own"
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,11 @@ def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
 
 
 def plan_update(
-    layout: SegmentLayout, threads: int, memory: int, limits: ReadLimits = LIMITS
+    layout: SegmentLayout,
+    threads: int,
+    memory: int,
+    limits: ReadLimits = LIMITS,
+    joining: int = 0,
 ) -> UpdatePlan:
     """Divide a worker's memory for an update.
 
@@ -283,6 +288,8 @@ def plan_update(
         Budget in bytes.
     limits : ReadLimits
         Of documents and row groups; without one of row groups, what half of the memory left allows.
+    joining : int
+        Bytes that a commit takes to join what is counted, once the tasks are done.
 
     Raises
     ------
@@ -322,7 +329,14 @@ def plan_update(
             "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
             "--max-row-group-bytes"
         )
-    free = memory - PROCESS_BYTES - threads * least
+    if PROCESS_BYTES + joining + block > memory:
+        raise BoundExceeded(
+            f"a commit needs {mebibytes(PROCESS_BYTES + joining + block)} "
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(joining)} the pieces of "
+            f"sequences that are counted, {mebibytes(block)} sums of a row block) but the budget "
+            f"is {mebibytes(memory)}; {_MORE_PIECES}"
+        )
+    free = memory - PROCESS_BYTES - max(threads * least, joining)
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
@@ -339,7 +353,7 @@ def plan_update(
         reads_in_flight=2 * threads,
         row_group_bytes=decoded,
         passes=int(passes),
-        peak_bytes=PROCESS_BYTES + threads * task(lump, decoded) + sums,
+        peak_bytes=PROCESS_BYTES + max(threads * task(lump, decoded), joining) + sums,
     )
 
 
@@ -356,8 +370,12 @@ def _row_group_bytes(free: int) -> int:
     return min(max(free // 2 // _DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 
-def blocks_in_flight(layout: SegmentLayout, threads: int, memory: int, copies: int) -> int:
+def blocks_in_flight(
+    layout: SegmentLayout, threads: int, memory: int, copies: int, joining: int = 0
+) -> int:
     """Tasks of one row block that a worker may run at a time, each holding it so many times.
+
+    Beside it each holds what joins the segments, `joining` bytes.
 
     Raises
     ------
@@ -374,14 +392,26 @@ def blocks_in_flight(layout: SegmentLayout, threads: int, memory: int, copies: i
     >>> blocks_in_flight(layout, threads=2, memory=1024 * MEBIBYTE, copies=3)
     2
     """
-    task = copies * layout.block_bytes
+    task = copies * layout.block_bytes + joining
     if memory < PROCESS_BYTES + task:
         raise BoundExceeded(
             f"a row block needs {mebibytes(PROCESS_BYTES + task)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} the block {copies} times) "
-            f"but the budget is {mebibytes(memory)}; raise --memory"
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task - joining)} the block "
+            f"{copies} times{with_pieces(joining)}) but the budget is {mebibytes(memory)}; "
+            f"{_MORE_PIECES if joining else 'raise --memory'}"
         )
     return max(1, min(threads, (memory - PROCESS_BYTES) // task))
+
+
+def with_pieces(joining: int) -> str:
+    """What pieces of sequences take, in words; nothing without any.
+
+    Examples
+    --------
+    >>> with_pieces(3 * MEBIBYTE)
+    ', 3 MiB pieces of sequences'
+    """
+    return f", {mebibytes(joining)} pieces of sequences" if joining else ""
 
 
 def mebibytes(nbytes: float) -> str:

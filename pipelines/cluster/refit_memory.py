@@ -13,7 +13,7 @@ from streaming_moments.models.base import FitOptions
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import FEWEST_STRIPS, strip_sums_held
 from streaming_moments.numerics.packing import packed_size
-from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes
+from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, SLACK, mebibytes, with_pieces
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -163,7 +163,13 @@ def plan_refit(
 
 
 def plan_kind(
-    layout: SegmentLayout, model: Any, options: FitOptions, workers: int, threads: int, memory: int
+    layout: SegmentLayout,
+    model: Any,
+    options: FitOptions,
+    workers: int,
+    threads: int,
+    memory: int,
+    joining: int = 0,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit of a kind other than documents.
 
@@ -175,6 +181,8 @@ def plan_kind(
         A class of `MODELS`.
     options : FitOptions
         Of its `Options`.
+    joining : int
+        As of `plan_rows`.
 
     Raises
     ------
@@ -186,7 +194,8 @@ def plan_kind(
         return plan_moments(layout, workers, memory, foundation.columns, foundation.dimension)
     beside = Blockmodel.beside_rows(foundation) if isinstance(foundation, EdgesFoundation) else 0
     copies = model.row_copies(options)
-    return plan_rows(layout, options.topics, workers, threads, memory, copies, beside)
+    shape = options.topics, workers, threads, memory
+    return plan_rows(layout, *shape, copies, beside, joining)
 
 
 def plan_rows(
@@ -197,6 +206,7 @@ def plan_rows(
     memory: int,
     row_copies: int,
     beside: int = 0,
+    joining: int = 0,
 ) -> RefitPlan:
     """Divide a worker's memory for a refit of any kind: sweeps that sum up what k states need.
 
@@ -210,6 +220,8 @@ def plan_rows(
         As of `plan_refit`.
     beside : int
         Bytes that the last step holds beside those copies.
+    joining : int
+        Bytes that joining the segments takes, for each row block that is read.
 
     Raises
     ------
@@ -220,16 +232,17 @@ def plan_rows(
     # a row contracted for each state
     sums = 8 * k * max(prod(shape[1:]) for shape in shapes)
     # a block as it is read, its sum, one half, and as floats
-    task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums))
+    task = int(SLACK * (4 * layout.block_bytes + _SUMS_COPIES * sums)) + joining
     gathered = int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
     finishing = 8 * row_copies * layout.foundation.rows * k + beside
     least = PROCESS_BYTES + gathered + max(task, finishing)
     if least > memory:
         raise BoundExceeded(
             f"a refit of {k} states needs {mebibytes(least)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task)} a row block, "
-            f"{mebibytes(gathered)} what they say, {mebibytes(finishing)} finishing) but the "
-            f"budget is {mebibytes(memory)}; raise --memory or ask for fewer"
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task - joining)} a row block"
+            f"{with_pieces(joining)}, {mebibytes(gathered)} what they say, "
+            f"{mebibytes(finishing)} finishing) but the budget is {mebibytes(memory)}; raise "
+            "--memory or ask for fewer"
         )
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // task))
     peak = PROCESS_BYTES + gathered + max(in_flight * task, finishing)

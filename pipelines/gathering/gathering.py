@@ -24,6 +24,7 @@ from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.settling import keep_only_here, release_here
 from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.segments.blocks import joining_bytes
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -152,7 +153,8 @@ def gathering_on(
 def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
     """Memory plan of gathering shards for this store on this cluster."""
     cluster = run.cluster
-    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits)
+    joining = joining_bytes(store.commit.segments, store.layout)
+    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits, joining)
 
 
 def _give_up_those_of_the_dead(client: Client) -> None:

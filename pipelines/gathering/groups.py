@@ -152,10 +152,9 @@ def _gather_group(
                 reduction.fruitless = 0
                 continue
             store.foundation.require_bounded(sum(one.bound for one in receipts.values()))
-            totals = group.totals()
-            if reduction.run(gathering, group.opening, settled.sources, totals):
+            if reduction.run(gathering, group.opening, settled.sources):
                 break
-    segment = reduction.seal(run, totals, group.records(), group.dates)
+    segment = reduction.seal(run, group.totals(), group.records(), group.dates)
     gathering.pace.close = time.monotonic() - closed
     return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
 

@@ -43,6 +43,7 @@ from streaming_moments.storage.store.store import MomentStore
 STEP = "adding up row blocks"
 
 _LOSSES = 10  # that are borne: one after another where nobody died, or of one row block
+_DEATHS = 20  # of any blocks, none of which was written before
 
 
 @dataclass
@@ -56,7 +57,8 @@ class Reduction:
 
     Workers die of what is not ours, and others count again what they held, so that a loss by death
     ends nothing. It is charged to the row blocks that the dead was writing: memory that one of them
-    takes would kill whoever writes it, for ever.
+    takes would kill whoever writes it, for ever. Memory that the close takes of whatever block may
+    kill over another one each time: all such deaths are bounded too, while no run gets further.
 
     Parameters
     ----------
@@ -70,6 +72,10 @@ class Reduction:
         Runs one after another that lost sums, none of which was to be counted again.
     charged : Counter
         Losses by row block.
+    reached : set of int
+        Row blocks that any run has written.
+    deaths : int
+        Losses in which workers died that were writing, since a run got further than all before it.
     """
 
     store: MomentStore
@@ -77,19 +83,20 @@ class Reduction:
     written: dict[int, tuple[str, tuple[FileRecord, ...]]] = field(default_factory=dict)
     fruitless: int = 0
     charged: Counter[int] = field(default_factory=Counter)
+    reached: set[int] = field(default_factory=set)
+    deaths: int = 0
 
     def __post_init__(self) -> None:
         self.writer = self.store.new_segment()
 
-    def run(
-        self, gathering: Gathering, opening: Opening, sources: Sequence[Source], totals: Any
-    ) -> bool:
+    def run(self, gathering: Gathering, opening: Opening, sources: Sequence[Source]) -> bool:
         """Add up and write the blocks of a pass; False where sums were lost, and none is written.
 
         Raises
         ------
         WorkersLost
-            The workers die of one row block, or time and again do not reach one another.
+            The workers die of one row block, or of one after the other, or time and again do not
+            reach one another.
         StoreError
             The store cannot be written.
         """
@@ -106,7 +113,7 @@ class Reduction:
                     index = next(waiting, None)
                     if index is None:
                         break
-                    call = (index, self.writer, opening.owner, tuple(sources), pieces, totals)
+                    call = (index, self.writer, opening.owner, tuple(sources), pieces)
                     future = cluster.client.submit(
                         write_block,
                         *call,
@@ -128,6 +135,9 @@ class Reduction:
                     return False
                 index = running.pop(future)
                 self.written[index] = (self.writer.id, required(outcome, STEP))
+                if index not in self.reached:
+                    self.reached.add(index)
+                    self.deaths = 0
                 progress.advance(STEP, len(self.written), all_blocks)
         finally:
             cancel(cluster, running)
@@ -150,11 +160,14 @@ class Reduction:
         died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
         # who died was writing none: of what the block that failed asked of it
         self.charged.update(+died_of or {failed: 1})
-        index, losses = self.charged.most_common(1)[0]
-        if losses > _LOSSES:
+        self.deaths += bool(+died_of)
+        (index, losses), beside = self.charged.most_common(1)[0], ""
+        if losses <= _LOSSES:
+            losses, beside = self.deaths, " or of blocks beside it"
+        if losses > (_DEATHS if beside else _LOSSES):
             raise WorkersLost(
-                f"the workers died {losses} times while {STEP}, of row block {index} it seems; "
-                "give them more memory, or a smaller --memory budget, and run it again"
+                f"the workers died {losses} times while {STEP}, of row block {index}{beside} it "
+                "seems; give them more memory, or a smaller --memory budget, and run it again"
             ) from loss
 
     def seal(
@@ -174,7 +187,6 @@ def write_block(
     owner: str,
     sources: Sequence[Source],
     pieces: int,
-    totals: Any,
 ) -> tuple[FileRecord, ...]:
     """Add up a row block over the workers that hold sums of it, and write it to the segment.
 
@@ -203,9 +215,9 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # a view: what is written of it is for reading only
+    # views, as what is written is for reading only; totals, maybe large, are no part of a block
     arrays = {name: array[:] for name, array in sums.items()}
-    return writer.write_block(foundation.statistics(block, totals, arrays))
+    return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 
 
 async def _collect(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -264,12 +265,18 @@ def _line(
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
     """A value of a column as JSON has it; one that is missing is None."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        value = _time(value)
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:
+        value = list(value)
+    elif isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one, column, name, where) for one in value]
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such number
     if isinstance(value, float) and value.is_integer():
         return int(value)  # of a column of whole numbers some of which are missing
     if isinstance(value, bool | int | float | str):
@@ -281,6 +288,14 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
         f"{where}: {column!r} is {_kind(value)}; give texts, whole numbers, truths, dates, or "
         "lists of such",
     )
+
+
+def _time(value: np.datetime64) -> Any:
+    """What Python has of a time; of one with more digits, its text."""
+    for told in (value, value.astype("datetime64[us]")):
+        if told == value and isinstance(found := told.tolist(), datetime.date):
+            return found
+    return str(value)
 
 
 def _hash_of(known: Any) -> int:

@@ -17,6 +17,7 @@ from streaming_moments.storage.operations.compaction import (
     write_sum,
 )
 from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.segments.blocks import joining_bytes
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.store.store import MomentStore
 
@@ -102,7 +103,8 @@ def summed(
         As `compact`.
     """
     writer = store_of_era(store, sources[0].words).new_segment()
-    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    joining = joining_bytes(sources, store.layout)
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
     calls = [(writer, sources, index) for index in range(store.row_blocks)]
     written = run.calls("compacting row blocks", write_sum, calls, each)
     return seal_sum(store, writer, list(chain.from_iterable(written)), sources, ledger)

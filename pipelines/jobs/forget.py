@@ -18,6 +18,7 @@ from streaming_moments.storage.operations.appended import (
     is_longer,
 )
 from streaming_moments.storage.operations.forgetting import commit_recount, require_non_negative
+from streaming_moments.storage.segments.blocks import joining_bytes
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store.changes import (
@@ -189,7 +190,8 @@ def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
             require_counted(store.ledger(), record)
     taken = [part for part in recount.references if part.sign < 0]
     rest = (*kept_segments(store.commit, recount), *taken)
-    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
+    joining = joining_bytes(rest, store.layout)
+    each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
     calls = [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)]
     run.calls("checking row blocks", require_non_negative, calls, each)
     return commit_recount(store, recount, rest)

@@ -64,10 +64,8 @@ class PassContext:
     ----------
     reading : ReadingContext
         How shards are read.
-    model : Model
-        As it is before the pass.
     reader : object
-        The same, made ready to read; of `Passes.reader`.
+        The model as it is before the pass, made ready to read; of `Passes.reader`.
     work : PolishingFolder
         Where sums are kept.
     number : int
@@ -77,7 +75,6 @@ class PassContext:
     """
 
     reading: ReadingContext
-    model: Any
     reader: Any
     work: PolishingFolder
     number: int
@@ -96,7 +93,7 @@ class PassContext:
     ) -> PassContext:
         """The context, made by a task so that it outlives any worker."""
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
-        return cls(reading, model, reader, work, number, keep_going)
+        return cls(reading, reader, work, number, keep_going)
 
 
 def polish(
@@ -195,7 +192,7 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
     part = str(place)
     if context.work.find(context.number, part) is not None:
         return part
-    sums = PassSums(_nothing(context.model), 0)
+    sums = PassSums(_nothing(context.reader.model), 0)
     for shard, mark in group:
         try:
             sums = sums.add(_of_shard(shard, mark, context))
@@ -224,7 +221,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     # apart from the others of its group: it counts whole or not at all
     reading, reader = context.reading, context.reader
-    total = _nothing(context.model)
+    total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
     if content.mark != mark:
         raise changed(shard.url)

@@ -24,6 +24,7 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths, Weigh
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+from streaming_moments.storage.segments.blocks import joining_bytes
 
 COHERENCE_WORDS = 10
 
@@ -197,7 +198,10 @@ def _plain_rows(
             "--half-life, and choose days by --since and --until"
         )
     cluster = run.cluster
-    plan = plan_kind(store.layout, model, options, cluster.workers, cluster.threads, cluster.memory)
+    own = store if isinstance(store, WindowedStore) else store.commit
+    joining = joining_bytes(own.segments, store.layout)
+    shape = cluster.workers, cluster.threads, cluster.memory
+    plan = plan_kind(store.layout, model, options, *shape, joining)
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import InvalidInput, PiecesOverlap, ShardError
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
@@ -82,7 +82,8 @@ def update(
     run : Run
         Where to run, and what its steps are told.
     skip_bad_shards : bool
-        Commit the others when some cannot be read, and record those; else stop.
+        Commit the others when some cannot be read, or hold pieces of sequences that overlap what is
+        counted, and record those; else stop.
     plan : UpdatePlan, optional
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
@@ -140,42 +141,65 @@ def _updated(
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
-    while waiting:
+    # of a group whose pieces overlap, groups of half as many shards come first
+    reading = [(gathering, waiting)]
+    while reading:
+        gathering, waiting = reading[-1]
+        if not waiting:
+            reading.pop()
+            continue
         if unique:
             gathering = replace(
                 gathering, unique=result.store.ledger().contents(compared.new.sizes)
             )
         try:
-            result = _commit_group(result, waiting, gathering, len(compared.new))
+            result, apart = _commit_group(result, waiting, gathering, len(compared.new))
         except (ShardError, InvalidInput) as error:
             if not result.counted:
                 raise
             raise _stopped(error, result.counted) from error
+        if apart:
+            plan = replace(gathering.plan, group_shards=len(apart) // 2)
+            gathering = replace(gathering, plan=plan)
+            reading.append((gathering, gathering.bundles(apart)))
     return result
 
 
 def _commit_group(
     result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int
-) -> UpdateResult:
-    """Gather and commit one group; shards another writer has counted meanwhile are left to it."""
-    from streaming_moments.pipelines.gathering.groups import gather_group
+) -> tuple[UpdateResult, Sequence[Shard]]:
+    """Gather and commit one group; shards another writer has counted meanwhile are left to it.
+
+    Shards of which pieces overlap are returned to be read in smaller groups; one alone is bad.
+    """
+    from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
 
     before = result.counted + len(result.bad)
     gathered = gather_group(gathering, waiting, before, total)
     if gathered.segment is None and not gathered.bad:
-        return result
+        return result, ()
+    shards = gathered.shards
     try:
-        return _committed(result, gathered, gathering.unique is not None)
+        return _committed(result, gathered, gathering.unique is not None), ()
+    except PiecesOverlap as overlap:
+        if not gathering.keep_going:
+            remedy = "--skip-bad-shards leaves out those that overlap"
+            raise InvalidInput(f"{overlap}; {remedy}") from overlap
+        bad = gathered.bad
+        if len(shards) == 1:
+            bad, shards = (*bad, ShardError(shards[0].url, overlap.reason)), ()
+        # of two that overlap the same one is counted, whichever was read first
+        return _committed(result, Gathered(None, (), bad)), sorted(shards, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted) as conflict:
         store = result.store.latest()
         # copies of what another writer has counted are found again as they are read
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
-        again = [shard for shard in gathered.shards if shard.url not in counted]
+        again = [shard for shard in shards if shard.url not in counted]
         waiting.extendleft(reversed(gathering.bundles(again)))
         result = replace(result, store=store, already=result.already + len(counted))
         # what cannot be read is not read again
-        return _committed(result, replace(gathered, segment=None, shards=()))
+        return _committed(result, replace(gathered, segment=None, shards=())), ()
 
 
 def _stopped(error: ShardError | InvalidInput, counted: int) -> ShardError | InvalidInput:

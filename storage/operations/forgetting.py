@@ -82,7 +82,8 @@ def commit_recount(
         ledger = read_ledger(store.folder, head.segments, store.ledger())
         successor = recounted(head, recount, ledger)
         if recount.added:
-            require_apart(store.folder, successor.segments, _layout_at(store, head))
+            layout = _layout_at(store, head)
+            require_apart(store.folder, successor.segments, layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
         # without what is added: that is no excuse for taking away what was never there
         rest = (*kept_segments(head, recount), *taken)

@@ -174,10 +174,14 @@ class WindowedStore:
         """The version."""
         return self.store.version
 
+    @property
+    def segments(self) -> tuple[SegmentReference, ...]:
+        """Those of the window."""
+        return tuple(part for _, own in self.groups for part in own)
+
     def ledger(self) -> Ledger:
         """The shards counted in the window."""
-        parts = [part for _, own in self.groups for part in own]
-        return self.store.ledger().of_segments(parts)
+        return self.store.ledger().of_segments(self.segments)
 
     def length_histogram(self) -> Lengths:
         """Documents by length; weighted where there is a half-life."""
@@ -185,8 +189,7 @@ class WindowedStore:
 
     def totals(self) -> Any:
         """`Totals` of what is counted in the window."""
-        parts = [part for _, own in self.groups for part in own]
-        return whole_totals(self.store.folder, parts, self.store.layout)
+        return whole_totals(self.store.folder, self.segments, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import InvalidInput, PiecesOverlap, StoreError
 from streaming_moments.statistics.base import Foundation, Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.pieces import JOINING_BYTES
 from streaming_moments.storage.files.arrays import array_in, chunk_path, decode, read_whole
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
 from streaming_moments.storage.log.manifests import FileRecord, read_files, segment_manifests
+from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
 
@@ -170,19 +172,32 @@ def whole_totals(
 
 
 def require_apart(
-    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
+    folder: Folder,
+    references: Iterable[SegmentReference],
+    layout: SegmentLayout,
+    added: Iterable[Segment] = (),
 ) -> None:
     """Refuse segments that hold pieces of the same record which overlap.
 
     Raises
     ------
-    InvalidInput
-        Names the records and the places.
+    PiecesOverlap
+        Names the records and the places, and the shards of what is to be `added`.
     StoreError
         A file is missing or damaged: names it.
     """
     if layout.foundation.joins:
-        sum_totals(folder, references, layout).pieces.require_apart()
+        try:
+            sum_totals(folder, references, layout).pieces.require_apart()
+        except PiecesOverlap as overlap:
+            urls = tuple(shard.url for segment in added for shard in segment.shards)
+            raise PiecesOverlap(overlap.reason, urls) from None
+
+
+def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
+    """Bytes that joining segments takes, beside a row block; each record of theirs is a piece."""
+    pieces = sum(reference.documents for reference in references)
+    return JOINING_BYTES * pieces if layout.foundation.joins else 0
 
 
 def sum_all_rows(

@@ -244,9 +244,10 @@ class MomentStore(Snapshot):
             The commit may or may not be written.
         StoreError
             Nothing is written, and why.
+        PiecesOverlap
+            Pieces of one sequence overlap: names them, and the shards of the segment.
         InvalidInput
-            Neither a shard nor a skipped one; or a shard within a counted one, or around it; or
-            pieces of one sequence that overlap.
+            Neither a shard nor a skipped one; or a shard within a counted one, or around it.
         """
         left_out = tuple(skipped)
         if segment is None or not segment.shards:
@@ -258,7 +259,7 @@ class MomentStore(Snapshot):
         def change(head: Commit) -> Commit:
             ledger = read_ledger(self.folder, head.segments, self._ledger)
             successor = recounted(head, recount, ledger)
-            require_apart(self.folder, successor.segments, self.layout)
+            require_apart(self.folder, successor.segments, self.layout, recount.added)
             return successor
 
         grown = self.extended(change, recount.written)

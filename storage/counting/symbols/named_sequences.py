@@ -114,13 +114,15 @@ def long_tables(
     numbered: bool,
     url: str,
     limits: ReadLimits,
+    joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
     """Runs of rows of one sequence, which may go on in the next table; or rows of pieces in lists.
 
-    Where times are `numbered`, a run ends where the next number is missing.
+    Where times are `numbered`, a run ends where the next number is missing. Where a store `joins`
+    pieces, a sequence may come back after another one.
     """
     last: tuple[Any, Any, NDArray[np.int64]] | None = None
-    kind: pa.DataType | None = None
+    told: bool | None = None  # whether times are numbers
     for table, after in tables:
         if is_list(table[columns[2]].type):
             yield from _listed(table, columns, url, limits, after)
@@ -128,29 +130,37 @@ def long_tables(
         names = values_of(table[columns[0]], columns[0], url).texts
         symbols = values_of(table[columns[2]], columns[2], url)
         times = table[columns[1]].combine_chunks()
-        if pa.types.is_large_string(times.type) or pa.types.is_string(times.type):
+        if _is_text(times.type):
             times = pc.if_else(pc.equal(times, ""), None, times)
         if names.null_count or times.null_count:
             raise ShardError(
                 url,
                 f"a row has no {columns[0]!r} or no {columns[1]!r}; give each row one of each",
             )
-        kind = kind or _kind_of_times(times)
         try:
-            times = times.cast(kind)
+            times = _as_compared(times, told)
+            later, places = pc.less(times[:-1], times[1:]), _places(times)
         except pa.ArrowInvalid as error:
             raise ShardError(
                 url, f"column {columns[1]!r} holds numbers and texts; give times of one kind"
             ) from error
+        except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise ShardError(
+                url,
+                f"column {columns[1]!r} is of type {times.type}, which tells no time; give "
+                "numbers, dates or texts",
+            ) from error
+        told = not _is_text(times.type)
         keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
         runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
         ahead = np.ones(len(keys), np.bool_)
-        ahead[1:] = pc.less(times[:-1], times[1:])
+        # texts rise with their times only where all are of one offset
+        ahead[1:] = np.asarray(later) & ~_before(places[1:], places[:-1])
         ahead[runs] = True
         goes_on = last is not None and last[0] == names[0].as_py()
         if goes_on and last is not None:
-            ahead[0] = last[1] < times[0].as_py()
-        if len(np.unique(keys[runs])) < len(runs):
+            ahead[0] = last[1] < times[0].as_py() and not _before(places[:1], last[2])[0]
+        if not joins and len(np.unique(keys[runs])) < len(runs):
             # it came back after another one
             first = np.unique(keys[runs], return_index=True)[1]
             ahead[np.delete(runs, first)] = False
@@ -159,9 +169,9 @@ def long_tables(
             raise ShardError(
                 url,
                 f"the rows of sequence {names[row].as_py()!r} do not follow one another by "
-                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}",
+                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and give "
+                "texts of times one offset",
             )
-        places = _places(times)
         one_on = _one_on(places)
         one_on[runs] = False
         steps = len(keys) - len(runs)
@@ -232,15 +242,21 @@ def _listed(
     yield Sequences(Values(offsets, values.texts), spans=spans), after
 
 
-def _kind_of_times(times: pa.Array) -> pa.DataType:
-    """As times are compared: texts that hold numbers as these."""
-    if not (pa.types.is_large_string(times.type) or pa.types.is_string(times.type)):
-        return times.type
-    try:
-        times.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return times.type
-    return pa.float64()
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(kind) or pa.types.is_string(kind))
+
+
+def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
+    """Texts that hold numbers as these, whole ones to the last digit; `numbers` if it is known."""
+    if numbers is False or not _is_text(times.type):
+        return times
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return times.cast(kind)
+        except pa.ArrowInvalid:
+            if numbers and kind == pa.float64():
+                raise
+    return times
 
 
 def _places(times: pa.Array) -> NDArray[np.int64]:
@@ -280,6 +296,14 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return _parted(times.cast(pa.timestamp("ns")))
     except pa.ArrowInvalid:
         return _parted(times.cast(pa.timestamp("ns", "UTC")))
+
+
+def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(rows,) bool, whether a row ends before another one begins."""
+    ends, begins = places[..., 2:], others[..., :2]
+    same = ends[..., 0] == begins[..., 0]
+    earlier = (ends[..., 0] < begins[..., 0]) | same & (ends[..., 1] < begins[..., 1])
+    return np.asarray(earlier, dtype=np.bool_)
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:

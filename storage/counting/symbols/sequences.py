@@ -142,7 +142,7 @@ class SequenceReader:
         """
         options = self.storage_options
         found = read_sequences(
-            shard, self.form, self.sequences, self.limits, options, start, content
+            shard, self.form, self.sequences, self.limits, options, start, content, self.joins
         )
         return steadily(self._counted(found, shard.size), shard, options, content)
 
@@ -182,8 +182,12 @@ def read_sequences(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
+    joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Sequences of a shard, some at a time, as they are stored; errors as `SequenceReader.read`."""
+    """Sequences of a shard, some at a time, as they are stored; errors as `SequenceReader.read`.
+
+    Where a store `joins` pieces, a sequence of a long table may come back after another one.
+    """
     few = replace(limits, batch_bytes=max(1, limits.batch_bytes // 8))
     if not sequences.columns:
         if form.holds(shard.url) != "texts":
@@ -199,7 +203,7 @@ def read_sequences(
             (Sequences(lists_of(table[name], name, shard.url, few)), after)
             for table, after in tables
         )
-    return long_tables(tables, sequences.columns, sequences.numbered, shard.url, few)
+    return long_tables(tables, sequences.columns, sequences.numbered, shard.url, few, joins)
 
 
 def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:

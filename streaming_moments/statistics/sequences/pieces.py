@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import PiecesOverlap
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.views.statistics import ViewTotals
 
@@ -28,6 +28,8 @@ KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
 NUMBERED, LENGTH = 6, 7
 EDGES, NAME = slice(8, 12), slice(12, 15)
 _SIGN = 15
+# Of a piece while pieces are sorted and joined: measured 5.5 times the 128 bytes of its row.
+JOINING_BYTES = 6 * 128
 _NAME_BYTES = 24
 _SHOWN = 3
 
@@ -94,6 +96,11 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, of what is taken away too."""
+        return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:
         return type(self)((*self.chunks, *other.chunks))
@@ -167,7 +174,7 @@ class Pieces:
 
         Raises
         ------
-        InvalidInput
+        PiecesOverlap
             Names the sequences and the places.
         """
         table = self.table
@@ -182,7 +189,7 @@ class Pieces:
         found += [self._seam(place) for place in np.flatnonzero(overlaps).tolist()]
         if found:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            raise InvalidInput(
+            raise PiecesOverlap(
                 f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: nothing of them "
                 "is counted; leave out the shards that hold what is counted already, `forget` or "
                 "--replace those that were counted, or give other sequences other names"

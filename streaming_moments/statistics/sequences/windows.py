@@ -204,7 +204,8 @@ class PreparedWindows:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return int(self.cells.nbytes + self.counts.nbytes + 2 * self.firsts.nbytes)
+        own = self.cells.nbytes + self.counts.nbytes + 2 * self.firsts.nbytes
+        return int(own + self.totals.pieces.nbytes)
 
     @property
     def bound(self) -> float:

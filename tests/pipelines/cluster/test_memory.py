@@ -128,7 +128,7 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
 
 layout = SegmentLayout(CountsFoundation(Basis(np.eye(2000, 20, dtype=np.int8), 20_000), True), 32)
-plan = plan_update(layout, 1, 1300 << 20, replace(LIMITS, row_group_bytes=4 << 20))
+plan = plan_update(layout, 1, 1316 << 20, replace(LIMITS, row_group_bytes=4 << 20))
 [blocks] = plan.blocks(32)
 # sums held twice are above the plan, however little the process holds beside them
 assert 2 * layout.state_bytes > plan.peak_bytes

@@ -19,7 +19,7 @@ from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
-from streaming_moments.pipelines.gathering import counting, exchange, sums
+from streaming_moments.pipelines.gathering import counting, exchange, reduction, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext
@@ -392,6 +392,33 @@ def test_sums_that_are_lost_and_counted_again_end_no_update(store, undisturbed, 
     assert ended == [False] * 15 + [True]
     assert found.load() == expected.load()
     assert found.verify() == []
+
+
+def test_deaths_of_one_row_block_after_the_other_end_the_update(store, shards, four, monkeypatch):
+    run, rows, begun, lost = Reduction.run, ProcessSums.rows, [], []
+
+    def counted(*arguments):
+        begun.append(arguments)
+        return run(*arguments)
+
+    def dying(held, owner, token, index, wanted):
+        # whatever is asked of it first in a run: without its sums no block is written
+        sums = held._held.get(owner)
+        if len(lost) < len(begun) and sums is not None and sums.token == token:
+            lost.append(index)
+            held.discard(owner, sums.nonce)
+        return rows(held, owner, token, index, wanted)
+
+    def blamed(_, running):
+        return {list(running)[len(lost) % len(running)].key: 1}
+
+    monkeypatch.setattr(reduction, "_DEATHS", 3)
+    monkeypatch.setattr(reduction, "deaths_of", blamed)
+    monkeypatch.setattr(Reduction, "run", counted)
+    monkeypatch.setattr(ProcessSums, "rows", dying)
+    with pytest.raises(WorkersLost, match="died 4 times .* or of blocks beside it it seems; give"):
+        update(store, list_shards([str(shards)]), Run(four), plan=small(store, four))
+    assert MomentStore.open(store.url).version == store.version
 
 
 @pytest.mark.parametrize(("passes", "struck"), [(1, 0), (1, 7), (2, 7), (8, 5)])

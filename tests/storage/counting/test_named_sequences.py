@@ -140,3 +140,53 @@ def test_times_that_are_neither_numbers_nor_dates_may_not_go_on(tmp_path):
         state = state + counted(path, SequencesForm(columns=LONG))
     with pytest.raises(InvalidInput, match="'x' from anywhere to anywhere twice|overlap"):
         state.totals.pieces.require_apart()
+
+
+@pytest.mark.parametrize("rows_a_table", [1, 2])
+def test_texts_that_rise_while_their_times_fall_are_refused(tmp_path, rows_a_table):
+    path = tmp_path / "a.parquet"
+    times = ["2026-11-23T08:00:00+01:00", "2026-11-23T08:30:00+02:00"]
+    pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path, row_group_size=rows_a_table)
+    with pytest.raises(ShardError, match="'x' do not follow one another by 'time'.* one offset"):
+        counted(path, SequencesForm(columns=LONG))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_whole_numbers_in_texts_keep_all_digits(tmp_path, suffix):
+    path, first = tmp_path / f"a.{suffix}", 2**53
+    times = [*range(first, first + 4), first + 7]
+    header, row = ("name,time,symbol\n", "x,{},a\n")
+    if suffix == "jsonl":
+        header, row = "", '{{"name": "x", "time": {}, "symbol": "a"}}\n'
+    path.write_text(header + "".join(row.format(time) for time in times))
+    found = counted(path, SequencesForm(columns=LONG, numbered=True))
+    span = f"from {first} to {first + 3} and from {first + 7} to {first + 7}"
+    assert found.totals.pieces.gaps() == [f"'x' {span}"]
+    # whole numbers may be followed by others in a later table
+    path.write_text(header + "".join(row.format(time) for time in (1, 2, 3, 4, 5, 5.5, 6.25)))
+    assert counted(path, SequencesForm(columns=LONG)).totals.triples == 5
+
+
+def test_a_sequence_may_come_back_wherever_tables_are_cut(tmp_path):
+    path = tmp_path / "a.parquet"
+    names, times = [*"xxyyxxy"], [1, 2, 1, 2, 3, 4, 3]
+    table = pa.table([names, times, [*"abcabca"]], LONG)
+    whole = one_pass({"x": "abbc", "y": "caa"})
+    for size in (1, 2, 7):
+        pq.write_table(table, path, row_group_size=size)
+        for numbered in (False, True):
+            found = counted(path, SequencesForm(columns=LONG, numbered=numbered))
+            assert FOUNDATION.with_seams(found) == whole
+    form = SequencesForm(columns=LONG)
+    assert sample_symbols(listed(path), ShardFormat(), form, 100).sequences == 4
+    # without names to join them by, the second half of x would be a sequence of its own
+    with pytest.raises(ShardError, match="'x' do not follow one another"):
+        list(SequenceReader.of(ShardFormat(), form, LETTERS).read(listed(path)))
+
+
+@pytest.mark.parametrize("times", [[False, True], [b"a", b"b"], [[1], [2]]])
+def test_times_of_a_type_that_tells_none_are_refused(tmp_path, times):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path)
+    with pytest.raises(ShardError, match="column 'time' is of type .* tells no time"):
+        counted(path, SequencesForm(columns=LONG))

@@ -1,6 +1,7 @@
 """Pieces of sequences: joined wherever they were cut, in any order, and taken away exactly."""
 
 import pickle
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.pieces import (
     ABSENT,
+    JOINING_BYTES,
     Pieces,
     SequenceTotals,
     edges_of,
@@ -138,3 +140,20 @@ def test_pieces_that_were_never_added_cannot_be_taken_away():
     other = foundation.of_sequences(batch_of([("y", 0, [0, 1, 2])]))
     with pytest.raises(InvalidInput, match="never added: pieces"):
         _ = one - other
+
+
+def test_joining_takes_no_more_memory_than_is_planned_and_batches_tell_their_pieces():
+    foundation, many = made(), 4_000
+    batch = batch_of([(f"s{i % 1000}", i // 1000 * 3, [0, 1, 2]) for i in range(many)])
+    prepared = foundation.prepared(batch)
+    plain = SymbolBatch(batch.offsets, batch.symbols, batch.context, batch.begins, batch.odd)
+    assert prepared.nbytes - foundation.prepared(plain).nbytes == many * 128
+    tables = dict(prepared.totals.tables())
+    tracemalloc.start()
+    try:
+        tables["pieces"] = batch.pieces.chunks[0].copy()  # as it is read
+        foundation.totals_with_seams(SequenceTotals.of_tables(tables))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * JOINING_BYTES * many < peak <= JOINING_BYTES * many
