@@ -91,7 +91,7 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
             wide = part.astype(np.float64)
         for total, (start, stop) in zip(totals, panels, strict=True):
             product = wide[:, start:stop].T @ wide[:, start:]
-            np.add(total, product, out=total, casting="unsafe")
+            total += product.astype(np.int64)
     rising = [panel[place, place:] for panel in totals for place in range(len(panel))]
     return np.concatenate(rising)
 
@@ -134,7 +134,7 @@ def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
             for b in range(start, stop):
                 np.multiply(wide[: b + 1], wide[b], out=held[place : place + b + 1])
                 place += b + 1
-            np.add(total, held[:place] @ wide[start:].T, out=total, casting="unsafe")
+            total += (held[:place] @ wide[start:].T).astype(np.int64)
     full = np.zeros((width,) * 3, dtype=np.int64)
     for total, (start, stop) in zip(totals, panels, strict=True):
         place = 0

@@ -161,6 +161,16 @@ def test_sums_beyond_what_single_precision_holds_are_exact():
         assert found.flat(name).tolist() == sums, name
 
 
+def test_third_moments_beyond_what_double_precision_holds_are_exact():
+    foundation = VectorsFoundation(
+        Grid(np.zeros(2), 1.0, 16_384), np.eye(2, dtype=np.int8), np.zeros(2, np.uint8)
+    )
+    rows = np.tile([[16_381.0, 1.0]], (9001, 1))
+    found = foundation.of_vectors(VectorBatch.of(rows)).flat("third").tolist()
+    assert found == [9001 * 16_381**power for power in (3, 2, 1, 0)]
+    assert found[0] > 2**53
+
+
 def test_rows_that_are_no_numbers_are_left_out_and_counted():
     values = np.ones((5, D))
     values[1, 2], values[3, 0] = np.nan, -np.inf
