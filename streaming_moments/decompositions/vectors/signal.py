@@ -142,6 +142,8 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     lower = upper + np.log(_LEAST_SHARE)
     # what all other coordinates do not say of one is no less than its noise
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
+    # without the rounding of the grid C of dependent coordinates is not positive
+    left = np.where(left > 0, left, np.exp(lower))
     logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
     distance, slope, curvature = _misfit(C, logs, r)
     for _ in range(_ROUNDS):
