@@ -212,7 +212,7 @@ def _diagonal_spread(
         tried.append(spread)
         found.append(left(rotation))
         misses = np.array([(one - other).ravel() for one, other in zip(found, tried, strict=True)])
-        if np.abs(misses[-1]).max() <= _SETTLED * np.abs(found[-1]).max():
+        if np.abs(misses[-1]).max(initial=0) <= _SETTLED * np.abs(found[-1]).max(initial=0):
             break
         spread = found[-1]
         if len(found) > 1:
