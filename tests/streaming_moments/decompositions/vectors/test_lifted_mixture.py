@@ -137,6 +137,27 @@ def test_dependent_columns_have_their_noise(covariance: str) -> None:
         assert signal_directions(moments, diagonal=True) >= 2
 
 
+@pytest.mark.parametrize("covariance", ["tied-diag", "diag"])
+def test_more_than_covariances_tell_from_noise_by_coordinate_is_refused(covariance: str) -> None:
+    moments = exact_moments(planted(covariance, d=4, k=3), np.eye(4))
+    with pytest.raises(NotIdentifiable, match=r"tell 1 at most .* 4 vary; ask for 2 components"):
+        mixture_components(moments, 3, covariance)
+    assert signal_directions(moments, diagonal=True) == 1
+    # a constant column tells nothing
+    wide = mixture_rows(500, 5, 3, variances=covariance, seed=1).rows
+    wide[:, 4] = 1.0
+    moments = GivenMoments.of_rows(wide, np.eye(5))
+    with pytest.raises(NotIdentifiable, match="tell 1 at most"):
+        mixture_components(moments, 3, covariance)
+    assert signal_directions(moments, diagonal=True) <= 1
+
+
+def test_variances_that_do_not_settle_are_refused() -> None:
+    drawn = mixture_rows(1000, 8, 5, separation=2.0, variances="diag", seed=2)
+    with pytest.raises(NotIdentifiable, match="did not settle in 60 rounds; ask for fewer"):
+        mixture_components(GivenMoments.of_rows(drawn.rows, np.eye(8)), 5, "diag")
+
+
 def test_constant_columns_change_nothing() -> None:
     drawn = mixture_rows(5000, 8, 3, separation=5.0, seed=5)
     padded = np.hstack([drawn.rows, np.full((5000, 2), 7.0)])
