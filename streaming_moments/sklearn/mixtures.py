@@ -44,7 +44,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     weights_ : (k,) float64
-        Falling, of sum 1.
+        Of sum 1; falling, but for what `polish` changes.
     means_ : (k, n_features_in_) float64
         Of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
