@@ -7,14 +7,12 @@ order BLAS adds in, a product of which the diagonal stays below is exact.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.numerics.packing import tensor_places
 from streaming_moments.statistics.vectors.statistics import (
     FIRST,
     FOURTH,
@@ -161,9 +159,9 @@ def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
         wide = part.astype(np.float64)
         pairs = wide[:, first] * wide[:, second]
         total += (pairs.T @ pairs).astype(np.int64)
-    places = tensor_places(width, 2)
-    rising = np.array(list(itertools.combinations_with_replacement(range(width), 4))).T
-    found: NDArray[np.int64] = total[places[rising[0], rising[1]], places[rising[2], rising[3]]]
+    # pairs rise, so that behind the pair a, b those from b, b on are all c, d that rise further
+    equal = np.flatnonzero(first == second)
+    found: NDArray[np.int64] = total[np.arange(first.size) >= equal[second][:, None]]
     return found
 
 

@@ -239,6 +239,21 @@ def test_dependent_columns_are_refused():
         Grid(np.array([0.0, np.nan]), 1.0, 10)
 
 
+def test_fourth_moments_of_a_wide_sketch_are_refused():
+    grid = Grid(np.zeros(65), 1.0, 10)
+
+    def of_columns(number):
+        sketch = np.eye(65, number, dtype=np.int8), np.zeros(number, np.uint8)
+        return VectorsFoundation(grid, *sketch, fourth=True, halves=False)
+
+    with pytest.raises(InvalidInput, match="65 columns would be 814,385 sums; give 64"):
+        of_columns(65)
+    rows = np.eye(65)[[63]] * 3 + np.eye(65)[[62]]
+    fourth = of_columns(64).of_vectors(VectorBatch.of(rows)).flat("fourth")
+    assert fourth[-5:].tolist() == [1, 3, 9, 27, 81]
+    assert np.count_nonzero(fourth) == 5
+
+
 def test_statistics_of_others_and_beyond_the_bounds_are_refused():
     foundation, batch = made(), drawn(0)
     found = foundation.of_vectors(batch)
