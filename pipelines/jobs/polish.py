@@ -139,7 +139,8 @@ def polish(
     Raises
     ------
     InvalidInput
-        A model that cannot be polished, no pass, no shard; or shards of the ledger are missing.
+        A model that cannot be polished, no pass, no shard, or none with a record; or shards of the
+        ledger are missing.
     ShardError
         A shard cannot be read, or changed meanwhile.
     BoundExceeded
@@ -178,6 +179,12 @@ def polish(
         asked = client.submit(sum_groups, work, number, parts, pure=False)
         result_of(run.cluster, asked, step)
         total = work.summed(number, [_SUM])
+        if not total.expected.documents:
+            raise InvalidInput(
+                f"no records to polish with in {total.shards} shards that were read and "
+                f"{len(total.bad)} that could not be; give shards with records like those of the "
+                "store"
+            )
         model = family.improved(model, total.expected, store.foundation, alpha)
     assert total is not None
     expected = total.expected
@@ -298,10 +305,10 @@ def _digest(
 ) -> str:
     """Of all that the sums depend on, but for the number of passes: a job goes on where it can."""
     arrays = [getattr(model, name) for name in family.arrays]
-    alpha0 = getattr(model, "alpha0", None)
+    alpha0, covariance = (getattr(model, name, None) for name in ("alpha0", "covariance"))
     told = {
         "model": [hashlib.sha256(one.tobytes()).hexdigest() for one in arrays],
-        "how": [model.name, alpha0, alpha, keep_going, document_bytes, *family.rules],
+        "how": [model.name, alpha0, covariance, alpha, keep_going, document_bytes, *family.rules],
         "words": model.vocabulary or store.foundation.fingerprint,
         "form": dict(store.commit.lineage.form),
         "shards": [[shard.url, mark] for shard, mark in marked],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -43,7 +44,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     weights_ : (k,) float64
-        Falling, of sum 1.
+        Of sum 1; falling, but for what `polish` changes.
     means_ : (k, n_features_in_) float64
         Of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
@@ -80,7 +81,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """The mixture of the rows, whatever was seen before.
+        """The mixture of the rows; warns where variances came out near 0 or below.
 
         Parameters
         ----------
@@ -94,7 +95,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         InvalidInput
             All rows equal, or a parameter out of range.
         NotIdentifiable
-            Rows that do not tell so many components apart.
+            Rows that do not tell so many components apart, or not their variances.
         """
         rows = self._rows(X, reset=True)
         self._begin(rows)
@@ -148,6 +149,13 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
         model = GaussianMixture.fit(InMemory((statistics,)), options)
+        if model.negative:
+            warnings.warn(
+                f"{model.negative} variances of {model.n_topics} components came out near 0 or "
+                "below and were set to a thousandth of their mean; unless columns hardly vary, ask "
+                "for fewer components, tie their variances, or add rows",
+                stacklevel=4,
+            )
         self.statistics_ = statistics
         return self._shown(model)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.foundation import LARGEST_OF_FOURTH, VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
 
 DTYPES = [np.float64, np.float32]
@@ -37,6 +37,7 @@ def foundation_for(
     """
     if columns is None and components != "auto" and X.shape[1] > WHOLE:
         columns = ceil(_A_COMPONENT * components) + _BESIDE
+        columns = min(columns, LARGEST_OF_FOURTH) if fourth else columns
     pilot = X
     if len(X) > _PILOT:
         rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from streaming_moments.synthetic.mixtures import (
 
 
 @pytest.mark.filterwarnings("ignore:.*cumulant of third order:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*variances of .* came out near 0:UserWarning")
 @parametrize_with_checks([MomentGaussianMixture(), MomentFactors()])
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
@@ -76,6 +77,18 @@ def test_factors_of_noise_are_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MomentFactors(2).fit(drawn.rows)
+
+
+def test_variances_that_are_set_are_warned_of() -> None:
+    drawn = mixture_rows(3000, 6, 3, separation=6.0, variances="tied-diag", seed=1)
+    estimator = MomentGaussianMixture(3, covariance_type="tied-diag")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.fit(drawn.rows)
+    constant = np.full((3000, 1), 7.0)
+    with pytest.warns(UserWarning, match="3 variances of 3 components") as found:
+        estimator.fit(np.hstack([drawn.rows, constant]))
+    assert found[0].filename == __file__
 
 
 @pytest.mark.parametrize("wrong", [0, 2.5, "many", True])

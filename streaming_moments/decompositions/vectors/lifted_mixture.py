@@ -73,7 +73,8 @@ def mixture_components(
     Raises
     ------
     NotIdentifiable
-        As `Signal.of`, or the third moment does not tell the components apart.
+        As `Signal.of`, the third moment does not tell the components apart, or variances by
+        component and coordinate do not settle.
     InvalidInput
         Another covariance, k below 1, or "diag" without `squares`.
 
@@ -184,7 +185,8 @@ def _diagonal_spread(
 
     What `squares` hold is that and the third moment of the means, which is known once the means
     are. Each round finds one from the other; where that would not stand still by itself, the last
-    rounds tell where it does (Anderson 1965).
+    rounds tell where it does (Anderson 1965). Where it is nowhere the components are not
+    identified.
     """
     if moments.squares is None:
         raise InvalidInput(
@@ -212,7 +214,7 @@ def _diagonal_spread(
         tried.append(spread)
         found.append(left(rotation))
         misses = np.array([(one - other).ravel() for one, other in zip(found, tried, strict=True)])
-        if np.abs(misses[-1]).max() <= _SETTLED * np.abs(found[-1]).max():
+        if np.abs(misses[-1]).max(initial=0) <= _SETTLED * np.abs(found[-1]).max(initial=0):
             break
         spread = found[-1]
         if len(found) > 1:
@@ -220,4 +222,10 @@ def _diagonal_spread(
             shares = np.linalg.lstsq(steps.T, misses[-1], rcond=_SINGULAR)[0]
             spread = spread - np.tensordot(shares, np.diff(np.array(found), axis=0), axes=1)
         tried, found = tried[-_REMEMBERED:], found[-_REMEMBERED:]
+    else:
+        raise NotIdentifiable(
+            f"variances of {len(third) + 1} components by coordinate did not settle in "
+            f'{_COMPLETIONS} rounds; ask for fewer components, choose "tied-diag" or "spherical", '
+            "or add rows"
+        )
     return rotation, found[-1]

@@ -61,7 +61,8 @@ class Signal:
         Raises
         ------
         NotIdentifiable
-            Too few dimensions, or directions that vary: says how many there are.
+            Too few dimensions, also to tell noise by coordinate, or directions that vary: says how
+            many there are.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         if d <= r:
@@ -72,6 +73,13 @@ class Signal:
         scale = np.trace(C) / d
         if not scale > 0:
             raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
+        if diagonal and r > (most := _identified(C)):
+            raise NotIdentifiable(
+                f"{r} directions of signal asked for; covariances tell {most} at most from noise "
+                f"that differs by coordinate, in {d} coordinates of which {_varying(C).sum()} "
+                f"vary; ask for {most + 1} components or {most} factors at most, or choose a "
+                "spherical noise or covariance"
+            )
         if diagonal:
             noise = diagonal_noise(C, r)
             metric = np.maximum(noise, _LEAST_NOISE * scale)
@@ -127,8 +135,7 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
     >>> diagonal_noise(loadings @ loadings.T + np.diag([1.0, 2.0, 0.5, 1.0]), 1).round(6)
     array([1. , 2. , 0.5, 1. ])
     """
-    variances = np.diag(covariance)
-    varying = variances > _LEAST_NOISE * variances.mean()
+    variances, varying = np.diag(covariance), _varying(covariance)
     noise = np.zeros(variances.size)
     if 0 < r < varying.sum():
         noise[varying] = _likeliest_noise(covariance[np.ix_(varying, varying)], r)
@@ -142,6 +149,8 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     lower = upper + np.log(_LEAST_SHARE)
     # what all other coordinates do not say of one is no less than its noise
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
+    # without the rounding of the grid C of dependent coordinates is not positive
+    left = np.where(left > 0, left, np.exp(lower))
     logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
     distance, slope, curvature = _misfit(C, logs, r)
     for _ in range(_ROUNDS):
@@ -203,7 +212,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     edge = (sum(roots) ** 2 + _TAIL * spread) / n
     if diagonal:
         # more factors than there are fit noise: from none on, until no more are told from it
-        found, most = 0, min(most, _identified(d))
+        found, most = 0, min(most, _identified(C))
         while found < (told := min(_above(C, diagonal_noise(C, found), edge), most)):
             found = told
         return found
@@ -224,8 +233,15 @@ def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> i
     return int((values > edge).sum())
 
 
-def _identified(d: int) -> int:
-    """Factors beside noise by coordinate that d variances and covariances can tell (Ledermann)."""
+def _varying(C: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(d,) coordinates that have any variance."""
+    variances = np.diag(C)
+    return np.asarray(variances > _LEAST_NOISE * variances.mean())
+
+
+def _identified(C: NDArray[np.float64]) -> int:
+    """Factors beside noise by coordinate that variances and covariances can tell (Ledermann)."""
+    d = _varying(C).sum()
     return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 
 

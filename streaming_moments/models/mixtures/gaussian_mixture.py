@@ -88,7 +88,9 @@ class MixtureOptions(FitOptions):
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
-    """Components with a mean and a variance each, by falling weight.
+    """Components with a mean and a variance each, by falling weight as fitted.
+
+    Passes keep the numbers of the components, so that weights no longer need to fall.
 
     Parameters
     ----------

@@ -190,7 +190,8 @@ class MixtureReader:
 def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> GaussianMixture:
     """The mixture that a pass makes: the likeliest, of the rows as they are shared out.
 
-    A component that no row is of keeps its mean and variance.
+    A component that no row is of keeps its mean and variance, and all keep their numbers: weights
+    no longer need to fall.
     """
     counts = expected.counts.astype(np.float64)
     seen = counts > 0

@@ -23,6 +23,7 @@ from streaming_moments.statistics.vectors.rows import (
     joined_vectors,
 )
 from streaming_moments.statistics.vectors.statistics import (
+    FOURTH,
     VectorStatistics,
     VectorTotals,
     broken_identities,
@@ -40,6 +41,8 @@ from streaming_moments.statistics.views.three_views import ViewSums
 # Bytes of a row of all sums: one is enough below, and few files are read and written fast.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
+LARGEST_OF_FOURTH = 64
+"""Columns of a sketch of which fourth moments are kept: they grow with the fourth power."""
 _LARGEST_SINGLE = 2.0**24
 
 
@@ -67,8 +70,8 @@ class VectorsFoundation:
     Raises
     ------
     InvalidInput
-        A matrix or shifts that do not fit the grid, dependent columns, or sketches so large that
-        one row could pass 2^53.
+        A matrix or shifts that do not fit the grid, dependent columns, fourth moments of more than
+        64, or sketches so large that one row could pass 2^53.
 
     Examples
     --------
@@ -102,6 +105,11 @@ class VectorsFoundation:
             )
         if shift.max(initial=0) > _LARGEST_SHIFT:
             raise InvalidInput(f"a shift of {shift.max()} bits; {_LARGEST_SHIFT} are the most")
+        if self.fourth and self.columns > LARGEST_OF_FOURTH:
+            raise InvalidInput(
+                f"fourth moments of {self.columns} columns would be {self.sizes[FOURTH]:,} sums; "
+                f"give {LARGEST_OF_FOURTH} columns of the sketch at most, or leave them out"
+            )
         if not matrix.shape[1] or np.linalg.matrix_rank(matrix.astype(float)) < matrix.shape[1]:
             raise InvalidInput(
                 f"the {matrix.shape[1]} columns of the sketch are none or linearly dependent; "

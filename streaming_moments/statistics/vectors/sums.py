@@ -7,14 +7,12 @@ order BLAS adds in, a product of which the diagonal stays below is exact.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.numerics.packing import tensor_places
 from streaming_moments.statistics.vectors.statistics import (
     FIRST,
     FOURTH,
@@ -91,7 +89,7 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
             wide = part.astype(np.float64)
         for total, (start, stop) in zip(totals, panels, strict=True):
             product = wide[:, start:stop].T @ wide[:, start:]
-            np.add(total, product, out=total, casting="unsafe")
+            total += product.astype(np.int64)
     rising = [panel[place, place:] for panel in totals for place in range(len(panel))]
     return np.concatenate(rising)
 
@@ -134,7 +132,7 @@ def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
             for b in range(start, stop):
                 np.multiply(wide[: b + 1], wide[b], out=held[place : place + b + 1])
                 place += b + 1
-            np.add(total, held[:place] @ wide[start:].T, out=total, casting="unsafe")
+            total += (held[:place] @ wide[start:].T).astype(np.int64)
     full = np.zeros((width,) * 3, dtype=np.int64)
     for total, (start, stop) in zip(totals, panels, strict=True):
         place = 0
@@ -161,9 +159,9 @@ def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
         wide = part.astype(np.float64)
         pairs = wide[:, first] * wide[:, second]
         total += (pairs.T @ pairs).astype(np.int64)
-    places = tensor_places(width, 2)
-    rising = np.array(list(itertools.combinations_with_replacement(range(width), 4))).T
-    found: NDArray[np.int64] = total[places[rising[0], rising[1]], places[rising[2], rising[3]]]
+    # pairs rise, so that behind the pair a, b those from b, b on are all c, d that rise further
+    equal = np.flatnonzero(first == second)
+    found: NDArray[np.int64] = total[np.arange(first.size) >= equal[second][:, None]]
     return found
 
 

@@ -1,6 +1,7 @@
 """Models of vectors by the command line and as jobs: refitted, polished, read, the same bits."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.mixtures import matched_means, mixture_rows
 
@@ -99,6 +101,26 @@ def test_passes_on_a_cluster_are_those_in_memory(store, drawn, embedded) -> None
     again.work.delete()
     with pytest.raises(InvalidInput, match="has no alpha to learn"):
         polish(source, model, Run(embedded), alpha=True)
+
+
+def test_a_job_goes_on_with_sums_of_its_own_covariance_alone(store, drawn, embedded) -> None:
+    source = opened(store)
+    model = source.load_any_model("auto")
+    tied = replace(model, covariance="tied-spherical")
+    rows = np.delete(drawn.rows, 2004, axis=0)
+    polish(source, model, Run(embedded))
+    found = polish(source, tied, Run(embedded))
+    expected = polished(tied, [rows], source.foundation.grid)
+    np.testing.assert_array_equal(found.model.variances, expected.variances)
+
+
+def test_passes_over_no_rows_are_refused(store, embedded, tmp_path) -> None:
+    source = opened(store)
+    nothing = pa.array([None, None], type=pa.list_(pa.float64()))
+    pq.write_table(pa.table({"vector": nothing}), tmp_path / "none.parquet")
+    shards = list_shards([str(tmp_path)])
+    with pytest.raises(InvalidInput, match="no records to polish with in 1 shards"):
+        polish(source, source.load_any_model("auto"), Run(embedded), shards)
 
 
 def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp_path) -> None:

@@ -1,5 +1,7 @@
 """Mixtures of Gaussians from moments: exact ones give the parameters, drawn ones err as stated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,12 +62,14 @@ def test_a_basis_of_the_signal_is_enough() -> None:
     assert matched_means(found.means, truth.means)[0].max() < 1e-8
 
 
-def test_one_component_is_the_mean_and_the_variance() -> None:
-    truth = planted("tied-spherical", k=1)
-    found = mixture_components(exact_moments(truth, np.eye(9)), 1)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_one_component_is_the_mean_and_the_variance(covariance: str) -> None:
+    truth = planted(covariance, k=1)
+    found = mixture_components(exact_moments(truth, np.eye(9)), 1, covariance)
     np.testing.assert_allclose(found.means[0], truth.means[0], atol=1e-12)
     assert found.weights.tolist() == [1.0]
-    np.testing.assert_allclose(found.variances, [[1.0]], atol=1e-12)
+    variances = np.broadcast_to(found.variances, truth.variances.shape)
+    np.testing.assert_allclose(variances, truth.variances, atol=1e-12)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -118,6 +122,40 @@ def test_what_rows_do_not_hold_is_refused() -> None:
         mixture_components(bare, 2, "diag")
     with pytest.raises(InvalidInput, match='covariance is "full"'):
         mixture_components(narrow, 2, "full")
+
+
+@pytest.mark.parametrize("covariance", ["tied-diag", "diag"])
+def test_dependent_columns_have_their_noise(covariance: str) -> None:
+    drawn = mixture_rows(5000, 6, 3, separation=6.0, variances=covariance, seed=1)
+    for of_others in (drawn.rows[:, :1], drawn.rows[:, :2].sum(axis=1, keepdims=True)):
+        moments = GivenMoments.of_rows(np.hstack([drawn.rows, of_others]), np.eye(7))
+        # as of rows of a grid: less the variance of its rounding, and so not positive
+        rounding = np.diag(np.full(7, 1 / 12))
+        moments = replace(moments, covariance=moments.covariance - rounding)
+        found = mixture_components(moments, 3, covariance)
+        assert matched_means(found.means[:, :6], drawn.means)[0].max() < 1.5
+        assert signal_directions(moments, diagonal=True) >= 2
+
+
+@pytest.mark.parametrize("covariance", ["tied-diag", "diag"])
+def test_more_than_covariances_tell_from_noise_by_coordinate_is_refused(covariance: str) -> None:
+    moments = exact_moments(planted(covariance, d=4, k=3), np.eye(4))
+    with pytest.raises(NotIdentifiable, match=r"tell 1 at most .* 4 vary; ask for 2 components"):
+        mixture_components(moments, 3, covariance)
+    assert signal_directions(moments, diagonal=True) == 1
+    # a constant column tells nothing
+    wide = mixture_rows(500, 5, 3, variances=covariance, seed=1).rows
+    wide[:, 4] = 1.0
+    moments = GivenMoments.of_rows(wide, np.eye(5))
+    with pytest.raises(NotIdentifiable, match="tell 1 at most"):
+        mixture_components(moments, 3, covariance)
+    assert signal_directions(moments, diagonal=True) <= 1
+
+
+def test_variances_that_do_not_settle_are_refused() -> None:
+    drawn = mixture_rows(1000, 8, 5, separation=2.0, variances="diag", seed=2)
+    with pytest.raises(NotIdentifiable, match="did not settle in 60 rounds; ask for fewer"):
+        mixture_components(GivenMoments.of_rows(drawn.rows, np.eye(8)), 5, "diag")
 
 
 def test_constant_columns_change_nothing() -> None:

@@ -161,6 +161,16 @@ def test_sums_beyond_what_single_precision_holds_are_exact():
         assert found.flat(name).tolist() == sums, name
 
 
+def test_third_moments_beyond_what_double_precision_holds_are_exact():
+    foundation = VectorsFoundation(
+        Grid(np.zeros(2), 1.0, 16_384), np.eye(2, dtype=np.int8), np.zeros(2, np.uint8)
+    )
+    rows = np.tile([[16_381.0, 1.0]], (9001, 1))
+    found = foundation.of_vectors(VectorBatch.of(rows)).flat("third").tolist()
+    assert found == [9001 * 16_381**power for power in (3, 2, 1, 0)]
+    assert found[0] > 2**53
+
+
 def test_rows_that_are_no_numbers_are_left_out_and_counted():
     values = np.ones((5, D))
     values[1, 2], values[3, 0] = np.nan, -np.inf
@@ -227,6 +237,21 @@ def test_dependent_columns_are_refused():
         VectorsFoundation(grid, np.ones((2, 2), np.int8), np.zeros(2, np.uint8))
     with pytest.raises(InvalidInput, match="NaN or infinite"):
         Grid(np.array([0.0, np.nan]), 1.0, 10)
+
+
+def test_fourth_moments_of_a_wide_sketch_are_refused():
+    grid = Grid(np.zeros(65), 1.0, 10)
+
+    def of_columns(number):
+        sketch = np.eye(65, number, dtype=np.int8), np.zeros(number, np.uint8)
+        return VectorsFoundation(grid, *sketch, fourth=True, halves=False)
+
+    with pytest.raises(InvalidInput, match="65 columns would be 814,385 sums; give 64"):
+        of_columns(65)
+    rows = np.eye(65)[[63]] * 3 + np.eye(65)[[62]]
+    fourth = of_columns(64).of_vectors(VectorBatch.of(rows)).flat("fourth")
+    assert fourth[-5:].tolist() == [1, 3, 9, 27, 81]
+    assert np.count_nonzero(fourth) == 5
 
 
 def test_statistics_of_others_and_beyond_the_bounds_are_refused():
