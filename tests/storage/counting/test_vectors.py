@@ -22,6 +22,7 @@ from streaming_moments.storage.counting.vectors import (
     pilot_of,
     sample_vectors,
 )
+from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import START, ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, files_of
@@ -157,6 +158,14 @@ def test_fields_of_csv_that_are_no_numbers_make_a_bad_row():
     assert found.outside == 3
 
 
+@pytest.mark.parametrize("documents", [4096, 32_768])
+def test_lists_and_single_values_in_a_field_of_json_are_refused_wherever_they_meet(documents):
+    content = b'{"v": null}\n' * 5 + b'{"v": [1, 2]}\n' * 4091 + b'{"v": null}\n{"v": 5}\n'
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
+    with pytest.raises(ShardError, match="'v' holds lists and single values before line 4099"):
+        read(shard, LISTS, ReadLimits(batch_documents=documents), width=2)
+
+
 def test_nulls_in_fields_of_json_make_a_bad_row():
     content = records([{"v": [1, 2.5]}, {"v": None}, {"v": [float("nan"), 1]}, {"v": [None, 2]}])
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
@@ -208,8 +217,6 @@ def test_a_damaged_shard_is_refused_or_read_and_raises_nothing_else(name):
 
 
 def test_arrays_are_no_documents():
-    from streaming_moments.storage.documents import read_chunks
-
     for name in ("rows.npy", "file.arrow"):
         shard, _ = written(name)
         with pytest.raises(ShardError, match="--kind vectors"):
