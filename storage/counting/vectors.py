@@ -268,7 +268,9 @@ def _read(array: pa.Array) -> pa.Array:
 
 
 def _number(text: str | None) -> float | None:
+    if text is None or "_" in text:  # float takes 1_0 as Python's sources do
+        return None
     try:
-        return None if text is None else float(text)
+        return float(text)
     except ValueError:
         return None

@@ -158,6 +158,13 @@ def test_fields_of_csv_that_are_no_numbers_make_a_bad_row():
     assert found.outside == 3
 
 
+def test_a_number_is_what_numbers_look_like_in_tables():
+    content = b"a,b\n1_0,2\n3,4\n"  # float("1_0") is 10
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.csv", content)
+    [found] = read(shard, VectorsForm(("a", "b")), width=2)
+    assert (found.batch.values.tolist(), found.outside) == ([[3, 4]], 1)
+
+
 @pytest.mark.parametrize("documents", [4096, 32_768])
 def test_lists_and_single_values_in_a_field_of_json_are_refused_wherever_they_meet(documents):
     content = b'{"v": null}\n' * 5 + b'{"v": [1, 2]}\n' * 4091 + b'{"v": null}\n{"v": 5}\n'
