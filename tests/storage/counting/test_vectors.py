@@ -22,7 +22,7 @@ from streaming_moments.storage.counting.vectors import (
     pilot_of,
     sample_vectors,
 )
-from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import START, ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, files_of
@@ -243,6 +243,22 @@ def test_row_groups_of_many_vectors_need_not_fit_the_memory(name):
     assert sum(len(one.batch.values) for one in read(shard, vectors, limits)) == 3_000
     assert files_of(shard)[0].size == shard.size
     del content
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+def test_vectors_are_read_by_their_mean_and_held_to_it(kind):
+    rows = np.ones((500, 50), dtype=kind)
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(500, v=lists(rows)))
+    limits = ReadLimits(row_group_bytes=100_000)
+    assert sum(len(one.batch.values) for one in read(shard, LISTS, limits, width=50)) == 500
+    assert len(sample_vectors(shard, FORM, LISTS, 9, 0, limits).widths) == 9
+    # where they are no vectors, one may be as long as all together
+    with pytest.raises(ShardError, match="'v' takes 200000 bytes"):
+        list(read_tables(shard, FORM, ["v"], limits))
+    uneven = pa.array([[]] * 499 + [np.ones(200_000, dtype=kind)], pa.list_(pa.array(rows[0]).type))
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(500, v=uneven))
+    with pytest.raises(ShardError, match="'v' has rows that take .* with lists of one length, or"):
+        read(shard, LISTS, limits, width=50)
 
 
 def test_a_pilot_takes_rows_of_the_commonest_width():
