@@ -38,6 +38,11 @@ def npy(rows):
     return stream.getvalue()
 
 
+def described(header):
+    """A file of NumPy with another header."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
 def ipc(table, of_file=True, rows=7):
     stream = io.BytesIO()
     opened = pa.ipc.new_file if of_file else pa.ipc.new_stream
@@ -198,6 +203,10 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.arrow", b"no Arrow at all", "no file or stream of Arrow"),
         ("a.npy", b"no array", "no array of NumPy"),
         ("a.npy", npy(np.ones(3)), "two dimensions"),
+        ("a.npy", described("{'descr':'<f8'((("), "no array of NumPy"),
+        ("a.npy", described("{'descr':'<f8' 1}"), "no array of NumPy"),
+        ("a.npy", described("{[]: 1}"), "no array of NumPy"),
+        ("a.npy", described("-" * 9000 + "1"), "no array of NumPy"),
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
@@ -281,6 +290,10 @@ def test_a_pilot_takes_rows_of_the_commonest_width():
         )
 
 
+BLOSC = {"typesize": 8, "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}
+CONFIGURED = {"gzip": {"level": 5}, "blosc": BLOSC, "zstd": {"level": 0, "checksum": True}}
+
+
 def zarred(place, rows, name="", **kept):
     """An array of Zarr in a folder, and the shard that it is."""
     if name:
@@ -323,6 +336,26 @@ def test_what_is_no_array_of_zarr_is_refused(tmp_path):
     with pytest.raises(ShardError, match="cannot be read"):
         read(shard, LISTS)
     (tmp_path / "a.zarr" / "zarr.json").write_text("{")
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
+
+
+@pytest.mark.parametrize("damage", ["cut", "halved", "overwritten"])
+@pytest.mark.parametrize("compressor", ["gzip", "blosc", "zstd"])
+def test_a_damaged_chunk_of_zarr_is_refused(tmp_path, compressor, damage):
+    codec = {"name": compressor, "configuration": CONFIGURED[compressor]}
+    rows = np.random.default_rng(0).normal(size=(64, 5))
+    shard = zarred(tmp_path / "a.zarr", rows, chunks=(64, 5), compressors=codec)
+    assert np.array_equal(read(shard, LISTS)[0].batch.values, rows)
+    file = tmp_path / "a.zarr" / "c" / "0" / "0"
+    whole = file.read_bytes()
+    damaged = {
+        "cut": whole[:8],
+        "halved": whole[: len(whole) // 2],
+        "overwritten": whole[:20] + b"\xff" * 20 + whole[40:-9],
+    }
+    file.write_bytes(damaged[damage])
     shard = list_shards([str(tmp_path / "a.zarr")])[0]
     with pytest.raises(ShardError, match="cannot be read"):
         read(shard, LISTS)
