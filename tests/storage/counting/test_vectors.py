@@ -207,6 +207,8 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.npy", described("{'descr':'<f8' 1}"), "no array of NumPy"),
         ("a.npy", described("{[]: 1}"), "no array of NumPy"),
         ("a.npy", described("-" * 9000 + "1"), "no array of NumPy"),
+        ("a.arrow.gz", COMPRESS[".gz"](ipc(pa.table({"v": [1.0]}), False)), "decompress it"),
+        ("a.arrow.zst", COMPRESS[".zst"](ipc(pa.table({"v": [1.0]}))), "decompress it"),
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
