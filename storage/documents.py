@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError
@@ -78,8 +79,11 @@ def read_tables(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
+    even: bool = False,
 ) -> Iterator[tuple[pa.Table, Position]]:
     r"""Rows of some columns of a shard, as `read_chunks` gives its documents; errors as of that.
+
+    With `even` lists are vectors, all of about one length: row groups of them may be of any size.
 
     Examples
     --------
@@ -93,7 +97,7 @@ def read_tables(
     none = True
     if shard.size:
         with _read_as(shard, form, storage_options, content) as (kind, source):
-            for table in kind.tables(source, columns, limits, start):
+            for table in kind.tables(replace(source, even=even), columns, limits, start):
                 none = False
                 yield table
     if none:

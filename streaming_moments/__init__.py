@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streaming_moments.decompositions.svtd import svtd
     from streaming_moments.errors import StreamingMomentsError
     from streaming_moments.models.fit import fit, fit_by
-    from streaming_moments.models.passes.polishing import polished
+    from streaming_moments.models.passes.documents import polished
     from streaming_moments.models.topics import TopicModel
     from streaming_moments.pipelines.interface.opening import create_store, open_store
     from streaming_moments.pipelines.interface.readable import Topics
@@ -73,7 +73,7 @@ if not TYPE_CHECKING:
             "statistics.counts.vocabulary": ("Vocabulary",),
             "models.fit": ("fit", "fit_by"),
             "decompositions.svtd": ("svtd",),
-            "models.passes.polishing": ("polished",),
+            "models.passes.documents": ("polished",),
             "models.topics": ("TopicModel",),
             "pipelines.interface.readable": ("Topics",),
             "pipelines.interface.opening": ("create_store", "open_store"),

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.passes.polishing import require_polishable
+from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
@@ -114,7 +114,8 @@ class RefitSection:
         if "topics" in self.auto and len(self.alpha0) > 1:
             raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
-            require_polishable(self.family)
+            if passes_of(self.family).family is not TopicModel:
+                raise ValueError("polish: nights polish models of documents only; leave it out")
             if self.half_life_days is not None:
                 raise ValueError("polish: a pass counts all documents alike; no half_life_days")
         return self

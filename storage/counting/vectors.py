@@ -152,7 +152,7 @@ class VectorReader:
         """
         options = self.storage_options
         columns = self.vectors.columns
-        tables = read_tables(shard, self.form, columns, self.limits, options, start, content)
+        tables = read_tables(shard, self.form, columns, self.limits, options, start, content, True)
         return steadily(self._batches(tables, shard, start), shard, options, content)
 
     def _batches(
@@ -214,7 +214,7 @@ def sample_vectors(
 ) -> NumberRows:
     """Draw rows of a shard, each equally likely, in one pass; errors as `sample_rows`."""
     given = (limits, storage_options)
-    table = sample_rows(shard, form, vectors.columns, quota, seed, *given)
+    table = sample_rows(shard, form, vectors.columns, quota, seed, *given, even=True)
     return number_rows(table, vectors.columns, shard.url)
 
 
@@ -268,7 +268,9 @@ def _read(array: pa.Array) -> pa.Array:
 
 
 def _number(text: str | None) -> float | None:
+    if text is None or "_" in text:  # float takes 1_0 as Python's sources do
+        return None
     try:
-        return None if text is None else float(text)
+        return float(text)
     except ValueError:
         return None

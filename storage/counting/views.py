@@ -208,15 +208,16 @@ def sample_rows(
     seed: int,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
+    even: bool = False,
 ) -> pa.Table:
     """Draw rows of a shard, each equally likely, in one pass; in their order.
 
-    Errors as `read_tables`.
+    `even` and errors as of `read_tables`.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None
     keys = np.empty(0)
-    tables = read_tables(shard, form, columns, limits, storage_options)
+    tables = read_tables(shard, form, columns, limits, storage_options, even=even)
     for table, _ in steadily(tables, shard, storage_options):
         keys = np.concatenate([keys, rng.random(table.num_rows)])
         held = table if held is None else pa.concat_tables([held, table])

@@ -116,6 +116,8 @@ class Source:
         Of the file system, whose values errors must not show.
     whole : AbstractFileSystem, optional
         Where all of the file is seen, of a part that came to it.
+    even : bool
+        Whether lists in its columns are vectors, all of about one length.
     """
 
     fs: fsspec.AbstractFileSystem
@@ -125,6 +127,7 @@ class Source:
     columns: Columns
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     whole: fsspec.AbstractFileSystem | None = field(default=None, repr=False)
+    even: bool = False
 
     @property
     def compressed(self) -> bool:

@@ -117,6 +117,7 @@ def _tables(
 ) -> Iterator[tuple[pa.Table, Position]]:
     """Fields of the records as texts, or lists of such; a null is missing."""
     held: list[list[Any]] = [[] for _ in columns]
+    kinds: dict[str, bool] = {}  # whether a field holds lists, as its first value says
     size, after = 0, start
     for after, line, record in _records(source, limits.document_bytes, start):
         place = f"line {after.passed}"
@@ -133,13 +134,21 @@ def _tables(
                     f"{place} has no field {name!r}; it has {sorted(record)}: choose others, or "
                     "write null where a value is missing",
                 )
-            own.append(_value(record[name], name, place, source.url))
+            value = _value(record[name], name, place, source.url)
+            of_lists = isinstance(value, list)
+            if value is not None and kinds.setdefault(name, of_lists) != of_lists:
+                raise ShardError(
+                    source.url,
+                    f"field {name!r} holds lists and single values before line "
+                    f"{after.passed + 1}; write all as lists",
+                )
+            own.append(value)
         size += len(line)
         if size >= _PIECE_BYTES or len(held[0]) >= _IDS:
-            yield _table(held, columns, after, source.url), after
+            yield _table(held, columns), after
             held, size = [[] for _ in columns], 0
     if held[0]:
-        yield _table(held, columns, after, source.url), after
+        yield _table(held, columns), after
 
 
 def _value(value: Any, name: str, place: str, url: str) -> str | list[str | None] | None:
@@ -159,16 +168,10 @@ def _scalar(value: Any, name: str, place: str, url: str) -> str | None:
     )
 
 
-def _table(held: list[list[Any]], columns: Sequence[str], after: Position, url: str) -> pa.Table:
+def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
-    for own, name in zip(held, columns, strict=True):
+    for own in held:
         kinds = {type(value) for value in own if value is not None}
-        if len(kinds) > 1:
-            raise ShardError(
-                url,
-                f"field {name!r} holds lists and single values before line {after.passed + 1}; "
-                "write all as lists",
-            )
         # of nulls alone nothing is known: they are of the type of what comes before or after
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))

@@ -73,7 +73,8 @@ class Parquet(Format):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        asked = [ParquetColumn(name, "--columns", None) for name in dict.fromkeys(columns)]
+        names = dict.fromkeys(columns)
+        asked = [ParquetColumn(name, "--columns", None, source.even) for name in names]
         read = read_columns(source, asked, limits.decoded_bytes, start)
         tables = (
             (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
@@ -117,7 +118,7 @@ class ParquetColumn:
     of_lists : bool or None
         True for lists of integers, False for texts; None for any values, or lists of them.
     even : bool
-        Whether its lists are vectors, all of about one length.
+        Whether its lists, if it holds any, are vectors, all of about one length.
     """
 
     name: str
@@ -202,6 +203,7 @@ def read_columns(
             place = f"row group {number + 1}"
             rows = _rows_at_a_time(stored, group, columns, row_group_bytes, place, url)
             for batch in file.iter_batches(rows, [number], names, use_threads=False):
+                _require_even(batch, columns, row_group_bytes, place, url)
                 before = max(0, start.passed - passed)
                 if before < batch.num_rows:
                     yield passed + before, batch[before:]
@@ -314,6 +316,8 @@ def _rows_at_a_time(
     url: str,
 ) -> int:
     """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean, and never far more."""
+    # beside their numbers, decoded lists have offsets and marks of nulls
+    most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
     rows = _BATCH_ROWS
     for index in range(group.num_columns):
@@ -328,11 +332,22 @@ def _rows_at_a_time(
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
-            fitting = _BATCH_BYTES * group.num_rows // max(1, size)
+            fitting = most * group.num_rows // max(1, size)
         else:
             fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
         rows = min(rows, fitting)
     return max(1, rows)
+
+
+def _require_even(
+    batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
+) -> None:
+    """Refuse lists that are far longer than others of their row group, by whose mean rows fit."""
+    for column in columns:
+        if column.even:
+            takes = f"{place}, column {column.name!r} has rows that take"
+            nbytes = batch.column(column.name).nbytes
+            _refuse_large(nbytes, takes, limit, url, "lists of one length")
 
 
 def _fitting_texts(
@@ -371,7 +386,7 @@ def _refuse_large(
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """The column, with whether it holds lists."""
+    """The column, with whether it holds lists, and whether these are even."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(
@@ -382,5 +397,5 @@ def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> Parq
     if column.of_lists is not None:
         return column
     lists = is_list(kind)
-    even = pa.types.is_fixed_size_list(kind) or (lists and pa.types.is_floating(kind.value_type))
+    even = lists and (column.even or pa.types.is_fixed_size_list(kind))
     return replace(column, of_lists=lists, even=bool(even))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.fit import fit_by
-from streaming_moments.models.passes.polishing import polished
+from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity

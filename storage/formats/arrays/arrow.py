@@ -20,7 +20,6 @@ from streaming_moments.storage.formats.base import (
     place_of_column,
     table_chunks,
 )
-from streaming_moments.storage.formats.compressions import opened
 
 _MAGIC = b"ARROW1"
 _ROWS = 1024
@@ -47,7 +46,7 @@ class Arrow(Format):
 
     def share_before(self, source: Source, place: Position) -> float:
         """Share of the rows."""
-        with opened(source.fs, source.path) as stream:
+        with source.fs.open(source.path, "rb") as stream:
             rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
         return float(min(place.passed / max(rows, 1), 1.0))
 
@@ -55,8 +54,14 @@ class Arrow(Format):
 def _tables(
     source: Source, columns: list[str], limits: ReadLimits, start: Position
 ) -> Iterator[tuple[pa.Table, Position]]:
+    if source.compressed:
+        raise ShardError(
+            source.url,
+            "is a compressed file of Arrow, whose record batches may be of any size; decompress "
+            "it, or let Arrow's writer compress the batches",
+        )
     passed = 0
-    with opened(source.fs, source.path) as stream:
+    with source.fs.open(source.path, "rb") as stream:
         for number, batch in enumerate(_batches(stream, columns, source.url), start=1):
             if batch.nbytes > limits.decoded_bytes:
                 raise ShardError(

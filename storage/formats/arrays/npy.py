@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from tokenize import TokenError
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ else:
 
 _HEADER_BYTES = 10_000
 _BLOCK_BYTES = 4 << 20
+# what reading a damaged header as Python's raises; MemoryError where it nests too deep
+_NO_LITERAL = (SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
 
 
 class Npy(Format):
@@ -102,7 +105,7 @@ def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
             else npy_format.read_array_header_2_0
         )
         shape, by_columns, kind = read(stream, max_header_size=_HEADER_BYTES)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, *_NO_LITERAL) as error:
         raise ShardError(url, f"is no array of NumPy ({error}); write it again") from error
     require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ else:
     stores = LateModule("zarr.storage")
 
 _DESCRIPTION = "zarr.json"
+_BLOSC = ("blosc", "numcodecs.blosc")
+_BLOSC_HEADER = 16  # bytes, the last four of them the size of header and content, little-endian
 
 
 class ZarrArray(Format):
@@ -57,7 +60,7 @@ class ZarrArray(Format):
             )
         try:
             yield from _tables(source, columns[0], limits, start)
-        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        except (ValueError, KeyError, TypeError, RuntimeError, zlib.error) as error:
             raise ShardError(
                 source.url, f"holds an array that cannot be read ({error!r}); write it again"
             ) from error
@@ -92,11 +95,23 @@ class _Array:
         places = [(row, column) for column in range(-(-width // self.chunk[1]))]
         keys = [f"{self._folder}{self.stored.metadata.encode_chunk_key(one)}" for one in places]
         for key in keys:
-            self._read(key, absent=True)
+            self._require_whole(self._read(key, absent=True), key)
         found = self.stored[start:stop]
         for key in keys:
             self._files.pop(key, None)
         return found
+
+    def _require_whole(self, content: bytes, key: str) -> None:
+        # the decoder goes by the header alone, past the end of what is there
+        if not content or self.stored.metadata.codecs[-1].to_dict()["name"] not in _BLOSC:
+            return
+        said = int.from_bytes(content[_BLOSC_HEADER - 4 : _BLOSC_HEADER], "little")
+        if len(content) < _BLOSC_HEADER or len(content) != said:
+            raise ShardError(
+                self._source.url,
+                f"has a file {key} of {len(content)} bytes, which cannot be read: its header says "
+                f"{said}; write it again",
+            )
 
     def _read(self, key: str, absent: bool = False) -> bytes:
         try:

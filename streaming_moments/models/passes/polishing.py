@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,9 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models import topic_reading
-from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
-from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
@@ -96,7 +91,6 @@ class Reader:
     _topics: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        require_polishable(type(self.model))
         object.__setattr__(self, "_topics", self.model.smoothed(_SMOOTHING))
 
     def add(self, batch: CountBatch, total: ExpectedCounts) -> ExpectedCounts:
@@ -133,63 +127,6 @@ class Reader:
         return replace(total, documents=total.documents + batch.documents, tokens=tokens)
 
 
-def polished(
-    model: M,
-    batches: CountBatch | Iterable[CountBatch],
-    passes: int = PASSES,
-    alpha: bool = False,
-    threads: int = 1,
-) -> M:
-    """The model after some passes over documents: of expectation maximisation, topic by topic.
-
-    A pass reads each document with the topics as they are and makes new ones of the tokens that
-    it expects of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion,
-    Welling, Smyth, Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer
-    where a document has come to rest. Single topic and Poisson: by the posterior of its topic.
-
-    Parameters
-    ----------
-    model : TopicModel
-        From its topics the passes begin; they keep their numbers.
-    batches : CountBatch or iterable of CountBatch
-        The documents; read once a pass, so no iterator.
-    passes : int
-        One or two are enough where the topics are near; 0 gives the model itself.
-    alpha : bool
-        Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
-        digamma is linear between whole counts.
-    threads : int
-        Over the documents of a batch; the same bits with any number.
-
-    Raises
-    ------
-    InvalidInput
-        A model of independent intensities, alpha of single topics, a negative number of passes.
-    ForeignStatistics
-        A batch counts another vocabulary.
-
-    Examples
-    --------
-    >>> near = np.array([[0.6, 0.2], [0.3, 0.2], [0.1, 0.6]])
-    >>> model = TopicModel.from_topics(near, np.array([0.5, 0.5]), alpha0=0.1)
-    >>> batch = CountBatch.from_csr([[2, 2, 0], [0, 0, 4]] * 50)
-    >>> polished(model, batch).topics.round(1)
-    array([[0.5, 0. ],
-           [0.5, 0. ],
-           [0. , 1. ]])
-    """
-    if passes < 0 or threads < 1:
-        raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
-    require_alpha(model, alpha)
-    given = [batches] if isinstance(batches, CountBatch) else batches
-    for number in range(1, passes + 1):
-        expected = _expected(Reader(model), given, threads)
-        model = improved(model, expected, alpha)
-        note = Polishing("", number, alpha, 0, expected.documents, expected.tokens)
-        model = replace(model, polishing=note)
-    return model
-
-
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     """The model that a pass gives: topics, weights, and alpha if asked for.
 
@@ -217,21 +154,6 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     return replace(model, **changed, umass=nothing, npmi=nothing.copy())
 
 
-def require_polishable(model: type[Any]) -> None:
-    """Refuse a model that no pass is known for.
-
-    Raises
-    ------
-    InvalidInput
-        It has no topics, or independent intensities.
-    """
-    if not issubclass(model, TopicModel) or issubclass(model, IndependentIntensities):
-        raise InvalidInput(
-            f"no passes over documents are known for model {model.name}; polish one of topics or "
-            "of poisson"
-        )
-
-
 def require_alpha(model: TopicModel, alpha: bool) -> None:
     """Refuse to learn the alpha of single topics.
 
@@ -240,25 +162,11 @@ def require_alpha(model: TopicModel, alpha: bool) -> None:
     InvalidInput
         It is to be learned.
     """
-    require_polishable(type(model))
     if alpha and not model.alpha0:
         raise InvalidInput(
             "a model of one topic a document has no alpha to learn; leave it out, or fit with an "
             "alpha0 above 0"
         )
-
-
-def _expected(reader: Reader, batches: Iterable[CountBatch], threads: int) -> ExpectedCounts:
-    totals = [ExpectedCounts.zero(reader.model) for _ in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        for batch in batches:
-            shares = [batch.documents * part // threads for part in range(threads + 1)]
-            parts = [batch.select(*ends) for ends in pairwise(shares)]
-            totals = list(pool.map(reader.add, parts, totals))
-    whole = totals[0]
-    for other in totals[1:]:
-        whole = whole.add(other)
-    return whole
 
 
 def _require_room(tokens: int) -> None:

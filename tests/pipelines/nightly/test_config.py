@@ -188,6 +188,10 @@ BEYOND = 10**400  # no float
             ".*polish: a pass counts all documents",
         ),
         (with_section("refit", polish=1, model="independent"), ".*no passes over documents"),
+        (
+            with_section("refit", polish=1, model="gaussian_mixture"),
+            ".*polish: nights polish models of documents only",
+        ),
         (with_section("create", max_topics=9, core=8), "create: .* max_topics is 9"),
         (with_section("create", counts_column="n"), "create: .* counts column 'n' needs an ids"),
         (with_section("create", ids_column="n", format="text"), "create: .* needs parquet"),

@@ -22,6 +22,7 @@ from streaming_moments.storage.counting.vectors import (
     pilot_of,
     sample_vectors,
 )
+from streaming_moments.storage.documents import read_chunks, read_tables
 from streaming_moments.storage.formats import START, ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat, files_of
@@ -35,6 +36,11 @@ def npy(rows):
     stream = io.BytesIO()
     np.save(stream, rows)
     return stream.getvalue()
+
+
+def described(header):
+    """A file of NumPy with another header."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
 def ipc(table, of_file=True, rows=7):
@@ -157,6 +163,21 @@ def test_fields_of_csv_that_are_no_numbers_make_a_bad_row():
     assert found.outside == 3
 
 
+def test_a_number_is_what_numbers_look_like_in_tables():
+    content = b"a,b\n1_0,2\n3,4\n"  # float("1_0") is 10
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.csv", content)
+    [found] = read(shard, VectorsForm(("a", "b")), width=2)
+    assert (found.batch.values.tolist(), found.outside) == ([[3, 4]], 1)
+
+
+@pytest.mark.parametrize("documents", [4096, 32_768])
+def test_lists_and_single_values_in_a_field_of_json_are_refused_wherever_they_meet(documents):
+    content = b'{"v": null}\n' * 5 + b'{"v": [1, 2]}\n' * 4091 + b'{"v": null}\n{"v": 5}\n'
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
+    with pytest.raises(ShardError, match="'v' holds lists and single values before line 4099"):
+        read(shard, LISTS, ReadLimits(batch_documents=documents), width=2)
+
+
 def test_nulls_in_fields_of_json_make_a_bad_row():
     content = records([{"v": [1, 2.5]}, {"v": None}, {"v": [float("nan"), 1]}, {"v": [None, 2]}])
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
@@ -182,6 +203,12 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
         ("a.arrow", b"no Arrow at all", "no file or stream of Arrow"),
         ("a.npy", b"no array", "no array of NumPy"),
         ("a.npy", npy(np.ones(3)), "two dimensions"),
+        ("a.npy", described("{'descr':'<f8'((("), "no array of NumPy"),
+        ("a.npy", described("{'descr':'<f8' 1}"), "no array of NumPy"),
+        ("a.npy", described("{[]: 1}"), "no array of NumPy"),
+        ("a.npy", described("-" * 9000 + "1"), "no array of NumPy"),
+        ("a.arrow.gz", COMPRESS[".gz"](ipc(pa.table({"v": [1.0]}), False)), "decompress it"),
+        ("a.arrow.zst", COMPRESS[".zst"](ipc(pa.table({"v": [1.0]}))), "decompress it"),
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
@@ -208,8 +235,6 @@ def test_a_damaged_shard_is_refused_or_read_and_raises_nothing_else(name):
 
 
 def test_arrays_are_no_documents():
-    from streaming_moments.storage.documents import read_chunks
-
     for name in ("rows.npy", "file.arrow"):
         shard, _ = written(name)
         with pytest.raises(ShardError, match="--kind vectors"):
@@ -231,6 +256,22 @@ def test_row_groups_of_many_vectors_need_not_fit_the_memory(name):
     del content
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+def test_vectors_are_read_by_their_mean_and_held_to_it(kind):
+    rows = np.ones((500, 50), dtype=kind)
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(500, v=lists(rows)))
+    limits = ReadLimits(row_group_bytes=100_000)
+    assert sum(len(one.batch.values) for one in read(shard, LISTS, limits, width=50)) == 500
+    assert len(sample_vectors(shard, FORM, LISTS, 9, 0, limits).widths) == 9
+    # where they are no vectors, one may be as long as all together
+    with pytest.raises(ShardError, match="'v' takes 200000 bytes"):
+        list(read_tables(shard, FORM, ["v"], limits))
+    uneven = pa.array([[]] * 499 + [np.ones(200_000, dtype=kind)], pa.list_(pa.array(rows[0]).type))
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(500, v=uneven))
+    with pytest.raises(ShardError, match="'v' has rows that take .* with lists of one length, or"):
+        read(shard, LISTS, limits, width=50)
+
+
 def test_a_pilot_takes_rows_of_the_commonest_width():
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(3, v=ODD))
     sample = sample_vectors(shard, FORM, LISTS, 100, 0)
@@ -249,6 +290,10 @@ def test_a_pilot_takes_rows_of_the_commonest_width():
                 )
             ]
         )
+
+
+BLOSC = {"typesize": 8, "cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}
+CONFIGURED = {"gzip": {"level": 5}, "blosc": BLOSC, "zstd": {"level": 0, "checksum": True}}
 
 
 def zarred(place, rows, name="", **kept):
@@ -293,6 +338,26 @@ def test_what_is_no_array_of_zarr_is_refused(tmp_path):
     with pytest.raises(ShardError, match="cannot be read"):
         read(shard, LISTS)
     (tmp_path / "a.zarr" / "zarr.json").write_text("{")
+    shard = list_shards([str(tmp_path / "a.zarr")])[0]
+    with pytest.raises(ShardError, match="cannot be read"):
+        read(shard, LISTS)
+
+
+@pytest.mark.parametrize("damage", ["cut", "halved", "overwritten"])
+@pytest.mark.parametrize("compressor", ["gzip", "blosc", "zstd"])
+def test_a_damaged_chunk_of_zarr_is_refused(tmp_path, compressor, damage):
+    codec = {"name": compressor, "configuration": CONFIGURED[compressor]}
+    rows = np.random.default_rng(0).normal(size=(64, 5))
+    shard = zarred(tmp_path / "a.zarr", rows, chunks=(64, 5), compressors=codec)
+    assert np.array_equal(read(shard, LISTS)[0].batch.values, rows)
+    file = tmp_path / "a.zarr" / "c" / "0" / "0"
+    whole = file.read_bytes()
+    damaged = {
+        "cut": whole[:8],
+        "halved": whole[: len(whole) // 2],
+        "overwritten": whole[:20] + b"\xff" * 20 + whole[40:-9],
+    }
+    file.write_bytes(damaged[damage])
     shard = list_shards([str(tmp_path / "a.zarr")])[0]
     with pytest.raises(ShardError, match="cannot be read"):
         read(shard, LISTS)

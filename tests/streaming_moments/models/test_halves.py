@@ -23,7 +23,7 @@ from streaming_moments.models.halves import (
     pair_logarithms,
     scored,
 )
-from streaming_moments.models.passes.polishing import polished
+from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.predicting import (
     TRIED_ALPHA0S,
     numbers_of_topics,

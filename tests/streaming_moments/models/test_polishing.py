@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, fit, polished
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
-from streaming_moments.models import polishing, topic_reading
+from streaming_moments.models import topic_reading
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.polishing import ExpectedCounts, Reader
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
@@ -146,8 +148,12 @@ def test_what_cannot_be_polished_says_why():
         polished(replace(model, alpha0=0.0), batch, alpha=True)
     with pytest.raises(InvalidInput, match="-1 passes"):
         polished(model, batch, -1)
-    with pytest.raises(InvalidInput, match="independent"):
-        polishing.require_polishable(IndependentIntensities)
+    with pytest.raises(InvalidInput, match="independent; polish one of topics, of poisson or of"):
+        passes_of(IndependentIntensities)
+    with pytest.raises(InvalidInput, match="no passes over documents"):
+        polished(object.__new__(IndependentIntensities), batch)
+    with pytest.raises(InvalidInput, match="not of documents"):
+        polished(object.__new__(GaussianMixture), batch)
     full = replace(ExpectedCounts.zero(model), tokens=1 << 42)
     with pytest.raises(BoundExceeded, match="fewer shards"):
         Reader(model).add(batch, full)

@@ -1,0 +1,96 @@
+"""Passes over documents in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.passes.families import passes_of
+from streaming_moments.models.passes.polishing import (
+    PASSES,
+    ExpectedCounts,
+    M,
+    Reader,
+    improved,
+    require_alpha,
+)
+from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.counts.batch import CountBatch
+
+
+def polished(
+    model: M,
+    batches: CountBatch | Iterable[CountBatch],
+    passes: int = PASSES,
+    alpha: bool = False,
+    threads: int = 1,
+) -> M:
+    """The model after some passes over documents: of expectation maximisation, topic by topic.
+
+    A pass reads each document with the topics as they are and makes new ones of the tokens that
+    it expects of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion,
+    Welling, Smyth, Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer
+    where a document has come to rest. Single topic and Poisson: by the posterior of its topic.
+
+    Parameters
+    ----------
+    model : TopicModel
+        From its topics the passes begin; they keep their numbers.
+    batches : CountBatch or iterable of CountBatch
+        The documents; read once a pass, so no iterator.
+    passes : int
+        One or two are enough where the topics are near; 0 gives the model itself.
+    alpha : bool
+        Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
+        digamma is linear between whole counts.
+    threads : int
+        Over the documents of a batch; the same bits with any number.
+
+    Raises
+    ------
+    InvalidInput
+        A model that has no passes over documents, alpha of single topics, or a negative number
+        of passes.
+    ForeignStatistics
+        A batch counts another vocabulary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> near = np.array([[0.6, 0.2], [0.3, 0.2], [0.1, 0.6]])
+    >>> model = TopicModel.from_topics(near, np.array([0.5, 0.5]), alpha0=0.1)
+    >>> batch = CountBatch.from_csr([[2, 2, 0], [0, 0, 4]] * 50)
+    >>> polished(model, batch).topics.round(1)
+    array([[0.5, 0. ],
+           [0.5, 0. ],
+           [0. , 1. ]])
+    """
+    if passes < 0 or threads < 1:
+        raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
+    if passes_of(type(model)).family is not TopicModel:
+        raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
+    require_alpha(model, alpha)
+    given = [batches] if isinstance(batches, CountBatch) else batches
+    for number in range(1, passes + 1):
+        expected = _expected(Reader(model), given, threads)
+        model = improved(model, expected, alpha)
+        note = Polishing("", number, alpha, 0, expected.documents, expected.tokens)
+        model = replace(model, polishing=note)
+    return model
+
+
+def _expected(reader: Reader, batches: Iterable[CountBatch], threads: int) -> ExpectedCounts:
+    totals = [ExpectedCounts.zero(reader.model) for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in batches:
+            shares = [batch.documents * part // threads for part in range(threads + 1)]
+            parts = [batch.select(*ends) for ends in pairwise(shares)]
+            totals = list(pool.map(reader.add, parts, totals))
+    whole = totals[0]
+    for other in totals[1:]:
+        whole = whole.add(other)
+    return whole
