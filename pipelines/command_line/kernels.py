@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from streaming_moments.storage.store.store import MomentStore
 
 _DOCUMENTS = 300
+_NODES = 60
+_JOINED = (0.1, 0.7)  # nodes of different communities, and of the same one
 
 
 @click.command()
@@ -74,7 +76,9 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Sequences and records in three views, counted, fitted and read."""
+    """Each other kind, counted and fitted; and what is written of its shards."""
+    from streaming_moments.models.communities.blockmodel import Blockmodel
+    from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
     from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
     from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
     from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
@@ -91,22 +95,34 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     classes = [draw.choice("xy") for _ in range(_DOCUMENTS)]
     rows = [f"{one} {draw.choice('xy')},{one},{draw.choice([one, 'x'])}\n" for one in classes]
     (folder / "views.csv").write_text("a,b,c\n" + "".join(rows))
+    numbers = [f"{draw.gauss(8 * (one == 'x'), 1)},{draw.gauss(0, 1)}\n" for one in classes]
+    (folder / "vectors.csv").write_text("a,b\n" + "".join(numbers))
+    pairs = [(one, other) for one in range(_NODES) for other in range(one)]
+    ends = [
+        f"n{one},n{other}\n"
+        for one, other in pairs
+        if draw.random() < _JOINED[one % 2 == other % 2]
+    ]
+    (folder / "edges.csv").write_text("source,target\n" + "".join(ends))
     kinds: tuple[tuple[str, KindOptions, Any], ...] = (
         ("sequences.txt", KindOptions("sequences"), HiddenMarkovModel),
         ("views.csv", KindOptions("views", "a:text,b,c"), MultiViewMixture),
+        ("vectors.csv", KindOptions("vectors", "a,b"), GaussianMixture),
+        ("edges.csv", KindOptions("edges"), Blockmodel),
+        ("edges.csv", KindOptions("edges", sketch_columns=4), Blockmodel),
     )
-    for name, shape, model in kinds:
+    for place, (name, shape, model) in enumerate(kinds):
         shards = list_shards([str(folder / name)])
         counting, pilot = (
             CountingOptions(min_length=1),
             PilotOptions(min_documents=1, max_document_fraction=1.0),
         )
-        store = create_kind(str(folder / f"{name}-store"), shards, shape, counting, pilot, run)
+        store = create_kind(str(folder / f"kind-{place}"), shards, shape, counting, pilot, run)
         store = update(store, shards, run).store
         fitted = refit_by(store, model, model.Options(topics=2), run)
-        output = OUTPUTS[model.name]
-        told = OutputOptions(method=output.methods[0])
-        output.write(store, fitted, shards, str(folder / f"{name}-read"), run, told)
+        if output := OUTPUTS.get(model.name):
+            told = OutputOptions(method=next(iter(output.methods), ""))
+            output.write(store, fitted, shards, str(folder / f"read-{place}"), run, told)
 
 
 def _add_to_opened(store: MomentStore) -> None:

@@ -141,6 +141,17 @@ def test_kernels_that_were_compiled_ahead_are_compiled_no_more(place, tmp_path):
         ("refit", store, "--model", "hmm", "--topics", "2", "--refine", "2"),
         ("transform", store, shard, "--output", str(tmp_path / "states")),
     )
+    (tmp_path / "rows.csv").write_text("a,b\n" + "0.5,1.5\n4.5,0.25\n" * 30)
+    (tmp_path / "ends.csv").write_text(
+        "source,target\n" + "".join(f"{n},{m}\n" for m in range(12) for n in range(m))
+    )
+    for kind, name, more in (
+        ("vectors", "rows.csv", ("--columns", "a,b")),
+        ("edges", "ends.csv", ()),
+        ("edges", "ends.csv", ("--sketch-columns", "3")),
+    ):
+        store, shard = str(tmp_path / f"{kind}{len(more)}"), str(tmp_path / name)
+        commands += (("create", store, shard, "--kind", kind, *more), ("update", store, shard))
     code = (
         "from streaming_moments.pipelines.command_line.entry import cli\n"
         f"for one in {commands}: cli(list(one), standalone_mode=False)"
