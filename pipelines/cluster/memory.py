@@ -316,8 +316,8 @@ def plan_update(
 
     def task(lump: int, decoded: int) -> int:
         # what waits for its lump to be full, one batch more, and the lump joined for all blocks; to
-        # take it away again is an addition in place
-        lumps = int(SLACK * (2 * lump + _BATCH_COUNTS))
+        # take it away again is an addition in place. Of some kinds it is sums of all blocks
+        lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + _DECODE_FACTOR * decoded + lumps, adding)
 
     least = task(_LEAST_LUMP, limits.row_group_bytes or _LEAST_ROW_GROUP)

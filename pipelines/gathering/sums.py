@@ -114,13 +114,11 @@ class GroupSums:
         BoundExceeded
             A sum could pass 2^62; nothing of the batches is added.
         """
-        lump = self._lump(batches, most_bytes)
-        self._each_block(lambda block: block.add(lump))
+        self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
 
     def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
-        lump = self._lump(batches, most_bytes)
-        self._each_block(lambda block: block.take_away(lump))
+        self._each_lump(batches, most_bytes, lambda block, lump: block.take_away([lump]))
 
     def give_up(self) -> None:
         """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
@@ -128,15 +126,22 @@ class GroupSums:
             with self._locks[index]:
                 self.blocks.pop(index, None)
 
-    def _lump(self, batches: Sequence[Prepared], most_bytes: int) -> tuple[Prepared, ...]:
+    def _each_lump(
+        self,
+        batches: Sequence[Prepared],
+        most_bytes: int,
+        work: Callable[[Sums, Prepared], None],
+    ) -> None:
         foundation = self.layout.foundation
         with self._bound_lock:
             bound = self.bound + sum(batch.bound for batch in batches)
             foundation.require_bounded(bound)
             self.bound = bound
-        return tuple(foundation.joined(batches, most_bytes))
+        for lump in foundation.joined(batches, most_bytes):
+            self._each_block(lump, work)
+            del lump  # before the next is made: of some kinds one is the sums of all blocks
 
-    def _each_block(self, work: Callable[[Sums], None]) -> None:
+    def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
         """Work on every block once, those first that no other thread is adding to."""
         waiting = list(self.opening.blocks)
         while waiting:
@@ -148,7 +153,7 @@ class GroupSums:
                 waiting.remove(index)
                 if index not in self.blocks:
                     raise SumsAstray(self.nonce)
-                work(self.blocks[index])
+                work(self.blocks[index], lump)
             finally:
                 self._locks[index].release()
 

@@ -127,6 +127,10 @@ class Foundation(Protocol):
         from what was counted of their pieces; of which the totals tell the `pieces`.
         """
 
+    @property
+    def joined_bytes(self) -> int:
+        """Bytes that `joined` holds at most beside what grows with the batches."""
+
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
 

@@ -54,6 +54,7 @@ class CountsFoundation:
     codocuments: bool
     halves: bool = True
     kind: ClassVar[str] = "counts"
+    joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
 
     @property

@@ -29,7 +29,7 @@ from streaming_moments.statistics.vectors.statistics import (
     broken_identities,
     sizes_of,
 )
-from streaming_moments.statistics.vectors.sums import LARGEST_FLOAT_SUM
+from streaming_moments.statistics.vectors.sums import LARGEST_FLOAT_SUM, bytes_beside
 from streaming_moments.statistics.views.statistics import (
     EVEN,
     LARGEST_SUM,
@@ -159,6 +159,12 @@ class VectorsFoundation:
     def sizes(self) -> dict[str, int]:
         """Entries of each sum by name."""
         return sizes_of(self.dimension, self.columns, self.squares, self.fourth)
+
+    @property
+    def joined_bytes(self) -> int:
+        """Sums of all row blocks, and what is held beside them while they are made."""
+        held = 8 * sum(self.sizes.values()) * (1 + self.halves)
+        return held + bytes_beside(self.dimension, self.columns, self.squares, self.fourth)
 
     @property
     def rows(self) -> int:

@@ -200,10 +200,8 @@ class SummedVectors:
 
 
 def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
-    """The sums of some batches as one."""
+    """The sums of some batches as one, which no batch keeps."""
     head = prepared[0]
-    if len(prepared) == 1:
-        return head.summed
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in prepared])
         for name in ("rows", "sketches", "norms", "odd")

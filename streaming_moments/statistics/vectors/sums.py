@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.packing import packed_size
 from streaming_moments.statistics.vectors.statistics import (
     FIRST,
     FOURTH,
@@ -72,6 +73,22 @@ def sums_of(
     if fourth:
         found[FOURTH] = _fourth(sketches, chunk)
     return found
+
+
+def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool = False) -> int:
+    """Bytes that `sums_of` holds beside the sums while it makes them, of rows of d numbers.
+
+    Examples
+    --------
+    >>> bytes_beside(4096, 50) >> 20
+    194
+    """
+    pairs = packed_size(columns)
+    held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
+    # what a chunk adds, in floating point and as integers
+    held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
+    # of a chunk the one before as well, or its squares
+    return max(held) + 16 * _CHUNK * width
 
 
 def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:

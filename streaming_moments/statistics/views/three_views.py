@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ class ThreeViews:
     """What any `Foundation` of three views does alike; what a record is, the others say."""
 
     halves: bool
+    joined_bytes: ClassVar[int] = 0
 
     @staticmethod
     def join(prepared: Sequence[Any]) -> Any:

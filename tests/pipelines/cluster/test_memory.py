@@ -17,6 +17,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
+    PROCESS_BYTES,
     plan_polish,
     plan_reading,
     plan_transform,
@@ -28,6 +29,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 
@@ -82,6 +85,20 @@ def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_by
         assert peak <= memory
         held += 1
     assume(held)
+
+
+def test_the_plan_of_an_update_holds_the_sums_of_a_lump_of_vectors():
+    grid = Grid(np.zeros(4096), 1.0, 16_000)
+    sketch = np.eye(4096, 8, dtype=np.int8), np.zeros(8, np.uint8)
+    foundation = VectorsFoundation(grid, *sketch)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    plan = plan_update(layout, 2, 4096 * MEBIBYTE)
+    assert plan.passes == 1
+    assert foundation.joined_bytes > layout.state_bytes
+    beside = 2 * (foundation.joined_bytes + 2 * plan.lump_bytes)
+    assert 4096 * MEBIBYTE >= plan.peak_bytes > PROCESS_BYTES + layout.state_bytes + beside
+    with pytest.raises(BoundExceeded, match="2 threads of"):
+        plan_update(layout, 2, 1024 * MEBIBYTE)
 
 
 def test_a_core_that_no_worker_holds_stays_on_all_of_them():

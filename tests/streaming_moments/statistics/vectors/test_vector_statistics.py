@@ -1,5 +1,6 @@
 """Statistics of vectors: the grid, the laws, brute force, halves, bounds, identities and guards."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import combinations_with_replacement
 from math import isqrt, prod
@@ -140,6 +141,32 @@ def test_batches_joined_and_sums_taken_away_give_the_same_bits():
     sums.take_away(foundation.joined(prepared[2:], 10**9))
     left = foundation.of(prepared[:2])
     assert all(np.array_equal(sums.arrays[name], left.sums[name]) for name in left.sums)
+
+
+@pytest.mark.parametrize(
+    ("d", "s", "optional", "scale"),
+    [
+        (512, 20, (), 10),
+        (512, 20, (), 1000),
+        (256, 20, ("squares",), 10),
+        (30, 30, ("fourth",), 10),
+    ],
+)
+@pytest.mark.parametrize("halves", [False, True])
+def test_joined_batches_hold_as_much_as_they_say(d, s, optional, scale, halves):
+    grid, sketch = Grid(np.zeros(d), 1.0, 16_000), np.eye(d, s, dtype=np.int8)
+    kept = dict.fromkeys(optional, True)
+    shift = np.full(s, 6 if optional else 0, np.uint8)
+    foundation = VectorsFoundation(grid, sketch, shift, **kept, halves=halves)
+    rows = np.random.default_rng(0).normal(size=(4200, d)).astype(np.float32)
+    prepared = [foundation.prepared(VectorBatch.of(scale * rows))]
+    tracemalloc.start()
+    joined = list(foundation.joined(prepared, 10**9))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # the batches as one, and the rows of a half
+    copied = 1.5 * prepared[0].nbytes
+    assert joined[0].nbytes < peak <= foundation.joined_bytes + copied
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.int64, np.uint8])
