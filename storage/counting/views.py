@@ -220,7 +220,9 @@ def sample_rows(
     tables = read_tables(shard, form, columns, limits, storage_options, even=even)
     for table, _ in steadily(tables, shard, storage_options):
         keys = np.concatenate([keys, rng.random(table.num_rows)])
-        held = table if held is None else pa.concat_tables([held, table])
+        # of nulls alone the type is known from other tables
+        joined = [table] if held is None else [held, table]
+        held = pa.concat_tables(joined, promote_options="default")
         if held.num_rows > quota:
             # rows keep the order of the shard
             drawn = np.sort(np.argpartition(keys, quota)[:quota])

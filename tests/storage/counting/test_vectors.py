@@ -178,6 +178,13 @@ def test_lists_and_single_values_in_a_field_of_json_are_refused_wherever_they_me
         read(shard, LISTS, ReadLimits(batch_documents=documents), width=2)
 
 
+def test_a_pilot_may_begin_with_nulls_alone():
+    content = b'{"v": null}\n' * 4096 + b'{"v": [1, 2]}\n'
+    shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
+    drawn = sample_vectors(shard, FORM, LISTS, 5000, 0, ReadLimits(batch_documents=4096))
+    assert (drawn.widths.size, drawn.values.tolist()) == (4097, [1, 2])
+
+
 def test_nulls_in_fields_of_json_make_a_bad_row():
     content = records([{"v": [1, 2.5]}, {"v": None}, {"v": [float("nan"), 1]}, {"v": [None, 2]}])
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
