@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming_moments.errors import BoundExceeded
-from streaming_moments.models import topic_reading
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -18,15 +17,12 @@ PROCESS_BYTES = 416 * MEBIBYTE
 READ_FACTOR = 12
 BATCH_BYTES = 8 * MEBIBYTE
 # A page of Parquet is held as stored, decompressed and decoded: measured 2.7 times its bytes.
-_DECODE_FACTOR = 3
+DECODE_FACTOR = 3
 _LEAST_ROW_GROUP = 4 * MEBIBYTE
 _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
 # What allocators keep back, measured up to 3% of the arrays.
 SLACK = 1.1
-# Shares of a batch that are held at a time, while they are sampled and as Parquet encodes them.
-_SHARE_ARRAYS = 8
-_MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; one on its way
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
 _BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
@@ -128,9 +124,9 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
     >>> plan_reading(threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
-    text = _reading_bytes(limits.document_bytes)
-    decoded = limits.row_group_bytes or _row_group_bytes((memory - PROCESS_BYTES) // threads - text)
-    reading = text + _DECODE_FACTOR * decoded
+    text = reading_bytes(limits.document_bytes)
+    decoded = limits.row_group_bytes or row_group_room((memory - PROCESS_BYTES) // threads - text)
+    reading = text + DECODE_FACTOR * decoded
     in_flight = min(threads, (memory - PROCESS_BYTES) // reading)
     if in_flight < 1:
         raise BoundExceeded(
@@ -140,133 +136,6 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
             "--max-row-group-bytes"
         )
     return ReadingPlan(BATCH_BYTES, in_flight, decoded, PROCESS_BYTES + in_flight * reading)
-
-
-def plan_polish(
-    n_words: int, n_topics: int, threads: int, memory: int, limits: ReadLimits = LIMITS
-) -> ReadingPlan:
-    """Divide a worker's memory for passes over documents, a task each for some shards.
-
-    Parameters
-    ----------
-    n_words, n_topics : int
-        n, k.
-    threads, memory, limits
-        As in `plan_reading`.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task: names the parts.
-
-    Examples
-    --------
-    >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
-    2
-    """
-    # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
-    # shares of one document
-    adding = 5 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
-    what = "a pass", f"the sum of {n_topics} topics"
-    model = _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)
-    return plan_with_model(model, adding, what, threads, memory, limits)
-
-
-def plan_transform(
-    n_words: int,
-    n_topics: int,
-    threads: int,
-    memory: int,
-    limits: ReadLimits = LIMITS,
-    passage_words: int | None = None,
-) -> ReadingPlan:
-    """Divide a worker's memory for a job that writes the shares of topics in documents.
-
-    Parameters
-    ----------
-    n_words, n_topics : int
-        n, k.
-    threads, memory, limits
-        As in `plan_reading`.
-    passage_words : int, optional
-        Of the passages that documents are cut into, which have shares each.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task: names the parts.
-
-    Examples
-    --------
-    >>> plan_transform(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
-    2
-    """
-    passages = limits.batch_documents
-    if passage_words is not None:
-        passages += _longest_batch(limits.document_bytes) // (2 * passage_words)
-    # topics smoothed, on their way there and in lanes; shares of one document and of a batch
-    sharing = 3 * _topic_bytes(n_words, n_topics) + _longest_shares(n_words, n_topics, limits)
-    sharing += _SHARE_ARRAYS * 8 * n_topics * passages
-    what = "a transform", f"shares of {n_topics} topics"
-    model = _MODEL_ARRAYS * _topic_bytes(n_words, n_topics)
-    return plan_with_model(model, sharing, what, threads, memory, limits)
-
-
-def plan_with_model(
-    model: int,
-    beside: int,
-    what: tuple[str, str],
-    threads: int,
-    memory: int,
-    limits: ReadLimits = LIMITS,
-) -> ReadingPlan:
-    """Divide a worker's memory for a job of which each worker holds a model.
-
-    Parameters
-    ----------
-    model, beside : int
-        Bytes of the model and its copies, and of what a task makes beside what it reads.
-    what : (str, str)
-        What the job and what is made beside are called.
-    threads, memory, limits
-        As in `plan_reading`.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task: names the parts.
-
-    Examples
-    --------
-    >>> what = "decoding", "posteriors"
-    >>> plan_with_model(100 * MEBIBYTE, MEBIBYTE, what, 2, 1024 * MEBIBYTE).in_flight
-    2
-    """
-    model, beside = int(SLACK * model), int(SLACK * beside)
-    free = memory - PROCESS_BYTES - model
-    text = _reading_bytes(limits.document_bytes)
-    decoded = limits.row_group_bytes or _row_group_bytes(free // threads - text - beside)
-    task = text + _DECODE_FACTOR * decoded + beside
-    in_flight = min(threads, free // task)
-    if in_flight < 1:
-        raise BoundExceeded(
-            f"{what[0]} needs {mebibytes(memory - free + task)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(model)} the model, "
-            f"{mebibytes(beside)} {what[1]}, {mebibytes(task - beside)} reading) but the budget "
-            f"is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
-            "--max-row-group-bytes"
-        )
-    return ReadingPlan(BATCH_BYTES, in_flight, decoded, memory - free + in_flight * task)
-
-
-def _topic_bytes(n_words: int, n_topics: int) -> int:
-    """Of topics, with the columns that fill the lanes."""
-    return 8 * n_words * (n_topics + topic_reading.LANES)
-
-
-def _longest_shares(n_words: int, n_topics: int, limits: ReadLimits) -> int:
-    """Bytes of the shares of each word of one document."""
-    return _topic_bytes(min(n_words, limits.document_bytes // 2), n_topics)
 
 
 def plan_update(
@@ -306,7 +175,7 @@ def plan_update(
     >>> plan_update(layout, threads=2, memory=1024 * MEBIBYTE).passes
     1
     """
-    text = _reading_bytes(limits.document_bytes)
+    text = reading_bytes(limits.document_bytes)
     # a row block added up over the workers; the same again twice while it is written. With more
     # workers than blocks one thread alone writes, and others have half a block added up beside it:
     # what is added up, what comes and what goes
@@ -318,7 +187,7 @@ def plan_update(
         # what waits for its lump to be full, one batch more, and the lump joined for all blocks; to
         # take it away again is an addition in place. Of some kinds it is sums of all blocks
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
-        return max(text + _DECODE_FACTOR * decoded + lumps, adding)
+        return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
     least = task(_LEAST_LUMP, limits.row_group_bytes or _LEAST_ROW_GROUP)
     if PROCESS_BYTES + threads * least + block > memory:
@@ -345,7 +214,7 @@ def plan_update(
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))
     decoded = limits.row_group_bytes or max(
-        _LEAST_ROW_GROUP, min(left // _DECODE_FACTOR, _MOST_ROW_GROUP)
+        _LEAST_ROW_GROUP, min(left // DECODE_FACTOR, _MOST_ROW_GROUP)
     )
     return UpdatePlan(
         lump_bytes=lump,
@@ -357,17 +226,17 @@ def plan_update(
     )
 
 
-def _reading_bytes(document_bytes: int) -> int:
-    return READ_FACTOR * _longest_batch(document_bytes)
+def reading_bytes(document_bytes: int) -> int:
+    return READ_FACTOR * longest_batch(document_bytes)
 
 
-def _longest_batch(document_bytes: int) -> int:
+def longest_batch(document_bytes: int) -> int:
     return max(BATCH_BYTES, document_bytes)
 
 
-def _row_group_bytes(free: int) -> int:
+def row_group_room(free: int) -> int:
     """Largest row group accepted where a task has so much memory left: it may take half of it."""
-    return min(max(free // 2 // _DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
+    return min(max(free // 2 // DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 
 def blocks_in_flight(

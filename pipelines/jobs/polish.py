@@ -14,7 +14,7 @@ from streaming_moments.models.passes.families import Passes, passes_of
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_polish
+from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import result_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext

@@ -73,8 +73,8 @@ class Parquet(Format):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        names = dict.fromkeys(columns)
-        asked = [ParquetColumn(name, "--columns", None, source.even) for name in names]
+        named = dict.fromkeys(columns)
+        asked = [ParquetColumn(name, "--columns", None, source.even) for name in named]
         read = read_columns(source, asked, limits.decoded_bytes, start)
         tables = (
             (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
@@ -345,9 +345,8 @@ def _require_even(
     """Refuse lists that are far longer than others of their row group, by whose mean rows fit."""
     for column in columns:
         if column.even:
-            takes = f"{place}, column {column.name!r} has rows that take"
-            nbytes = batch.column(column.name).nbytes
-            _refuse_large(nbytes, takes, limit, url, "lists of one length")
+            rows = f"{place}, column {column.name!r} has rows that take"
+            _refuse_large(batch[column.name].nbytes, rows, limit, url, "lists of one length")
 
 
 def _fitting_texts(

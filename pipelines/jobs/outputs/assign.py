@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_transform
+from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.proportions import require_seed

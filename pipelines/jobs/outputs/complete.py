@@ -10,7 +10,7 @@ import numpy as np
 
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_with_model
+from streaming_moments.pipelines.cluster.model_memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each

@@ -12,7 +12,7 @@ import pyarrow as pa
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_with_model
+from streaming_moments.pipelines.cluster.model_memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each

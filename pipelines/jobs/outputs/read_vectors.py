@@ -16,7 +16,7 @@ from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.passes import shape_of
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_transform
+from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each

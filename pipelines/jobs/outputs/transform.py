@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.memory import plan_transform
+from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.proportions import (
     Method,

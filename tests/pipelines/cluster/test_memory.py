@@ -18,11 +18,10 @@ from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
     PROCESS_BYTES,
-    plan_polish,
     plan_reading,
-    plan_transform,
     plan_update,
 )
+from streaming_moments.pipelines.cluster.model_memory import plan_polish, plan_transform
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
@@ -173,7 +172,8 @@ from pathlib import Path
 import numpy as np
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_transform
+from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.statistics.counts.basis import Basis
