@@ -42,6 +42,7 @@ def plan_polish(
 
     Examples
     --------
+    >>> from streaming_moments.pipelines.cluster.memory import MEBIBYTE
     >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
@@ -79,6 +80,7 @@ def plan_transform(
 
     Examples
     --------
+    >>> from streaming_moments.pipelines.cluster.memory import MEBIBYTE
     >>> plan_transform(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
@@ -119,6 +121,7 @@ def plan_with_model(
 
     Examples
     --------
+    >>> from streaming_moments.pipelines.cluster.memory import MEBIBYTE
     >>> what = "decoding", "posteriors"
     >>> plan_with_model(100 * MEBIBYTE, MEBIBYTE, what, 2, 1024 * MEBIBYTE).in_flight
     2
