@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from threading import Timer, main_thread
 from types import FrameType
 
 
@@ -32,8 +33,17 @@ def begun() -> None:
     """Ctrl-C is an exception again: there is something to clean up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = _not_raised
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     os.write(2, b"interrupted: nothing was begun\n")
     os._exit(130)
+
+
+def _not_raised(told: sys.UnraisableHookArgs) -> None:
+    if issubclass(told.exc_type, KeyboardInterrupt):
+        # a finalizer swallowed it: once more, when that has ended
+        Timer(0.05, signal.pthread_kill, (main_thread().ident, signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(told)

@@ -94,6 +94,38 @@ def test_ctrl_c_while_a_command_is_loaded_is_a_line_and_code_130(tmp_path, how, 
     assert (job.returncode, out, err) == (130, "", "interrupted: nothing was begun\n")
 
 
+FINALIZED = """
+import signal, sys, time
+
+sys.argv = ["/bin/streaming-moments"]
+from streaming_moments import starting
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        print("still here")
+
+starting.begun()
+one = Finalized()
+del one
+print("not raised")
+time.sleep(100)
+"""
+
+
+def test_ctrl_c_that_a_finalizer_swallows_is_raised_once_more():
+    job = subprocess.run(
+        [sys.executable, "-c", FINALIZED],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    )
+    assert (job.returncode, job.stdout) == (-signal.SIGINT, "not raised\n")
+    assert job.stderr.endswith("KeyboardInterrupt\n")
+    assert "Exception ignored" not in job.stderr
+
+
 SCHEDULER = """
 import sys
 from distributed import LocalCluster
