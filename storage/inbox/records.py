@@ -21,6 +21,13 @@ _SHOWN = 60
 _TEXT, _ID, _DATE = "text", "id", "date"
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """In place of a document what keeps it from being read."""
+
+    reason: str
+
+
 class RecordRefused(InvalidInput):
     """A document is not what is taken.
 
@@ -114,6 +121,8 @@ class RecordShape:
         RecordRefused
             Names the field and what it takes.
         """
+        if isinstance(record, Unreadable):
+            raise RecordRefused(place, "", record.reason)
         if not isinstance(record, Mapping):
             raise RecordRefused(place, "", f"{_said(record)}, expected an object with a text")
         self._require_fields(record, place)

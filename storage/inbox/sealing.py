@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
@@ -137,6 +138,16 @@ class Seal:
         }
         return tuple(shard for shard in self.shards if shard.day in days)
 
+    def documents_of(self, receipt: str) -> int:
+        """How many came under a receipt."""
+        return sum(
+            piece.documents
+            for batch in self.batches
+            for kept in batch.kept
+            if kept.receipt == receipt
+            for piece in kept.pieces
+        )
+
     @property
     def documents(self) -> int:
         """How many its shards hold."""
@@ -165,7 +176,7 @@ class SealLog:
     >>> _ = inbox.put([one])
     >>> log = SealLog(inbox)
     >>> [shard.path for shard in log.seal_next().shards], inbox.pending()
-    (['sealed/2026-11-23/00000000000000000001.jsonl'], [])
+    (['sealed/2026-11-23/00000000000000000001.sealed.jsonl'], [])
     """
 
     inbox: Inbox
@@ -219,11 +230,6 @@ class SealLog:
         """
         seals = (self.read(number) for number in range(after + 1, last + 1))
         return next((one for one in seals if receipt in one.receipts), None)
-
-    def refused(self, receipt: str, after: int, last: int) -> bool:
-        """Whether a seal has left a receipt out, as another content had come under it."""
-        seals = (self.read(number) for number in range(after + 1, last + 1))
-        return any(receipt in batch.refused for one in seals for batch in one.batches)
 
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
@@ -358,7 +364,7 @@ def seal_file(number: int) -> str:
 
 def shard_file(number: int, day: date) -> str:
     """Name of the shard of a day in a seal; its folder says the day."""
-    return f"{SEALED}/{day.isoformat()}/{number:020d}.jsonl"
+    return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
 
 
 def _shards(

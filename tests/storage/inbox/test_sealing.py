@@ -96,9 +96,9 @@ def test_of_two_contents_under_a_key_the_claimed_one_is_kept(inbox):
     second = sent("b", key="k")
     inbox.claim(second.receipt, second.digest, 0)
     inbox.put([sent("a", key="k"), second])
-    (_sealed,) = sealed_all(inbox)
+    (sealed,) = sealed_all(inbox)
     assert sealed_texts(inbox) == ["b"]
-    assert SealLog(inbox).refused(second.receipt, 0, 1)
+    assert sealed.batches[0].refused == (second.receipt,)
 
 
 def test_a_batch_that_is_written_again_after_it_was_sealed_adds_nothing(inbox):

@@ -1,0 +1,279 @@
+"""The accumulator: seals what waits and counts it, as updates do, under the lock of the store.
+
+Of several one accumulates at a time, each turn under the lock: who finds it held waits for its
+next turn. One that slept past its time commits no more, and of two that seal one wins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.jobs.update import UpdateResult, update
+from streaming_moments.pipelines.nightly.config import NightlyConfig, read_config
+from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
+from streaming_moments.pipelines.service.counted import (
+    Counted,
+    counted_up_to,
+    note_counted,
+    note_reached,
+)
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.sealing import Seal, SealLog
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TURNS = 10  # in the time after which what waits is sealed
+_MOST_SEALS = 100  # of a turn
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a turn did.
+
+    Parameters
+    ----------
+    sealed, counted : int
+        Documents sealed, and counted.
+    version : int or None
+        Of the store after it; None where nothing was to be counted.
+    left_out : tuple of (str, str)
+        Shards that are not counted, with the reason.
+    """
+
+    sealed: int = 0
+    counted: int = 0
+    version: int | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Accumulator:
+    """Seals and counts, turn by turn. Make one with `of`.
+
+    Parameters
+    ----------
+    config : ServiceConfig
+        What to do when.
+    run : Run
+        Where to run, and what its steps are told.
+    seals : SealLog
+        Of the inbox.
+    tell : callable
+        Told of what was done, in a line.
+    clock : callable
+        Seconds, of whatever beginning.
+    """
+
+    config: ServiceConfig
+    run: Run
+    seals: SealLog
+    tell: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    night: NightlyConfig | None = None
+    _since: int = field(default=0)
+    _fitted: float = field(default=0.0)
+
+    @classmethod
+    def of(
+        cls,
+        config: ServiceConfig,
+        run: Run,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Accumulator:
+        """One of the configuration's inbox; errors as `Inbox.open` and `night_of`."""
+        inbox = Inbox.open(config.inbox_url, config.storage_options or None)
+        night = night_of(config)
+        return cls(config, run, SealLog(inbox), tell, clock, night, _fitted=clock())
+
+    @property
+    def rules(self) -> AccumulateSection:
+        """When what waits is sealed."""
+        return self.config.accumulate
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks at what waits."""
+        return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
+
+    def look(self) -> Turn | None:
+        """A turn, if it is due; None where nothing is to be done, or another does it.
+
+        Raises
+        ------
+        StreamingMomentsError
+            As `turn`.
+        """
+        inbox = self.seals.inbox
+        uncounted = self.seals.latest() > counted_up_to(inbox)
+        if not uncounted and not is_due(inbox.backlog(), self.rules):
+            return None
+        try:
+            return self.turn()
+        except LockHeld:
+            return None
+
+    def turn(self) -> Turn:
+        """Seal what waits, and count what is sealed.
+
+        Raises
+        ------
+        LockHeld
+            Another does, or a night runs.
+        StreamingMomentsError
+            As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
+        """
+        sealed = 0
+        with self._locked() as journal:
+            for _ in range(_MOST_SEALS):
+                found = self.seals.seal_next(self.rules.seal_documents, self.rules.seal_bytes)
+                if found is None:
+                    break
+                sealed += found.documents
+                journal.beat()
+            turn = replace(self._counted(journal), sealed=sealed)
+        self._since += turn.counted
+        return turn
+
+    def refit_if_due(self) -> str | None:
+        """Run the night, if it is due; its outcome, and None where it is not, or another runs.
+
+        Raises
+        ------
+        StreamingMomentsError
+            As `nightly`: it is tried again when it is due again.
+        """
+        if self.night is None:
+            return None
+        documents, every = self.rules.refit_documents, self.rules.refit_every
+        late = every is not None and self.clock() - self._fitted >= every.total_seconds()
+        if not late and (documents is None or self._since < documents):
+            return None
+        before, self._since, self._fitted = self._since, 0, self.clock()
+        try:
+            report = nightly(self.night, self.run.cluster, lambda step: None, self.run.progress)
+        except LockHeld:
+            self._since = before
+            return None
+        return report.outcome
+
+    def _counted(self, journal: Journal) -> Turn:
+        inbox = self.seals.inbox
+        first, latest = counted_up_to(inbox) + 1, self.seals.latest()
+        seals = [self.seals.read(number) for number in range(first, latest + 1)]
+        if not seals:
+            return Turn()
+        options = self.config.storage_options or None
+        store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
+        result = self._updated(store.writable(), seals, journal)
+        after = compact_when_many(result.store, COMPACT_AFTER, self.run)
+        reasons = {error.url: error.reason for error in result.bad}
+        for one in seals:
+            names = {shard.path: _name_of(inbox, shard.path) for shard in one.shards}
+            left = {path: reasons[name] for path, name in names.items() if name in reasons}
+            note_counted(inbox, one.number, Counted(result.store.version, left))
+        note_reached(inbox, latest)
+        return Turn(0, result.documents, after.version, tuple(reasons.items()))
+
+    def _updated(self, store: MomentStore, seals: Sequence[Seal], journal: Journal) -> UpdateResult:
+        inbox = self.seals.inbox
+        names = [_name_of(inbox, shard.path) for one in seals for shard in one.shards]
+        if not names:
+            return UpdateResult(store, 0, 0, 0, 0, 0, ())
+        listed = list_shards(names, self.run.storage_options, store.form.kind)
+        beating = replace(self.run, progress=Heartbeat(journal, self.run.progress))
+        return update(store, listed, beating, skip_bad_shards=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[Journal]:
+        folder = Folder.at(self.config.store, self.config.storage_options or None)
+        journal = Journal(Lock.acquire(folder, self.rules.lock_expiry), lambda step: None)
+        try:
+            with journal.kept():
+                yield journal
+        finally:
+            journal.lock.release()
+
+
+def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
+    """Whether what waits is to be sealed: it is old enough, or enough.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> rules = AccumulateSection(seal_after="10s", seal_documents=100)
+    >>> is_due(Backlog(1, 5, 900, timedelta(seconds=3)), rules)
+    False
+    >>> is_due(Backlog(1, 5, 900, timedelta(seconds=11)), rules)
+    True
+    """
+    if not backlog.batches:
+        return False
+    enough = backlog.documents >= rules.seal_documents or backlog.nbytes >= rules.seal_bytes
+    return enough or backlog.age >= rules.seal_after
+
+
+def night_of(config: ServiceConfig) -> NightlyConfig | None:
+    """The night that fits models for a service, if there is one.
+
+    Raises
+    ------
+    InvalidInput
+        Its file cannot be read or is none, or it is of another store.
+    """
+    path = config.accumulate.night
+    if path is None:
+        return None
+    night = read_config(path)
+    options = config.storage_options or None
+    mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
+    if mine != others:
+        raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
+    return night
+
+
+def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
+    """Take turns until it is over; what fails is told, and tried again.
+
+    Parameters
+    ----------
+    accumulator : Accumulator
+        That takes them.
+    over : callable
+        Waits for so many seconds, and says whether to end.
+    """
+    failures = 0
+    while not over(accumulator.pause * min(2**failures, 64)):
+        try:
+            turn = accumulator.look()
+            if turn is not None:
+                version = "" if turn.version is None else f", version {turn.version}"
+                accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{version}")
+                for url, reason in turn.left_out:
+                    accumulator.tell(f"left out {url}: {reason}")
+            outcome = accumulator.refit_if_due()
+            if outcome is not None:
+                accumulator.tell(f"night: {outcome}")
+            failures = 0
+        except StreamingMomentsError as error:
+            failures += 1
+            accumulator.tell(f"failed, to be tried again: {error}")
+
+
+def _name_of(inbox: Inbox, path: str) -> str:
+    return shard_name(f"{inbox.folder.url}/{path}")

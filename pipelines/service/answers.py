@@ -1,0 +1,232 @@
+"""Answers: what calls give, as JSON and in the OpenAPI document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+State = Literal["accepted", "counted", "refused"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A document that was not taken.
+
+    Parameters
+    ----------
+    document : int
+        Its place among those sent, from 0 on.
+    field : str
+        Which of its fields; empty for the document itself.
+    reason : str
+        What it is, and what is taken.
+    """
+
+    document: int
+    field: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of documents that were sent.
+
+    Parameters
+    ----------
+    receipt : str
+        By which to ask again.
+    state : str
+        "accepted": they are kept and will be counted. "counted": a version counts them. "refused":
+        they are not counted, and the reason says why.
+    documents : int or None
+        How many; None where that is not looked up.
+    version : int or None
+        Of the store, that counts them.
+    reason : str
+        Why they are refused.
+    left_out : list
+        Documents that were not taken, where the call allowed for it.
+    """
+
+    receipt: str
+    state: State
+    documents: int | None = None
+    version: int | None = None
+    reason: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True)
+class TextTopics:
+    """The topics of a text.
+
+    Parameters
+    ----------
+    proportions : list of float
+        Of each topic, by its number; they sum to 1.
+    words, known : int
+        Words of the text without stop words, and those of them that the model knows.
+    foreign : bool
+        Whether fewer than a fifth are known: then the topics say little.
+    """
+
+    proportions: tuple[float, ...]
+    words: int
+    known: int
+    foreign: bool
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """Topics of texts.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model that answered.
+    version : int
+        Of the store at which it was loaded.
+    texts : list
+        In their order.
+    """
+
+    model: str
+    version: int
+    texts: tuple[TextTopics, ...]
+
+
+@dataclass(frozen=True)
+class TextsToRead:
+    """Texts of which the topics are asked.
+
+    Parameters
+    ----------
+    texts : list of str
+        Each a document.
+    """
+
+    texts: list[str]
+
+
+@dataclass(frozen=True)
+class DocumentSent:
+    """A document as it is sent to a store of texts; others have the columns that they count.
+
+    Parameters
+    ----------
+    text : str
+        All of it.
+    id : str, int or None
+        What it is known by.
+    date : str or None
+        Begins with a date, as 2026-11-23; by default the day on which it comes.
+    """
+
+    text: str
+    id: str | int | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True)
+class ProblemDetails:
+    """What is answered where a call cannot be done (RFC 9457).
+
+    Parameters
+    ----------
+    type, title : str
+        "about:blank", and what the status says.
+    status : int
+        Of HTTP.
+    detail : str
+        What is wrong with this call, and what to do.
+    request_id : str
+        By which the log of the service knows the call.
+    field : str
+        Field, parameter or header that is meant.
+    document : int
+        Place of the document that is meant, from 0 on.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    field: str = ""
+    document: int = 0
+
+
+@dataclass(frozen=True)
+class Models:
+    """Models of the store.
+
+    Parameters
+    ----------
+    answering : str or None
+        That which answers.
+    tags : mapping
+        Models by tag.
+    models : list
+        Names, the latest last, each with the version it was fitted on, and what it is.
+    """
+
+    answering: str | None
+    tags: dict[str, str]
+    models: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Commits of the store.
+
+    Parameters
+    ----------
+    store : str
+        URL.
+    versions : list
+        The latest first: version, time, operation, documents, shards, message, and what was
+        skipped.
+    """
+
+    store: str
+    versions: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of topics over time.
+
+    Parameters
+    ----------
+    model : str
+        Name.
+    by : str
+        "day", "week" or "month".
+    periods : list
+        The earliest first: first and last day, tokens, shares of the topics, their errors.
+    """
+
+    model: str
+    by: str
+    periods: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether the service can do what it is for.
+
+    Parameters
+    ----------
+    ready : bool
+        All that follows.
+    store, inbox, model : bool
+        The store is read, the inbox is read and takes documents, a model is loaded.
+    problems : list of str
+        Why not.
+    """
+
+    ready: bool
+    store: bool
+    inbox: bool
+    model: bool
+    problems: tuple[str, ...] = ()

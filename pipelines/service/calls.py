@@ -1,0 +1,235 @@
+"""Calls: every address of the service, who may ask it, what it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.pipelines.service import reading, submitting
+from streaming_moments.pipelines.service.answers import (
+    DocumentSent,
+    Models,
+    Readiness,
+    Receipt,
+    Shares,
+    TextsToRead,
+    Transformed,
+    Versions,
+)
+from streaming_moments.pipelines.service.tokens import Role
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+Handler = Callable[["Service", Request], Awaitable[Response]]
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a call.
+
+    Parameters
+    ----------
+    name : str
+        As it is given.
+    place : str
+        "path", "query" or "header".
+    says : str
+        What it is.
+    schema : mapping
+        JSON Schema of its values.
+    """
+
+    name: str
+    place: str
+    says: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """An address and a method.
+
+    Parameters
+    ----------
+    method, path : str
+        Of HTTP.
+    role : Role or None
+        Least that is asked for; None of what anybody may ask.
+    says : str
+        What it does.
+    handler : callable
+        Answers a request.
+    status : int
+        Of a good answer.
+    gives : type or str
+        A dataclass of `answers`, which is given as JSON, or a content type.
+    takes : type, optional
+        Of the body, a dataclass of `answers`.
+    several : bool
+        Whether the body is a list of those, or one a line.
+    parameters : tuple of Parameter
+        Of the address and the header.
+    refusals : tuple of int
+        Further status codes, beside those of every call.
+    """
+
+    method: str
+    path: str
+    role: Role | None
+    says: str
+    handler: Handler
+    gives: Any
+    status: int = 200
+    takes: Any = None
+    several: bool = False
+    parameters: tuple[Parameter, ...] = ()
+    refusals: tuple[int, ...] = field(default=())
+
+
+_RECEIPT = Parameter(
+    "receipt",
+    "path",
+    "as it was answered",
+    {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
+)
+_KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "the same key again gets the same receipt and adds nothing; needed to send again safely",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+)
+_SKIP_BAD = Parameter(
+    "skip_bad",
+    "query",
+    "leave out documents that are refused, and list them, in place of refusing all",
+    {"type": "boolean", "default": False},
+)
+_WORDS = Parameter(
+    "words",
+    "query",
+    "words of each topic",
+    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
+)
+_MODEL = Parameter(
+    "model", "query", "name or tag of a model; by default that which answers", {"type": "string"}
+)
+_BY = Parameter(
+    "by",
+    "query",
+    "how long a period is",
+    {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
+)
+_LIMIT = Parameter(
+    "limit",
+    "query",
+    "how many of the latest",
+    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
+)
+
+CALLS: tuple[Call, ...] = (
+    Call(
+        "POST",
+        "/v1/documents",
+        Role.WRITER,
+        "Take documents; the receipt is answered once they outlast a power cut.",
+        submitting.documents,
+        Receipt,
+        202,
+        DocumentSent,
+        True,
+        (_KEY, _SKIP_BAD),
+        (400, 408, 413, 415, 422, 429, 507),
+    ),
+    Call(
+        "GET",
+        "/v1/receipts/{receipt}",
+        Role.WRITER,
+        "What became of documents that were sent.",
+        submitting.receipt,
+        Receipt,
+        parameters=(_RECEIPT,),
+        refusals=(404, 422),
+    ),
+    Call(
+        "POST",
+        "/v1/transform",
+        Role.READER,
+        "Topics of texts, by the published model.",
+        reading.transform,
+        Transformed,
+        takes=TextsToRead,
+        refusals=(400, 404, 408, 413, 415, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/topics",
+        Role.READER,
+        "Topics of a model with their words, as `streaming-moments topics --json`.",
+        reading.topics,
+        dict[str, Any],
+        parameters=(_MODEL, _WORDS),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/models",
+        Role.READER,
+        "Models of the store, and which answers.",
+        reading.models,
+        Models,
+    ),
+    Call(
+        "GET",
+        "/v1/status",
+        Role.READER,
+        "The store in numbers, as `streaming-moments status --json`, and what waits.",
+        reading.status,
+        dict[str, Any],
+    ),
+    Call(
+        "GET",
+        "/v1/versions",
+        Role.READER,
+        "Commits of the store, the latest first.",
+        reading.versions,
+        Versions,
+        parameters=(_LIMIT,),
+        refusals=(422,),
+    ),
+    Call(
+        "GET",
+        "/v1/shares",
+        Role.READER,
+        "Shares of topics in the documents of days, weeks or months.",
+        reading.shares,
+        Shares,
+        parameters=(_BY, _MODEL),
+        refusals=(404, 422),
+    ),
+    Call("GET", "/metrics", Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
+    Call("GET", "/healthz", None, "Whether the process lives.", reading.alive, dict[str, Any]),
+    Call(
+        "GET",
+        "/readyz",
+        None,
+        "Whether store and inbox are read, and a model is loaded; else 503.",
+        reading.ready,
+        Readiness,
+    ),
+    Call(
+        "GET",
+        "/v1/openapi.json",
+        None,
+        "This document.",
+        reading.described,
+        dict[str, Any],
+    ),
+    Call("GET", "/docs", None, "The calls, for people.", reading.docs, "text/html"),
+)

@@ -1,0 +1,67 @@
+"""The service: what its calls share, for as long as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from streaming_moments.pipelines.service.bodies import Budget
+from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.current import Current, View
+from streaming_moments.pipelines.service.gauges import Gauges
+from streaming_moments.pipelines.service.tracking import Tracker
+from streaming_moments.storage.inbox.group_commit import GroupCommit
+
+_BODIES = 4  # largest ones that are held at once
+
+
+@dataclass(frozen=True)
+class Service:
+    """What its calls share. Make one with `of`, and `close` it.
+
+    Parameters
+    ----------
+    config : ServiceConfig
+        What it was told.
+    current : Current
+        Store, model, tokens and inbox.
+    commits : GroupCommit
+        Takes what comes.
+    tracker : Tracker
+        Looks receipts up.
+    gauges : Gauges
+        What is counted of its calls.
+    budget : Budget
+        Bytes of bodies.
+    now : callable
+        The time, in UTC.
+    """
+
+    config: ServiceConfig
+    current: Current
+    commits: GroupCommit
+    tracker: Tracker
+    gauges: Gauges
+    budget: Budget
+    now: Callable[[], datetime]
+
+    @classmethod
+    def of(
+        cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
+    ) -> Service:
+        """A service of a store that is there; errors as `Current`."""
+        current = Current(config, tell)
+        commits = GroupCommit(current.inbox, config.window.total_seconds())
+        budget = Budget(_BODIES * config.limits.body)
+        return cls(config, current, commits, Tracker(current.seals), Gauges.new(), budget, now)
+
+    @property
+    def view(self) -> View:
+        """What is known now."""
+        return self.current.view
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self.commits.close()
+        self.current.stop()

@@ -1,0 +1,99 @@
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+import requests
+import structlog
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.service.app import create_app
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.service import Service
+from streaming_moments.pipelines.service.serving import server_of
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+
+TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def fitted(shards, embedded, tmp_path_factory):
+    """A store of six shards with a model that is published; to be copied, not changed."""
+    place = tmp_path_factory.mktemp("service") / "store"
+    listed = list_shards([str(shards)])
+    run = Run(embedded)
+    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
+    store = create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = update(store, listed, run).store
+    store.save_model("first", refit(store, 4, 0.3, run), tag=None)
+    return place
+
+
+@pytest.fixture
+def place(fitted, tmp_path):
+    shutil.copytree(fitted, tmp_path / "store")
+    return tmp_path
+
+
+class Client:
+    """Calls of a service on this machine."""
+
+    def __init__(self, server, service, lines):
+        self.port = server.servers[0].sockets[0].getsockname()[1]
+        self.service, self.lines = service, lines
+        self.session = requests.Session()
+
+    def __call__(self, method, path, **how):
+        return self.session.request(
+            method, f"http://127.0.0.1:{self.port}{path}", timeout=60, **how
+        )
+
+    def send(self, documents, key=None, **how):
+        headers = {} if key is None else {"Idempotency-Key": key}
+        headers |= how.pop("headers", {})
+        return self("POST", "/v1/documents", json=documents, headers=headers, **how)
+
+
+@contextmanager
+def running(content):
+    """A service of a configuration, on a free port."""
+    content = {"listen": {"port": 0}, "window": "5ms", **content}
+    config = service_of(content, "service.toml")
+    service = Service.of(config, lambda: TODAY, lambda line: None)
+    lines = structlog.testing.LogCapture()
+    log = structlog.wrap_logger(structlog.PrintLogger(), processors=[lines])
+    server = server_of(create_app(service, log), config, lambda line: None)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not server.started and thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield Client(server, service, lines.entries)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def serve(place):
+    """Starts services of a store."""
+
+    def started(**content):
+        return running({"store": str(place / "store"), **content})
+
+    return started
+
+
+@pytest.fixture
+def client(serve):
+    with serve() as found:
+        yield found

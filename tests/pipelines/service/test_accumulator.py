@@ -1,0 +1,183 @@
+"""What is acknowledged is counted once, by whoever accumulates."""
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.service import accumulator as module
+from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
+from streaming_moments.pipelines.service.config import read_service, service_of
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.store.store import MomentStore
+
+SOON = {"seal_after": "10ms"}
+
+
+@pytest.fixture
+def accumulator(place, embedded):
+    """One of the store, whose clock is told."""
+    config = service_of({"store": str(place / "store"), "accumulate": SOON}, "service.toml")
+    return Accumulator.of(config, Run(embedded), lambda line: None)
+
+
+def due(accumulator):
+    """A turn once what waits is old enough."""
+    deadline = time.monotonic() + 60
+    while (turn := accumulator.look()) is None:
+        assert time.monotonic() < deadline
+    return turn
+
+
+def of_files(place, planted, run):
+    """Statistics of the same documents, counted from a file of lines by an update."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in planted)
+    (place / "same.jsonl").write_text(lines)
+    return update(
+        MomentStore.open(str(place / "twin")), list_shards([str(place / "same.jsonl")]), run
+    )
+
+
+def test_what_came_is_counted_as_an_update_counts_it(serve, accumulator, place, planted):
+    shutil.copytree(place / "store", place / "twin")
+    with serve() as client:
+        assert accumulator.look() is None
+        texts = [{"text": text} for text in planted[:20]]
+        first = client.send(texts[:15], "k").json()["receipt"]
+        second = client.send(texts[15:]).json()["receipt"]
+        client.send(texts[:15], "k")
+        turn = due(accumulator)
+        assert (turn.sealed, turn.counted) == (20, 20)
+        client.service.current.look()
+        told = client("GET", f"/v1/receipts/{first}").json()
+        assert (told["state"], told["version"], told["documents"]) == ("counted", 3, 15)
+        assert client("GET", f"/v1/receipts/{second}").json()["state"] == "counted"
+        assert client.send(texts[:15], "k").json()["receipt"] == first
+        # comes to nothing, and leaves no commit
+        turn = due(accumulator)
+        assert (turn.sealed, turn.counted) == (0, 0)
+    store = MomentStore.open(str(place / "store"))
+    twin = of_files(place, planted[:20], accumulator.run).store
+    assert store.version == 3
+    assert store.commit.documents == 920
+    assert store.length_histogram() == twin.length_histogram()
+    assert (store.load().pair_counts == twin.load().pair_counts).all()
+    assert (store.load().triple_sketch == twin.load().triple_sketch).all()
+    assert store.verify() == []
+
+
+def test_a_turn_that_died_is_ended_by_the_next(accumulator, serve, monkeypatch):
+    with serve() as client:
+        client.send([{"text": "a b c"}])
+        monkeypatch.setattr(module, "update", lambda *told, **how: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            due(accumulator)
+        monkeypatch.undo()
+        again = Accumulator.of(accumulator.config, accumulator.run, lambda line: None)
+        # sealed but not counted: due at once
+        turn = again.look()
+        assert (turn.sealed, turn.counted) == (0, 1)
+        # counted but not noted: counted no more
+        monkeypatch.setattr(module, "note_reached", lambda *told: 1 / 0)
+        client.send([{"text": "d e f"}])
+        with pytest.raises(ZeroDivisionError):
+            due(again)
+        monkeypatch.undo()
+        assert again.look().counted == 0
+        assert MomentStore.open(again.config.store).commit.documents == 902
+
+
+def test_documents_without_a_known_word_are_counted_too(accumulator, serve):
+    """What came beside them is chance: alone in a shard they are no bad shard."""
+    with serve() as client:
+        receipt = client.send([{"text": "Meer und Schiff"}, {"text": ""}]).json()["receipt"]
+        assert due(accumulator).counted == 2
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+
+
+def test_one_of_several_accumulates(accumulator, serve):
+    with serve() as client:
+        client.send([{"text": "a"}])
+        lock = Lock.acquire(Folder.at(accumulator.config.store), timedelta(minutes=5))
+        assert accumulator.look() is None
+        lock.release()
+        assert due(accumulator).counted == 1
+
+
+def test_a_night_follows_when_enough_came(accumulator, serve, place):
+    inbox = accumulator.seals.inbox.folder.url
+    (place / "night.toml").write_text(
+        f'store = "{place}/store"\nshards = "{inbox}/sealed/**/*.jsonl"\noutput = "{place}/out"\n'
+        "[refit]\ntopics = 2\nalpha0 = 1\n"
+    )
+    rules = {**SOON, "night": str(place / "night.toml"), "refit_documents": 2}
+    config = service_of({"store": str(place / "store"), "accumulate": rules}, "service.toml")
+    told = []
+    ours = Accumulator.of(config, accumulator.run, told.append)
+    with serve(refresh="10s") as client:
+        client.send([{"text": "a b c"}, {"text": "d e f"}])
+
+        def over(seconds):
+            return any("night" in line for line in told)
+
+        accumulate(ours, over)
+        assert told[-1] == "night: published"
+        client.service.current.look()
+        assert client("GET", "/v1/models").json()["answering"].startswith("night-v")
+
+
+def test_a_night_of_another_store_is_refused(place):
+    (place / "night.toml").write_text(
+        'store = "other"\nshards = "x.txt"\noutput = "out"\n[refit]\ntopics = 2\n'
+    )
+    rules = {"night": str(place / "night.toml"), "refit_every": "1h"}
+    config = service_of({"store": "mine", "accumulate": rules}, "service.toml")
+    with pytest.raises(InvalidInput, match="is of store"):
+        night_of(config)
+
+
+def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
+    told, left = [], [0, 1, 2]
+
+    def over(seconds):
+        return not left or left.pop() < 0
+
+    failing = replace(accumulator, tell=told.append)
+    monkeypatch.setattr(
+        Accumulator, "look", lambda self: (_ for _ in ()).throw(InvalidInput("no such thing"))
+    )
+    accumulate(failing, over)
+    assert len([line for line in told if "no such thing" in line]) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({}, "lacks 'store'"),
+        ({"store": "s", "stroe": 1}, "did you mean 'store'"),
+        ({"store": "s", "listen": {"host": "0.0.0.0"}}, "there are no tokens"),
+        ({"store": "s", "listen": {"certificate": "c"}}, "given together"),
+        ({"store": "s", "listen": {"origins": ["https://a"]}}, "only with tokens"),
+        ({"store": "s", "accumulate": {"night": "n"}}, "given together"),
+        ({"store": "s", "limits": {"seconds": "0s"}}, "seconds"),
+    ],
+)
+def test_a_wrong_configuration_is_named(content, told):
+    with pytest.raises(InvalidInput, match=told):
+        service_of(content, "service.toml")
+
+
+def test_a_configuration_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "bad.toml").write_text("store = ")
+    for name, told in (("bad.toml", "not TOML"), ("none.toml", "cannot be read")):
+        with pytest.raises(InvalidInput, match=told):
+            read_service(tmp_path / name)
