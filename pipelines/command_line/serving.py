@@ -37,10 +37,10 @@ def serve(config: str, no_accumulate: bool) -> None:
         raise InvalidInput(
             f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
         ) from error
-    from streaming_moments.pipelines.service.app import create_app
     from streaming_moments.pipelines.service.children import kept_running
+    from streaming_moments.pipelines.service.http.app import create_app
+    from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.service import Service
-    from streaming_moments.pipelines.service.serving import server_of
 
     log = event_logger().bind(store=wanted.store)
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)

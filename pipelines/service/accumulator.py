@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig, read_config
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
@@ -28,6 +29,7 @@ from streaming_moments.pipelines.service.counted import (
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.sealing import Seal, SealLog
 from streaming_moments.storage.listing import list_shards
@@ -53,12 +55,15 @@ class Turn:
         Of the store after it; None where nothing was to be counted.
     left_out : tuple of (str, str)
         Shards that are not counted, with the reason.
+    forgotten : int
+        Documents that are counted no more.
     """
 
     sealed: int = 0
     counted: int = 0
     version: int | None = None
     left_out: tuple[tuple[str, str], ...] = ()
+    forgotten: int = 0
 
 
 @dataclass
@@ -107,6 +112,11 @@ class Accumulator:
         return self.config.accumulate
 
     @property
+    def deletions(self) -> Deletions:
+        """What is asked to be forgotten."""
+        return Deletions(self.seals)
+
+    @property
     def pause(self) -> float:
         """Seconds between two looks at what waits."""
         return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
@@ -121,7 +131,8 @@ class Accumulator:
         """
         inbox = self.seals.inbox
         uncounted = self.seals.latest() > counted_up_to(inbox)
-        if not uncounted and not is_due(inbox.backlog(), self.rules):
+        due = is_due(inbox.backlog(), self.rules) or bool(self.deletions.waiting())
+        if not uncounted and not due:
             return None
         try:
             return self.turn()
@@ -147,6 +158,10 @@ class Accumulator:
                 sealed += found.documents
                 journal.beat()
             turn = replace(self._counted(journal), sealed=sealed)
+            for identity, deletion in self.deletions.waiting().items():
+                turn = replace(
+                    turn, forgotten=turn.forgotten + self._forgotten(identity, deletion, journal)
+                )
         self._since += turn.counted
         return turn
 
@@ -190,14 +205,35 @@ class Accumulator:
         note_reached(inbox, latest)
         return Turn(0, result.documents, after.version, tuple(reasons.items()))
 
+    def _forgotten(self, identity: str, deletion: Deletion, journal: Journal) -> int:
+        """Take documents out of their shards and out of the statistics; how many those are."""
+        inbox, options = self.seals.inbox, self.config.storage_options or None
+        plan, version = self.deletions.plan(identity, deletion), None
+        for one in plan.shards:
+            store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
+            name, kind, run = _name_of(inbox, one.path), store.form.kind, self._beating(journal)
+            counted = store.ledger().find(name) is not None
+            old, new = self.deletions.set_aside(one)
+            if new is not None and counted:
+                before = list_shards([_name_of(inbox, old)], options, kind)
+                store = update(store, list_shards([name], options, kind), run, old=before).store
+            elif counted:
+                text = f"forget: {plan.documents} documents by request"
+                store = forget(store, list_shards([name], options, kind), run, text)
+            version = store.version
+        self.deletions.finish(identity, plan, version)
+        return plan.documents
+
+    def _beating(self, journal: Journal) -> Run:
+        return replace(self.run, progress=Heartbeat(journal, self.run.progress))
+
     def _updated(self, store: MomentStore, seals: Sequence[Seal], journal: Journal) -> UpdateResult:
         inbox = self.seals.inbox
         names = [_name_of(inbox, shard.path) for one in seals for shard in one.shards]
         if not names:
             return UpdateResult(store, 0, 0, 0, 0, 0, ())
         listed = list_shards(names, self.run.storage_options, store.form.kind)
-        beating = replace(self.run, progress=Heartbeat(journal, self.run.progress))
-        return update(store, listed, beating, skip_bad_shards=True)
+        return update(store, listed, self._beating(journal), skip_bad_shards=True)
 
     @contextmanager
     def _locked(self) -> Iterator[Journal]:
@@ -263,7 +299,8 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
             turn = accumulator.look()
             if turn is not None:
                 version = "" if turn.version is None else f", version {turn.version}"
-                accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{version}")
+                gone = f", forgotten {turn.forgotten}" if turn.forgotten else ""
+                accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{gone}{version}")
                 for url, reason in turn.left_out:
                     accumulator.tell(f"left out {url}: {reason}")
             outcome = accumulator.refit_if_due()

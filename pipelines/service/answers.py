@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-State = Literal["accepted", "counted", "refused"]
+State = Literal["accepted", "counted", "refused", "forgotten"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Receipt:
         By which to ask again.
     state : str
         "accepted": they are kept and will be counted. "counted": a version counts them. "refused":
-        they are not counted, and the reason says why.
+        they are not counted, and the reason says why. "forgotten": all were taken out by request.
     documents : int or None
         How many; None where that is not looked up.
     version : int or None
@@ -54,6 +54,28 @@ class Receipt:
     version: int | None = None
     reason: str = ""
     left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """What became of a deletion.
+
+    Parameters
+    ----------
+    deletion : str
+        By which to ask again.
+    state : str
+        "accepted": it will be done. "done": no later version counts the documents.
+    documents : int or None
+        How many they were; None until it is done.
+    version : int or None
+        Of the store, the first that counts them no more; None until then, or without any document.
+    """
+
+    deletion: str
+    state: Literal["accepted", "done"]
+    documents: int | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Current:
         self.shape = shape_of(store, config.limits.document)
         self._tokens_seen: tuple[float, int] | None = None
         self.view = View(store, tokens=self._read_tokens())
-        self._over = threading.Event()
+        self._over, self._looking = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._keep, name="looking at the store", daemon=True)
         self.look()
 
@@ -91,6 +91,10 @@ class Current:
 
     def look(self) -> View:
         """Renew the view now; what cannot be looked at stays as it was."""
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> View:
         before, problems = self.view, dict[str, str]()
 
         def tried(name: str, look: Callable[[], T], otherwise: T) -> T:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from streaming_moments.pipelines.service.bodies import Budget
+from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.current import Current, View
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.tracking import Tracker
+from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 
 _BODIES = 4  # largest ones that are held at once
@@ -55,6 +56,11 @@ class Service:
         commits = GroupCommit(current.inbox, config.window.total_seconds())
         budget = Budget(_BODIES * config.limits.body)
         return cls(config, current, commits, Tracker(current.seals), Gauges.new(), budget, now)
+
+    @property
+    def deletions(self) -> Deletions:
+        """What is asked to be forgotten."""
+        return Deletions(self.current.seals)
 
     @property
     def view(self) -> View:

@@ -9,6 +9,7 @@ from streaming_moments.pipelines.service.answers import Receipt
 from streaming_moments.pipelines.service.counted import read_counted
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.batches import receipts_of_batch
+from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import Seal, SealLog
@@ -60,6 +61,8 @@ class Tracker:
         last = min(self.seals.latest(), after + _FAR)
         sealed = self.seals.find(receipt, after, last)
         if sealed is not None:
+            if not Deletions(self.seals).left_of(receipt, sealed):
+                return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
             return receipt_of(receipt, sealed, store, self.seals.inbox)
         return None
 

@@ -12,10 +12,10 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.app import create_app
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.http.app import create_app
+from streaming_moments.pipelines.service.http.serving import server_of
 from streaming_moments.pipelines.service.service import Service
-from streaming_moments.pipelines.service.serving import server_of
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.service import accumulator as module
 from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
 from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
@@ -181,3 +182,76 @@ def test_a_configuration_that_cannot_be_read_is_named(tmp_path):
     for name, told in (("bad.toml", "not TOML"), ("none.toml", "cannot be read")):
         with pytest.raises(InvalidInput, match=told):
             read_service(tmp_path / name)
+
+
+def deleted(client, accumulator, **named):
+    """A deletion, once it is done."""
+    asked = client("DELETE", "/v1/documents", params=named)
+    assert asked.status_code == 202
+    assert client("GET", asked.headers["Location"]).json()["state"] == "accepted"
+    due(accumulator)
+    return client("GET", asked.headers["Location"]).json()
+
+
+def test_documents_are_forgotten_exactly_by_receipt_and_by_id(serve, accumulator, place, planted):
+    shutil.copytree(place / "store", place / "twin")
+    store, twin = (MomentStore.open(str(place / name)) for name in ("store", "twin"))
+    with serve() as client:
+        texts = [{"text": text, "id": number} for number, text in enumerate(planted[:12])]
+        first = client.send(texts[:4]).json()["receipt"]
+        second = client.send(texts[4:], "k").json()["receipt"]
+        due(accumulator)
+        told = deleted(client, accumulator, receipt=first)
+        assert (told["state"], told["documents"]) == ("done", 4)
+        assert client("GET", f"/v1/receipts/{first}").json()["state"] == "forgotten"
+        assert deleted(client, accumulator, id=["5", "11"])["documents"] == 2
+        assert deleted(client, accumulator, id="5")["documents"] == 0
+        assert client("GET", f"/v1/receipts/{second}").json()["state"] in ("counted", "accepted")
+        # sent again under its key they stay forgotten
+        client.send(texts[4:], "k")
+        due(accumulator)
+        left = [one["text"] for one in texts if one["id"] in (4, 6, 7, 8, 9, 10)]
+        twin = of_files(place, left, accumulator.run).store
+        store = store.latest()
+        assert store.commit.documents == 906
+        assert (store.load().pair_counts == twin.load().pair_counts).all()
+        assert (store.load().triple_sketch == twin.load().triple_sketch).all()
+        assert deleted(client, accumulator, receipt=second)["documents"] == 6
+        assert store.latest().commit.documents == 900
+        assert store.latest().verify() == []
+    inbox = accumulator.seals.inbox.folder
+    everything = b"".join(
+        inbox.read(file.path) for file in inbox.files("") if not file.path.startswith("claims")
+    )
+    assert not any(one["text"].encode() in everything for one in texts)
+
+
+@pytest.mark.parametrize("dies_in", ["update", "forget", "finish"])
+def test_a_deletion_that_died_is_ended_by_the_next_turn(
+    serve, accumulator, planted, monkeypatch, dies_in
+):
+    with serve() as client:
+        first = client.send([{"text": text} for text in planted[:3]]).json()["receipt"]
+        whole = dies_in == "forget"
+        if not whole:
+            client.send([{"text": planted[4]}])
+        due(accumulator)
+        asked = client("DELETE", "/v1/documents", params={"receipt": first}).headers["Location"]
+        place = Deletions if dies_in == "finish" else module
+        real = getattr(place, dies_in)
+
+        def dying(*told, **how):
+            if dies_in != "finish":
+                real(*told, **how)
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(place, dies_in, dying)
+        with pytest.raises(ZeroDivisionError):
+            accumulator.look()
+        monkeypatch.undo()
+        again = Accumulator.of(accumulator.config, accumulator.run, lambda line: None)
+        due(again)
+        assert client("GET", asked).json()["documents"] == 3
+        store = MomentStore.open(accumulator.config.store)
+        assert store.commit.documents == 900 + (not whole)
+        assert store.verify() == []

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming_moments.pipelines.service import problems
+from streaming_moments.pipelines.service.http import problems
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.store.model_changes import TagMove

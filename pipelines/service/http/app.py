@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from streaming_moments.pipelines.reports.html_report import rendered
-from streaming_moments.pipelines.service.calls import CALLS, Call
-from streaming_moments.pipelines.service.openapi import calls_of, openapi_document
-from streaming_moments.pipelines.service.problems import Problem, problem_of
+from streaming_moments.pipelines.service.http.calls import CALLS, Call
+from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
+from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, principal_of
 

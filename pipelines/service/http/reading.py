@@ -30,10 +30,10 @@ from streaming_moments.pipelines.service.answers import (
     Transformed,
     Versions,
 )
-from streaming_moments.pipelines.service.asking import choice, json_answer, number
-from streaming_moments.pipelines.service.bodies import JSON, json_in, read_body
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
-from streaming_moments.pipelines.service.problems import Problem
+from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
+from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS
 from streaming_moments.storage.operations.lineages import store_counting, vocabulary_of

@@ -9,8 +9,8 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streaming_moments.pipelines.service.bodies import JSON
-from streaming_moments.pipelines.service.problems import Problem
+from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.tokens import Principal
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}

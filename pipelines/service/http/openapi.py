@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from streaming_moments.pipelines.service.answers import ProblemDetails
-from streaming_moments.pipelines.service.bodies import JSON
-from streaming_moments.pipelines.service.calls import CALLS, Call, Parameter
-from streaming_moments.pipelines.service.problems import CONTENT_TYPE, TITLES
+from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
+from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
 from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"

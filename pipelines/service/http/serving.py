@@ -10,8 +10,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from streaming_moments.pipelines.service.app import App
 from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.http.app import App
 
 _HEADER_BYTES = 32 << 10
 _IDLE = 30  # seconds that a connection without a request is kept

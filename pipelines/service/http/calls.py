@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streaming_moments.pipelines.service import reading, submitting
 from streaming_moments.pipelines.service.answers import (
     DocumentSent,
+    Forgetting,
     Models,
     Readiness,
     Receipt,
@@ -21,6 +21,7 @@ from streaming_moments.pipelines.service.answers import (
     Transformed,
     Versions,
 )
+from streaming_moments.pipelines.service.http import reading, submitting
 from streaming_moments.pipelines.service.tokens import Role
 
 if TYPE_CHECKING:
@@ -99,6 +100,12 @@ _RECEIPT = Parameter(
     "as it was answered",
     {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
 )
+_TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
+_IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
+_DELETION = Parameter(
+    "deletion", "path", "as it was answered", {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+)
 _KEY = Parameter(
     "Idempotency-Key",
     "header",
@@ -146,6 +153,27 @@ CALLS: tuple[Call, ...] = (
         True,
         (_KEY, _SKIP_BAD),
         (400, 408, 413, 415, 422, 429, 507),
+    ),
+    Call(
+        "DELETE",
+        "/v1/documents",
+        Role.ADMIN,
+        "Let documents be forgotten, of receipts or of ids: no later version counts them.",
+        submitting.forget,
+        Forgetting,
+        202,
+        parameters=(_RECEIPTS, _IDS),
+        refusals=(422, 507),
+    ),
+    Call(
+        "GET",
+        "/v1/deletions/{deletion}",
+        Role.ADMIN,
+        "What became of a deletion.",
+        submitting.deletion,
+        Forgetting,
+        parameters=(_DELETION,),
+        refusals=(404, 422),
     ),
     Call(
         "GET",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.answers import LeftOut, Receipt
-from streaming_moments.pipelines.service.asking import flag, json_answer, principal
-from streaming_moments.pipelines.service.bodies import documents_in, read_body
-from streaming_moments.pipelines.service.problems import Problem
+from streaming_moments.pipelines.service.answers import Forgetting, LeftOut, Receipt
+from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
+from streaming_moments.pipelines.service.http.bodies import documents_in, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
 from streaming_moments.storage.inbox.records import RecordRefused
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
 _AGAIN = 5  # seconds
+_IDENTITY = re.compile("[0-9a-f]{32}")
 
 
 async def documents(service: Service, request: Request) -> Response:
@@ -67,6 +70,41 @@ async def receipt(service: Service, request: Request) -> Response:
     if found is None:
         raise Problem(404, f"nothing came under receipt {asked}", "receipt")
     return json_answer(asdict(found))
+
+
+async def forget(service: Service, request: Request) -> Response:
+    """Let documents be forgotten, all of a receipt or those of an id."""
+    given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
+    if bool(given["receipt"]) == bool(given["id"]):
+        raise Problem(
+            422, "give receipt=... or id=..., once or more often, and not both", "receipt"
+        )
+    if given["receipt"]:
+        deletion = Deletion("receipt", tuple(map(require_receipt, given["receipt"])))
+    else:
+        deletion = Deletion("id", tuple(given["id"]))
+    identity = await run_in_threadpool(service.deletions.ask, deletion)
+    answer = Forgetting(identity, "accepted")
+    return json_answer(asdict(answer), 202, {"Location": f"/v1/deletions/{identity}"})
+
+
+async def deletion(service: Service, request: Request) -> Response:
+    """What became of a deletion."""
+    identity = request.path_params["deletion"]
+    if not _IDENTITY.fullmatch(identity):
+        raise Problem(422, f"{identity[:40]!r} is no deletion; give one as answered", "deletion")
+
+    def found() -> Forgetting | None:
+        waits = identity in service.deletions.waiting()
+        done = service.deletions.done(identity)
+        if done is not None:
+            return Forgetting(identity, "done", done.documents, done.version)
+        return Forgetting(identity, "accepted") if waits else None
+
+    answer = await run_in_threadpool(found)
+    if answer is None:
+        raise Problem(404, f"there is no deletion {identity}", "deletion")
+    return json_answer(asdict(answer))
 
 
 def require_room(service: Service) -> None:

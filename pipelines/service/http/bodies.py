@@ -5,48 +5,17 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from pydantic_core import from_json
 
-from streaming_moments.pipelines.service.problems import Problem
+from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.records import Unreadable
 
 JSON = "application/json"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+_CROWDED = "too much is being sent at once; send it again in a moment"
 _GZIP = 31  # window bits: a header of gzip
-
-
-@dataclass
-class Budget:
-    """Bytes of bodies that may be held at once, by all calls.
-
-    Parameters
-    ----------
-    nbytes : int
-        At most.
-    """
-
-    nbytes: int
-    _held: int = field(default=0, repr=False)
-
-    def take(self, nbytes: int) -> None:
-        """Hold more.
-
-        Raises
-        ------
-        Problem
-            There is no room: 503, to be tried again in a second.
-        """
-        if self._held + nbytes > self.nbytes:
-            raise Problem(
-                503, "too much is being sent at once; send it again in a moment", retry_after=1
-            )
-        self._held += nbytes
-
-    def give(self, nbytes: int) -> None:
-        """Hold less."""
-        self._held -= nbytes
 
 
 async def read_body(
@@ -94,7 +63,8 @@ async def read_body(
             async for chunk in stream:
                 sent += len(chunk)
                 part = unpacked(chunk)
-                budget.take(len(part))
+                if not budget.take(len(part)):
+                    raise Problem(503, _CROWDED, retry_after=1)
                 held += len(part)
                 parts.append(part)
                 if max(held, sent) > most:
