@@ -19,6 +19,6 @@ def sent(*texts, key=None, after=0, day=None):
 
 def sealed_texts(inbox):
     """Every text in every shard, in order."""
-    files = inbox.folder.files("sealed")
-    contents = inbox.folder.read_all([f"sealed/{file.path}" for file in files]) if files else []
+    files = inbox.folder.sizes("sealed")
+    contents = inbox.folder.read_all([f"sealed/{path}" for path in files]) if files else []
     return sorted(json.loads(line)["text"] for content in contents for line in content.splitlines())

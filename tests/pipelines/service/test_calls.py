@@ -1,10 +1,12 @@
 """The calls, of a real server on a real socket."""
 
 import contextlib
+import errno
 import gzip
 import json
 import socket
 import time
+from types import SimpleNamespace
 
 import jsonschema
 import openapi_spec_validator
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from streaming_moments.pipelines.service.http import problems
 from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.storage.files import local_files
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
@@ -124,6 +127,27 @@ def test_too_much_that_waits_is_refused_with_when_to_come_again(serve):
         client.service.current.seals.seal_next()
         client.service.current.look()
         assert client.send([{"text": "b"}]).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError(errno.ENOSPC, "full"), 507), (OSError("503 SlowDown"), 503)]
+)
+def test_a_storage_that_fails_takes_nothing_and_says_when_to_come_again(
+    client, monkeypatch, error, status
+):
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
+    with monkeypatch.context() as patch:
+
+        def failing(path, content):
+            raise error
+
+        patch.setattr(local_files, "create_whole", failing)
+        answer = client.send([{"text": "a"}])
+        problem(answer, status)
+        assert int(answer.headers["Retry-After"]) > 0
+    assert waiting(client) == []
+    assert client.send([{"text": "a"}]).status_code == 202
+    assert waiting(client) == ["a"]
 
 
 def test_topics_of_texts_by_the_published_model(client, planted):
