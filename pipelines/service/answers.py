@@ -131,6 +131,19 @@ class TextsToRead:
 
 
 @dataclass(frozen=True)
+class TextTried:
+    """A text that was pasted into a page.
+
+    Parameters
+    ----------
+    text : str
+        All of it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
 class DocumentSent:
     """A document as it is sent to a store of texts; others have the columns that they count.
 

@@ -124,6 +124,28 @@ class Published:
             )
         ]
 
+    def words_for(
+        self, text: str, proportions: Sequence[float], most: int
+    ) -> list[tuple[str, ...]]:
+        """Words of a text that speak most for each topic, given its proportions.
+
+        A word's count is shared among the topics as the text's proportions and the word's
+        probabilities say.
+        """
+        if self.index is None:
+            return [() for _ in proportions]
+        batch = self.index.counted(encoded([text])).batch
+        rows = self._topical.topics[batch.words] * np.asarray(proportions)
+        parts = batch.counts[:, None] * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        terms = self.index.vocabulary.terms
+        found = []
+        for topic in range(rows.shape[1]):
+            order = np.argsort(-parts[:, topic], kind="stable")[:most]
+            found.append(
+                tuple(terms[batch.words[one]] for one in order if parts[one, topic] >= 0.5)
+            )
+        return found
+
     def warm(self) -> None:
         """Compile, and fill what is filled once, before anyone waits for it."""
         if self.index is not None:

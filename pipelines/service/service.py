@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.current import Current, View
 from streaming_moments.pipelines.service.gauges import Gauges
+from streaming_moments.pipelines.service.kept_pages import KeptPages
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
@@ -37,6 +38,8 @@ class Service:
         Bytes of bodies.
     now : callable
         The time, in UTC.
+    pages : KeptPages
+        Those that took a while to make.
     """
 
     config: ServiceConfig
@@ -46,6 +49,7 @@ class Service:
     gauges: Gauges
     budget: Budget
     now: Callable[[], datetime]
+    pages: KeptPages = field(default_factory=KeptPages)
 
     @classmethod
     def of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import time
 import uuid
@@ -35,6 +36,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+PAGE = "text/html"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
@@ -135,15 +137,20 @@ class _Door:
             if re.sub(r":\d+$", "", host) not in _LOOPBACK:
                 raise Problem(421, "without tokens only this machine is answered, as localhost")
             return ANYBODY
+        of_people = call.gives == PAGE
+        asks = f'{"Basic" if of_people else "Bearer"} realm="streaming-moments"'
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if of_people and scheme.lower() == "basic":
+            scheme, token = "bearer", password_in(token)
         if scheme.lower() != "bearer" or not token:
-            told = {"WWW-Authenticate": 'Bearer realm="streaming-moments"'}
-            raise Problem(
-                401, "send a token: Authorization: Bearer sm_...", "Authorization", headers=told
-            )
+            how = "as the password" if of_people else "Authorization: Bearer sm_..."
+            told = {"WWW-Authenticate": asks}
+            raise Problem(401, f"send a token: {how}", "Authorization", headers=told)
         found = principal_of(token.strip(), tokens)
         if found is None:
-            told = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+            told = {
+                "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
+            }
             raise Problem(401, "the token is none of this service", "Authorization", headers=told)
         if call.role is not None and found.role < call.role:
             asked, has = call.role.name.lower(), found.role.name.lower()
@@ -191,6 +198,20 @@ class _Logged:
                 request_id=name,
                 principal=scope.get("principal", ""),
             )
+
+
+def password_in(credentials: str) -> str:
+    """The password of what a browser sends; empty where it is none.
+
+    Examples
+    --------
+    >>> password_in("bWU6c21fc2VjcmV0"), password_in("?")
+    ('sm_secret', '')
+    """
+    try:
+        return base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 async def _lost(request: Request, error: Exception) -> Response:

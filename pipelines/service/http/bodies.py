@@ -13,6 +13,7 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.records import Unreadable
 
 JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _CROWDED = "too much is being sent at once; send it again in a moment"
 _GZIP = 31  # window bits: a header of gzip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ from streaming_moments.pipelines.service.answers import (
     Receipt,
     Shares,
     TextsToRead,
+    TextTried,
     Transformed,
     Versions,
 )
-from streaming_moments.pipelines.service.http import reading, submitting
+from streaming_moments.pipelines.service.http import pages, reading, submitting
+from streaming_moments.pipelines.service.http.bodies import FORM, JSON
 from streaming_moments.pipelines.service.tokens import Role
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ class Call:
         Of the address and the header.
     refusals : tuple of int
         Further status codes, beside those of every call.
+    encoding : str
+        Content type of the body.
     """
 
     method: str
@@ -91,7 +95,8 @@ class Call:
     takes: Any = None
     several: bool = False
     parameters: tuple[Parameter, ...] = ()
-    refusals: tuple[int, ...] = field(default=())
+    refusals: tuple[int, ...] = ()
+    encoding: str = JSON
 
 
 _RECEIPT = Parameter(
@@ -133,6 +138,7 @@ _BY = Parameter(
     "how long a period is",
     {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
 )
+_VERSION = {"type": "integer", "minimum": 1}
 _LIMIT = Parameter(
     "limit",
     "query",
@@ -260,4 +266,31 @@ CALLS: tuple[Call, ...] = (
         dict[str, Any],
     ),
     Call("GET", "/docs", None, "The calls, for people.", reading.docs, "text/html"),
+    Call("GET", "/", Role.READER, "Page of the topics.", pages.topics, "text/html"),
+    Call(
+        "GET",
+        "/versions",
+        Role.READER,
+        "Page of the commits, and of what differs between two.",
+        pages.versions,
+        "text/html",
+        parameters=(
+            Parameter("before", "query", "version", _VERSION),
+            Parameter("after", "query", "a later version", _VERSION),
+        ),
+        refusals=(422,),
+    ),
+    Call("GET", "/health", Role.READER, "Page of store and inbox.", pages.health, "text/html"),
+    Call("GET", "/try", Role.READER, "Page to paste a text in.", pages.asked, "text/html"),
+    Call(
+        "POST",
+        "/try",
+        Role.READER,
+        "Page of the topics of a text that was pasted.",
+        pages.tried,
+        "text/html",
+        takes=TextTried,
+        refusals=(400, 404, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
 )

@@ -69,7 +69,7 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
     refusals = {*_OF_ALL, *call.refusals, *(_OF_TOKENS if tokens and call.role else ())}
     operation: dict[str, Any] = {
         "summary": call.says,
-        "operationId": call.handler.__name__,
+        "operationId": f"{call.handler.__module__.rpartition('.')[2]}_{call.handler.__name__}",
         "parameters": [_parameter(one) for one in call.parameters],
         "responses": {
             str(call.status): {"description": "Done.", "content": _content(call.gives)},
@@ -81,7 +81,7 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
     if call.takes is not None:
         one = {"$ref": f"{_SCHEMAS}{call.takes.__name__}"}
         several = {"type": "array", "items": one, "minItems": 1}
-        content: dict[str, Any] = {JSON: {"schema": several if call.several else one}}
+        content: dict[str, Any] = {call.encoding: {"schema": several if call.several else one}}
         if call.several:
             content[_LINES] = {"schema": {"type": "string", "description": "One a line."}}
         operation["requestBody"] = {"required": True, "content": content}

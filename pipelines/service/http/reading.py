@@ -40,6 +40,7 @@ from streaming_moments.storage.operations.lineages import store_counting, vocabu
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -125,17 +126,18 @@ async def status(service: Service, request: Request) -> Response:
     """The store in numbers."""
     view = service.view
 
-    def found() -> dict[str, Any]:
-        store = view.store
-        if store.kind == CountsFoundation.kind:
-            return as_json(status_of(store))
-        return dict(kind_facts(store))
-
-    told = await run_in_threadpool(found)
+    told = await run_in_threadpool(facts_of, view.store)
     backlog = view.backlog
     waits = {"batches": backlog.batches, "documents": backlog.documents}
     waits |= {"bytes": backlog.nbytes, "seconds": round(backlog.age.total_seconds())}
     return json_answer({**told, "inbox": waits})
+
+
+def facts_of(store: MomentStore) -> dict[str, Any]:
+    """The store in numbers, as JSON."""
+    if store.kind == CountsFoundation.kind:
+        return as_json(status_of(store))
+    return dict(kind_facts(store))
 
 
 async def versions(service: Service, request: Request) -> Response:

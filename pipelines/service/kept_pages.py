@@ -1,0 +1,33 @@
+"""Kept pages: those that took a while to make, while they stay what they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class KeptPages:
+    """Pages by what they show; the latest few.
+
+    Examples
+    --------
+    >>> pages = KeptPages()
+    >>> pages.kept(("/", 3), lambda: "made"), pages.kept(("/", 3), lambda: "made anew")
+    ('made', 'made')
+    """
+
+    _pages: dict[Hashable, str] = field(default_factory=dict, repr=False)
+    _making: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def kept(self, key: Hashable, make: Callable[[], str]) -> str:
+        """The page of a key, made if it is not there; one is made at a time."""
+        with self._making:
+            if key not in self._pages:
+                self._pages[key] = make()
+                while len(self._pages) > _MOST:
+                    self._pages.pop(next(iter(self._pages)))
+            return self._pages[key]

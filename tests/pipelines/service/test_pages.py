@@ -1,0 +1,92 @@
+"""The pages, in a real browser, with hostile words, labels and messages."""
+
+import base64
+
+import pytest
+
+from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.storage.operations.labels import label
+from streaming_moments.storage.store.store import MomentStore
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+PAGES = ("/", "/versions", "/health", "/try", "/docs")
+
+
+@pytest.fixture
+def visited(chromium, client):
+    """Opens a page of the service; nothing may go wrong in it or be asked of another host."""
+    problems, asked, contexts = [], [], []
+
+    def opened(path, width=1280, scheme="light"):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://127.0.0.1:{client.port}{path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+    own = (f"http://127.0.0.1:{client.port}/", "data:")
+    assert [url for url in asked if not url.startswith(own)] == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_and_is_silent(place, visited, width, path):
+    store = MomentStore.open(str(place / "store"))
+    label(store, 0, HOSTILE[:90], "first", HOSTILE)
+    page = visited(path, width, "dark" if width < 400 else "light")
+    page.wait_for_selector("h1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    if path != "/docs":
+        assert page.get_by_role("link", name="Try it").count() == 1
+
+
+def test_the_topics_are_shown_by_their_own_script(visited):
+    page = visited("/")
+    page.wait_for_selector(".card")
+    assert page.locator(".card").count() == 4
+    page.get_by_role("link", name="Versions").click()
+    page.wait_for_selector("td")
+    assert page.locator("tbody tr").count() == 3
+
+
+def test_a_text_is_tried_and_its_words_are_told(visited, planted, client):
+    page = visited("/try")
+    page.get_by_role("textbox").fill(f"{planted[0]} {HOSTILE}")
+    page.get_by_role("button").click()
+    page.wait_for_selector("#found td")
+    told = page.locator("#found").inner_text()
+    assert "are known" in told
+    assert any(word in told for word in planted[0].split())
+    assert HOSTILE in page.get_by_role("textbox").input_value()
+    assert planted[0] not in repr(client.lines)
+
+
+def test_two_versions_are_compared(client):
+    told = client("GET", "/versions?before=1&after=2")
+    assert "+0 documents" in told.text
+    assert client("GET", "/versions?before=0").status_code == 422
+
+
+def test_pages_ask_people_for_a_token_and_calls_take_no_password(serve, place):
+    token = add_token(place / "tokens.json", "me", Role.ADMIN)
+    with serve(tokens=str(place / "tokens.json")) as client:
+        answer = client("GET", "/")
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("Basic")
+        told = {"Authorization": "Basic " + base64.b64encode(f"any:{token}".encode()).decode()}
+        assert client("GET", "/", headers=told).status_code == 200
+        assert client("POST", "/try", data={"text": "a"}, headers=told).status_code == 200
+        # what a browser sends of its own accord changes nothing
+        assert client.send([{"text": "a"}], headers=told).status_code == 401
+        assert client("DELETE", "/v1/documents?id=a", headers=told).status_code == 401
