@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
 
 State = Literal["accepted", "counted", "refused", "forgotten"]
 
@@ -127,7 +129,8 @@ class TextsToRead:
         Each a document.
     """
 
-    texts: list[str]
+    texts: Annotated[list[str], Field(min_length=1)]
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)

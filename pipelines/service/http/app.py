@@ -6,7 +6,7 @@ import base64
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -72,7 +72,9 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
         service.close()
 
     door = _Door(service, log)
-    routes = [Route(call.path, door.endpoint(call), methods=[call.method]) for call in CALLS]
+    routes = [
+        Route(path, door.endpoint(calls), methods=list(calls)) for path, calls in by_path().items()
+    ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _lost, 405: _lost})
     app.router.redirect_slashes = False
     document = openapi_document(
@@ -93,6 +95,14 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     return told
 
 
+def by_path() -> dict[str, dict[str, Call]]:
+    """The calls by their address and method."""
+    found: dict[str, dict[str, Call]] = {}
+    for call in CALLS:
+        found.setdefault(call.path, {})[call.method] = call
+    return found
+
+
 @dataclass
 class _Door:
     """Lets in who may come, and as many as there is room for."""
@@ -101,10 +111,11 @@ class _Door:
     log: structlog.stdlib.BoundLogger
     _within: int = field(default=0)
 
-    def endpoint(self, call: Call) -> Callable[[Request], Awaitable[Response]]:
-        """What answers a call."""
+    def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
+        """What answers the calls of an address, by their method."""
 
         async def answer(request: Request) -> Response:
+            call = calls["GET" if request.method == "HEAD" else request.method]
             request.scope["call"] = f"{call.method} {call.path}"
             self._within += 1
             try:

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.service.tokens import Principal
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _SHOWN = 40
+LARGEST = (1 << 53) - 1  # whole number of JSON that all readers know
 
 
 def principal(request: Request) -> Principal:

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.service.answers import (
     Versions,
 )
 from streaming_moments.pipelines.service.http import pages, reading, submitting
+from streaming_moments.pipelines.service.http.asking import LARGEST
 from streaming_moments.pipelines.service.http.bodies import FORM, JSON
 from streaming_moments.pipelines.service.tokens import Role
 
@@ -138,7 +139,7 @@ _BY = Parameter(
     "how long a period is",
     {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
 )
-_VERSION = {"type": "integer", "minimum": 1}
+_VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 _LIMIT = Parameter(
     "limit",
     "query",
@@ -278,7 +279,7 @@ CALLS: tuple[Call, ...] = (
             Parameter("before", "query", "version", _VERSION),
             Parameter("after", "query", "a later version", _VERSION),
         ),
-        refusals=(422,),
+        refusals=(404, 422),
     ),
     Call("GET", "/health", Role.READER, "Page of store and inbox.", pages.health, "text/html"),
     Call("GET", "/try", Role.READER, "Page to paste a text in.", pages.asked, "text/html"),

@@ -118,10 +118,20 @@ def _document(shape: RecordShape) -> dict[str, Any]:
     """Schema of a document of this store."""
     value: dict[str, Any] = {"type": ["string", "number", "boolean", "null", "array"]}
     known: dict[str, Any] = {
-        "id": {"type": ["string", "integer", "null"], "description": "What it is known by."},
+        "id": {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": 1000},
+                {"type": ["integer", "null"]},
+            ],
+            "description": "What it is known by.",
+        },
         "date": {
-            "type": ["string", "null"],
-            "description": "Begins with a date, as 2026-11-23; by default the day it comes.",
+            "anyOf": [
+                {"type": "string", "format": "date"},
+                {"type": "string", "format": "date-time"},
+                {"type": "null"},
+            ],
+            "description": "By default the day it comes.",
         },
     }
     required = {name: dict(value) for name in shape.columns}

@@ -18,7 +18,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
-from streaming_moments.pipelines.service.http.asking import number
+from streaming_moments.pipelines.service.http.asking import LARGEST, number
 from streaming_moments.pipelines.service.http.bodies import FORM, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
@@ -82,8 +82,11 @@ async def topics(service: Service, request: Request) -> Response:
 async def versions(service: Service, request: Request) -> Response:
     """The commits, and what differs between two of them."""
     store = service.view.store
-    before = number(request, "before", max(1, store.version), 1 << 53)
-    after = number(request, "after", max(1, store.version), 1 << 53)
+    before = number(request, "before", max(1, store.version), LARGEST)
+    after = number(request, "after", max(1, store.version), LARGEST)
+    for name, one in (("before", before), ("after", after)):
+        if name in request.query_params and not store.commit.keeps(one):
+            raise Problem(404, f"the store keeps no version {one}", name)
 
     def found() -> tuple[Sequence[LogLine], Any]:
         lines = log_lines(store, max(0, store.version - _SHOWN + 1))
@@ -124,12 +127,12 @@ async def tried(service: Service, request: Request) -> Response:
     told = 12 * _LONGEST, limits.seconds.total_seconds(), service.budget
     content = await read_body(request.stream(), request.headers, *told)
     try:
-        form = parse_qs(content.decode("latin-1"), keep_blank_values=True, max_num_fields=4)
-    except ValueError as error:
-        raise Problem(400, f"the form cannot be read ({error})") from error
+        form = parse_qs(content.decode("latin-1"), keep_blank_values=True)
     finally:
         service.budget.give(len(content))
-    text = form.get("text", [""])[0][:_LONGEST]
+    if "text" not in form:
+        raise Problem(422, "the form has no text; give one", "text")
+    text = form["text"][0][:_LONGEST]
     found, spoken = await run_in_threadpool(_spoken, view, text)
     return page("try.html", "/try", "Try it", text=text, found=found, spoken=spoken)
 

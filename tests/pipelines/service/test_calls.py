@@ -200,6 +200,10 @@ def test_health_and_readiness(client):
 def test_what_is_not_there_is_a_problem_too(client):
     problem(client("GET", "/nowhere"), 404)
     problem(client("DELETE", "/v1/status"), 405)
+    told = client("PUT", "/v1/documents")
+    assert {"POST", "DELETE"} == set(problem(told, 405) and told.headers["Allow"].split(", "))
+    problem(client("GET", "/versions?before=289"), 404)
+    problem(client("POST", "/try", data={"txt": "a"}), 422)
     problem(client("GET", f"/v1/receipts/{new_receipt(0)}"), 404)
     problem(client("GET", "/v1/receipts/x"), 422)
     told = client("GET", "/healthz", headers={"X-Request-ID": "mine-7"})
