@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
+from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 _REACH = 4.0  # median norms: tails are what factors are told apart by
@@ -95,7 +95,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         NotIdentifiable
             Rows that do not vary in so many directions beside noise.
         """
-        rows = self._rows(X, reset=True)
+        rows = checked_rows(self, X, reset=True)
         k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         fourth = self.order == "fourth" or self.noise == "full"
@@ -119,7 +119,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, k) factors of rows, of variance 1 and noise besides."""
         check_is_fitted(self)
-        return self.model_.values(self._rows(X))
+        return self.model_.values(checked_rows(self, X))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """(n, d) rows of (n, k) factors, without noise.
@@ -140,15 +140,6 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
-
-    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
-        if reset:
-            require_parameters(self)
-        least = 2 if reset else 1
-        checked: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
-        )
-        return checked
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.mixtures.gaussian_mixture import (
@@ -18,7 +18,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
+from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
@@ -97,7 +97,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             Rows that do not tell so many components apart, or not their variances.
         """
-        rows = self._rows(X, reset=True)
+        rows = checked_rows(self, X, reset=True)
         self._begin(rows)
         self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
         if not self.polish:
@@ -115,7 +115,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 "give polish 0"
             )
         first = not hasattr(self, "statistics_")
-        rows = self._rows(X, reset=first)
+        rows = checked_rows(self, X, reset=first)
         if first:
             self._begin(rows)
         found = self._foundation.of_vectors(VectorBatch.of(rows))
@@ -124,17 +124,17 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.int64]:
         """(n,) the likeliest component of each row."""
         check_is_fitted(self)
-        return self.model_.assign(self._rows(X))
+        return self.model_.assign(checked_rows(self, X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, k) probability of each component given each row."""
         check_is_fitted(self)
-        return self.model_.posterior(self._rows(X))
+        return self.model_.posterior(checked_rows(self, X))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(n,) logarithm of the density of each row."""
         check_is_fitted(self)
-        return self.model_.log_likelihoods(self._rows(X))
+        return self.model_.log_likelihoods(checked_rows(self, X))
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean logarithm of the density of a row."""
@@ -165,12 +165,3 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         alike = model.variances.shape[1] == 1
         self.covariances_ = model.variances[:, 0].copy() if alike else model.variances.copy()
         return self
-
-    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
-        if reset:
-            require_parameters(self)
-        least = 2 if reset else 1
-        checked: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
-        )
-        return checked
