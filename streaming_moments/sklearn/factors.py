@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
-from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.mixtures.gaussian_mixture import (
-    BY_SPECTRUM,
     GaussianMixture,
     MixtureOptions,
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics

@@ -19,7 +19,11 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputOptions,
+    origins,
+    written_each,
+)
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -170,9 +174,8 @@ def write_components(
             values = found.batch.values
             densities = model.log_densities(values)
             logs, shares = log_sums(densities), posteriors(densities)
-            held = _rows(shard, documents, found.kept)
             columns = [
-                *held,
+                *origins(shard, documents, found.kept.size),
                 _where(found.kept, pa.array(shares.argmax(axis=1).astype(np.int32))),
                 _where(found.kept, pa.array(logs)),
                 _where(
@@ -201,7 +204,7 @@ def write_factors(shard: Shard, place: int, context: VectorsContext) -> tuple[st
             found: Any = read
             values = model.values(found.batch.values)
             held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-            columns = [*_rows(shard, documents, found.kept), _where(found.kept, held)]
+            columns = [*origins(shard, documents, found.kept.size), _where(found.kept, held)]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             documents += found.kept.size
             without += int((~found.kept).sum())
@@ -238,11 +241,6 @@ def factors_schema(k: int) -> pa.Schema:
     return pa.schema(
         [("source", pa.string()), ("row", pa.int64()), ("factors", pa.list_(pa.float64(), k))]
     )
-
-
-def _rows(shard: Shard, first: int, kept: NDArray[np.bool_]) -> list[Any]:
-    numbers = np.arange(first, first + kept.size, dtype=np.int64)
-    return [pa.repeat(pa.scalar(shard.url), kept.size), pa.array(numbers)]
 
 
 def _where(kept: NDArray[np.bool_], found: Any) -> Any:

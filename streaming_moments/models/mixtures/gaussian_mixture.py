@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,45 +12,31 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.vectors.lifted_mixture import (
     COVARIANCES,
-    Components,
     mixture_components,
     require_covariance,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
-from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures import mixture_parts
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.vectors import (
+    BY_SPECTRUM,
+    ROW_COPIES,
+    fit_of_blocks,
+    half_distances,
+    read_by_parts,
+    require_joint,
+    require_number,
+)
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
-
-_ROWS = 4096  # of which densities are taken at a time
-
-BY_SPECTRUM = 0
-"""Of the options: as many components as the spectrum tells apart."""
-
-
-def _require_number(number: int) -> None:
-    if number < BY_SPECTRUM:
-        raise InvalidInput(f"{number} components asked for; it must be at least 1")
-
-
-def require_joint(method: str) -> None:
-    """Refuse another decomposition than the one there is for vectors.
-
-    Raises
-    ------
-    InvalidInput
-        Names it.
-    """
-    if method != "joint":
-        raise InvalidInput(f'moments of vectors are decomposed by "joint", not by "{method}"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +45,7 @@ class MixtureOptions(FitOptions):
 
     topics: int = option(
         "Number of components, or auto: as many as the spectrum tells apart.",
-        check=_require_number,
+        check=partial(require_number, of="components"),
         auto=True,
         found=BY_SPECTRUM,
         also=("components",),
@@ -172,9 +159,7 @@ class GaussianMixture:
         InvalidInput
             Covariance "diag", and the statistics keep no squares.
         """
-        blocks = rows.each("reading row blocks", _itself)
-        made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
-        return made
+        return fit_of_blocks(rows, "components", cls.of_blocks, options)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
@@ -186,7 +171,11 @@ class GaussianMixture:
         k = options.topics or told_apart
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
-        bars = _bars(whole, found, options.covariance) if whole.foundation.halves else None
+        bars = half_distances(
+            whole,
+            lambda half: mixture_components(half, k, options.covariance).means,
+            partial(matched_rows, found.means),
+        )
         return cls(
             grid.values(found.means),
             found.weights,
@@ -203,8 +192,8 @@ class GaussianMixture:
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
-        """Sums of all rows and of a half, as they are and as tensors of floats."""
-        return 10
+        """As of any model of vectors."""
+        return ROW_COPIES
 
     @property
     def n_topics(self) -> int:
@@ -235,13 +224,7 @@ class GaussianMixture:
         ForeignStatistics
             Rows of another width.
         """
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise ForeignStatistics(
-                f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
-                "of so many numbers"
-            )
-        parts = range(0, max(1, len(rows)), _ROWS)
-        return np.concatenate([self._log_densities(rows[at : at + _ROWS]) for at in parts])
+        return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         # centred: squares of rows far from the origin would lose what tells them apart
@@ -297,21 +280,3 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     top = logs.max(axis=1)
     return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
-
-
-def _itself(statistics: VectorStatistics) -> VectorStatistics:
-    return statistics
-
-
-def _bars(whole: VectorStatistics, found: Components, covariance: Any) -> Any:
-    """(k,) half of the distance between the means of the halves, matched; None without them."""
-    k = len(found.weights)
-    try:
-        halves = [
-            mixture_components(VectorMoments.of(whole.half(odd)), k, covariance).means
-            for odd in (False, True)
-        ]
-    except NotIdentifiable:
-        return None
-    even, odd = (matched_rows(found.means, means) for means in halves)
-    return np.linalg.norm(even - odd, axis=1) / 2
