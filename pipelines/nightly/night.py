@@ -278,6 +278,8 @@ def _updated(
 ) -> UpdateResult:
     with journal.step("update") as found:
         section = config.update
+        told = found["told"] = list[str]()
+        run = replace(run, tell=told.append)
         result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)

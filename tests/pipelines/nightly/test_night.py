@@ -18,6 +18,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.gathering import gathering
+from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -254,7 +256,10 @@ def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
     assert latest(place)["version"] is None
 
 
-def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
+def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):
+    monkeypatch.setattr(
+        gathering, "plan_of", lambda *of: dataclasses.replace(plan_of(*of), passes=2)
+    )
     (place / "2026-11-21.txt").write_text((place / "2026-11-20.txt").read_text())
     text = configured(place)
     window = (place / "night.toml").read_text().replace("alpha0 = 1", "alpha0 = 1\nwindow_days = 1")
@@ -275,6 +280,7 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
         "report",
     ]
     assert all(event.keys() >= {"timestamp", "level", "seconds", "store"} for event in events)
+    assert "the shards are read 2 times" in events[2]["told"][0]
     store = MomentStore.open(str(place / "store"))
     model = store.load_model("published")
     assert (model.documents, model.since) == (200, "2026-11-21")
