@@ -136,7 +136,7 @@ def description_of(model: Any) -> Description:
         facts["implied_alpha0"] = model.implied_alpha0
         sentence += f"; refined {model.refined} rounds by the pairs of words"
         if model.implied_alpha0 is not None:
-            sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
+            sentence += f", which imply alpha0 {model.implied_alpha0:.3g} ({model.alpha0:g} in use)"
     columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
     if columns and not model.refined:
         sentence += "; error bars are made for refined topics, of these they may be twice too long"

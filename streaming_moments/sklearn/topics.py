@@ -22,6 +22,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
@@ -51,6 +52,8 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
+    length_weights : {"even", "pooled"}
+        Whether long documents count fewer times than short ones, as in `Basis.from_pilot`.
     random_state : int
         Seed of the random directions of the basis and of some methods.
 
@@ -93,6 +96,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         alpha: Literal["given", "auto"] = "given",
         polish: int = 0,
         max_components: int | None = None,
+        length_weights: Weighting = "even",
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -102,6 +106,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.alpha = alpha
         self.polish = polish
         self.max_components = max_components
+        self.length_weights = length_weights
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -200,7 +205,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         least = 1 if self.n_components == "auto" else self.n_components
         most = min(_MOST, batch.n_words) if self.n_components == "auto" else least
         most = most if self.max_components is None else self.max_components
-        self._basis = Basis.from_pilot(batch, max(most, least), self.random_state)
+        self._basis = Basis.from_pilot(
+            batch, max(most, least), self.random_state, length_weights=self.length_weights
+        )
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         model: TopicModel = fit_by(
