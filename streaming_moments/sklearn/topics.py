@@ -9,17 +9,18 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from streaming_moments.decompositions.methods import decomposition_called
-from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import Weighting
@@ -31,7 +32,7 @@ _MOST = 32  # topics that the basis is made for, where their number is to be fou
 _PARTS = 100  # of a fractional count
 
 
-class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
     """Topics of a matrix of word counts, from statistics that are exact and can be added up.
 
     Parameters
@@ -86,6 +87,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     True
     """
 
+    _begun = ("scale_", "_basis")
+    _seen = "documents"
+
     def __init__(
         self,
         n_components: int | Literal["auto"] = 2,
@@ -134,8 +138,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Topics of these documents and all before; the basis is that of the first.
 
-        Topics are found when they are asked for the first time, so that a call costs its documents
-        only. Parameters and errors as of `fit`; with `polish` it is refused.
+        Parameters and errors as of `fit`; with `polish` it is refused.
         """
         self._require_no_polish()
         first = not hasattr(self, "statistics_")
@@ -147,7 +150,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(documents, k) float64 topic proportions, rows of sum 1."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.transform(self._counts(X))
 
     def score(self, X: Any, y: object = None) -> float:
@@ -162,40 +165,8 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         InvalidInput
             No document of two words.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return completion_perplexity(self.model_, self._counts(X), seed=self.random_state)
-
-    def like(self) -> Self:
-        """One that has seen nothing, on the same basis: what it will see can be added to this."""
-        check_is_fitted(self)
-        empty: Self = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "scale_"):
-            if hasattr(self, name):
-                setattr(empty, name, getattr(self, name))
-        empty._basis = self._basis
-        empty.statistics_ = MomentStatistics.zero(self._basis)
-        return empty
-
-    def __add__(self, other: Self) -> Self:
-        """Topics of the documents of both, exactly as if one had seen them.
-
-        Raises
-        ------
-        ForeignStatistics
-            They were not begun on one basis: make one with `like` of the other.
-        InvalidInput
-            One has `polish`, which needs the documents of both.
-        """
-        if not isinstance(other, MomentTopics):
-            return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one, "statistics_")
-            one._require_no_polish()
-        if self._basis != other._basis:
-            raise ForeignStatistics(
-                "the two estimators have bases of their own; begin one with `like()` of the other"
-            )
-        return self.like()._fitted(self.statistics_ + other.statistics_)
 
     @property
     def _n_features_out(self) -> int:
@@ -256,13 +227,6 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             scaled = checked * float(self.scale_)
             return CountBatch.from_csr(scaled.rint() if sp.issparse(scaled) else np.rint(scaled))
         return CountBatch.from_csr(checked)
-
-    def _require_no_polish(self) -> None:
-        if self.polish:
-            raise InvalidInput(
-                f"polish is {self.polish}, and passes need all documents again; fit them at once, "
-                "or give polish 0"
-            )
 
     def _require_parameters(self) -> None:
         found = ("n_components", "refine")

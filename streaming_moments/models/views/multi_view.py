@@ -235,6 +235,11 @@ class MultiViewMixture:
         """
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
+    def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
+        """(records,) log-probability of the words of each record of one state; as `posterior`."""
+        logarithms = log_posteriors(*self._stacked(views), self.weights)
+        return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
+
     def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
         """(records,) the likeliest state of each record given any of the views."""
         return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
