@@ -18,10 +18,10 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering import groups
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.storage.counting import reading
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.segments.segments import SegmentWriter
@@ -39,14 +39,14 @@ class ReadLog(WorkerPlugin):
         self.folder = Path(folder)
 
     def setup(self, worker):
-        read = reading.read_indexed
+        read = ReadingContext.read
 
-        def logged(shard, *arguments):
+        def logged(context, shard, *arguments):
             with open(self.folder / "reads", "a") as log:
                 log.write(f"{shard.url}\n")
-            return read(shard, *arguments)
+            return read(context, shard, *arguments)
 
-        reading.read_indexed = logged
+        ReadingContext.read = logged
 
 
 class CloseSteps(WorkerPlugin):

@@ -1,4 +1,4 @@
-"""Stores of views, sequences and tables, whose workers and commands are killed: bit for bit."""
+"""Stores of other kinds than counts, whose workers and commands are killed: bit for bit."""
 
 import random
 import shutil
@@ -28,10 +28,12 @@ CHANGED = SHARDS - 1  # the shard that is forgotten, and replaced
 PLAN = UpdatePlan(
     lump_bytes=4096, batch_bytes=4096, reads_in_flight=2, peak_bytes=0, group_shards=2
 )
+FEW = ("--min-documents", "1")
 KINDS = {
-    "sequences": ("txt", "", ("--kind", "sequences")),
-    "views": ("csv", "a,b,c\n", ("--kind", "views", "--columns", "a,b,c")),
-    "tables": ("csv", "a,b,c\n", ("--categories", "a,b,c")),
+    "sequences": ("txt", ("--kind", "sequences", *FEW)),
+    "views": ("csv", ("--kind", "views", "--columns", "a,b,c", *FEW)),
+    "tables": ("csv", ("--categories", "a,b,c", *FEW)),
+    "vectors": ("csv", ("--kind", "vectors", "--columns", "a,b,c", "--squares", "--fourth")),
 }
 
 
@@ -39,8 +41,9 @@ def content(kind, number):
     rng = np.random.default_rng([3, number])
     if kind == "sequences":
         return "".join("".join(rng.choice(list("abcd"), 12)) + "\n" for _ in range(RECORDS))
-    rows = rng.integers(0, 3, (RECORDS, 3))
-    return "a,b,c\n" + "".join(",".join(f"v{one}" for one in row) + "\n" for row in rows)
+    rows = rng.integers(0, 3, (RECORDS, 3)) if kind != "vectors" else rng.normal(size=(RECORDS, 3))
+    before = "" if kind == "vectors" else "v"
+    return "a,b,c\n" + "".join(",".join(f"{before}{one}" for one in row) + "\n" for row in rows)
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def corpus(request, tmp_path_factory):
         for number in range(SHARDS):
             other = SHARDS * (folder == "changed" and number == CHANGED)
             found.shard(number, folder).write_text(content(found.kind, number + other))
-    options = (*KINDS[found.kind][2], "--min-documents", "1", "--date-pattern", "none")
+    options = (*KINDS[found.kind][1], "--date-pattern", "none")
     with pytest.raises(SystemExit) as ended:
         main(["create", f"{found.folder}/empty", found.shards, *options])
     assert not ended.value.code

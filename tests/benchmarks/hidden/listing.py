@@ -1,4 +1,4 @@
-"""Which measurements of sequences, views, graphs and tables there are."""
+"""Which measurements of sequences, views, graphs, tables and embeddings there are."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from typing import Any
 
 from hidden.beside import Beside, Source, Way
 from hidden.edges import CountEdges
+from hidden.embeddings import BUNDLED, BundledRows, EmbeddedTexts
 from hidden.graphs import AdjacencyNmf, OurCommunities, Partition, PlantedGraph, RealGraph
 from hidden.records import OurViews, PlantedViews, ViewsEm
 from hidden.sequence_ways import Hmmlearn, OurMarkov, Pass, Pomegranate, Race
 from hidden.sequences import PlantedSequences, TextSymbols
 from hidden.tables import OurTree, PlantedTable, RealTable, TreeEm
+from hidden.vector_ways import OurMixture, SklearnMeans, SklearnMixture
 from measure import Job
 
 # What is timed alone, or in turns, stands with the scaling.
 TIMED = ("race on ", "pass over ", "graph of ")
 
 LETTER_STATES = (6, 10)
+SVD_DIMENSIONS = (32, 256)
 # It brings PyTorch, so it is no part of the extra; of 10,000 symbols alone, as it is slow.
 _TORCH: tuple[Way, ...] = (Pomegranate(),) if find_spec("pomegranate") else ()
 MARKOV: tuple[Way, ...] = (OurMarkov(), OurMarkov(refine=0), Hmmlearn())
@@ -41,6 +44,12 @@ TABLES: tuple[Way, ...] = (
     TreeEm("ours", seed=None),
     TreeEm(),
 )
+CLUSTERS: tuple[Way, ...] = (
+    *(OurMixture(covariance, n) for covariance in ("spherical", "diag") for n in (0, 2)),
+    *(SklearnMixture(covariance) for covariance in ("spherical", "diag")),
+    SklearnMeans(),
+    SklearnMeans("MiniBatchKMeans"),
+)
 _FIRST_WORDS = 100_000  # of which hmmlearn ends in a run
 
 
@@ -59,12 +68,15 @@ class HiddenProgramme:
         Planted data drawn anew.
     quick : bool
         The smallest of each kind alone.
+    labelled : tuple of str
+        Paths of labelled texts, which are embedded.
     """
 
     texts: tuple[str, ...] = ()
     seeds: int = 5
     draws: int = 1
     quick: bool = False
+    labelled: tuple[str, ...] = ()
 
     def sources(self) -> list[Source]:
         return [source for source, _ in self._beside()]
@@ -100,6 +112,7 @@ class HiddenProgramme:
                 (views[0], VIEWS),
                 (graphs[0], GRAPHS),
                 (tables[0], TABLES),
+                (BundledRows("iris"), CLUSTERS),
             )
             return list(pairs)
         letters = [TextSymbols(k, path) for path in self.texts for k in LETTER_STATES]
@@ -112,6 +125,15 @@ class HiddenProgramme:
             *((source, VIEWS) for source in views),
             *((source, GRAPHS) for source in (*graphs, *real)),
             *((source, TABLES) for source in (*tables, *known)),
+            *((source, CLUSTERS) for source in self._embedded()),
+        ]
+
+    def _embedded(self) -> list[Source]:
+        """Texts by their leading directions and by random ones, and what scikit-learn brings."""
+        return [
+            *(EmbeddedTexts(path, "svd", d) for path in self.labelled for d in SVD_DIMENSIONS),
+            *(EmbeddedTexts(path, "projection", 256) for path in self.labelled),
+            *(BundledRows(which) for which in BUNDLED),
         ]
 
     def _seeded(self, way: Way) -> list[Way]:
