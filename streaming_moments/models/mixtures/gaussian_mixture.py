@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentif
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures import mixture_parts
-from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -30,6 +30,7 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
 _ROWS = 4096  # of which densities are taken at a time
+_OF_EACH = ("means", "weights", "variances", "bars", "weight_bars")
 
 BY_SPECTRUM = 0
 """Of the options: as many components as the spectrum tells apart."""
@@ -115,6 +116,8 @@ class GaussianMixture:
         Variances that came out below a thousandth of their mean, and were set to it.
     bars : (k,) float64, optional
         Distance of each mean from the true one that is to be expected, from halves of the rows.
+    weight_bars : (k,) float64, optional
+        Standard errors of the weights, likewise.
     polishing : Polishing, optional
         How, where passes were made over rows.
     since, until, half_life
@@ -147,6 +150,7 @@ class GaussianMixture:
     drawn_in: int = 0
     negative: int = 0
     bars: NDArray[np.float64] | None = None
+    weight_bars: NDArray[np.float64] | None = None
     polishing: Polishing | None = None
     since: str | None = None
     until: str | None = None
@@ -186,7 +190,8 @@ class GaussianMixture:
         k = options.topics or told_apart
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
-        bars = _bars(whole, found, options.covariance) if whole.foundation.halves else None
+        halves = whole.foundation.halves
+        bars, weight_bars = _bars(whole, found, options.covariance) if halves else (None, None)
         return cls(
             grid.values(found.means),
             found.weights,
@@ -199,6 +204,7 @@ class GaussianMixture:
             totals.clipped,
             found.clipped,
             None if bars is None else bars * grid.step,
+            weight_bars,
         )
 
     @classmethod
@@ -272,6 +278,12 @@ class GaussianMixture:
         """(n,) logarithm of the density of each row; errors as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with component `order[j]` as component j."""
+        held = ((name, getattr(self, name)) for name in _OF_EACH)
+        turned: dict[str, Any] = {name: one[order] for name, one in held if one is not None}
+        return replace(self, **turned)
+
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `parts`.
@@ -303,15 +315,18 @@ def _itself(statistics: VectorStatistics) -> VectorStatistics:
     return statistics
 
 
-def _bars(whole: VectorStatistics, found: Components, covariance: Any) -> Any:
-    """(k,) half of the distance between the means of the halves, matched; None without them."""
+def _bars(whole: VectorStatistics, found: Components, covariance: Any) -> tuple[Any, Any]:
+    """(k,) halves of what lies between the means and weights of the halves; None without them."""
     k = len(found.weights)
     try:
         halves = [
-            mixture_components(VectorMoments.of(whole.half(odd)), k, covariance).means
+            mixture_components(VectorMoments.of(whole.half(odd)), k, covariance)
             for odd in (False, True)
         ]
     except NotIdentifiable:
-        return None
-    even, odd = (matched_rows(found.means, means) for means in halves)
-    return np.linalg.norm(even - odd, axis=1) / 2
+        return None, None
+    orders = [matched_order(found.means, half.means) for half in halves]
+    pairs = [*zip(halves, orders, strict=True)]
+    even, odd = (half.means[order] for half, order in pairs)
+    even_weights, odd_weights = (half.weights[order] for half, order in pairs)
+    return np.linalg.norm(even - odd, axis=1) / 2, np.abs(even_weights - odd_weights) / 2
