@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.states import Clusters
 from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
 
-_FLAT = 1e-12  # of the longest axis: shorter ones are rounding
+_FLAT = 1e-12  # of the largest number of the means: shorter axes are rounding
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def compare_clusters(
 
     The distance of two is the total variation between normal distributions with their means and
     the mean of their variances, `2 Phi(D / 2) - 1` for means D standard deviations apart: exact
-    where the variances are equal. Two are one within that of the rule, or where the means lie no
-    further apart than their error bar. No mixes are looked for.
+    where the variances are equal. Two are one within that of the rule; where the means lie no
+    further apart than their error bar; or than half of the way from either to any other component
+    of its model, so that it is told which has moved however far it did. No mixes are looked for.
 
     Raises
     ------
@@ -102,22 +103,32 @@ def compare_clusters(
     >>> [lone.topic for lone in matching.gone], [lone.topic for lone in matching.born]
     ([0], [1])
     """
-    if before.means.shape[1] != after.means.shape[1]:
-        raise InvalidInput(
-            f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
-            "be compared; compare models of one store"
-        )
-    from scipy.special import erf
+    distances = _variations(_apart(before, after))
+    lengths = np.array([np.linalg.norm(after.means - mean, axis=1) for mean in before.means])
+    within = np.maximum(_bars(before)[:, None], _bars(after))
+    alone = np.minimum(_lone(before)[:, None], _lone(after)) / 2
+    return paired(distances, (distances <= rule.furthest) | (lengths <= np.maximum(within, alone)))
 
-    steps = [after.means - mean for mean in before.means]
-    spreads = [
-        _spreads(step, (own + after.variances) / 2)
-        for step, own in zip(steps, before.variances, strict=True)
-    ]
-    lengths = np.array([np.linalg.norm(step, axis=1) for step in steps])
-    distances = np.asarray(erf(np.array(spreads) / np.sqrt(8)))
-    within = lengths <= np.maximum(_bars(before)[:, None], _bars(after))
-    return paired(distances, (distances <= rule.furthest) | within)
+
+def furthest_move(before: Clusters, after: Clusters) -> float:
+    """How far a mean lies from where it lay at most, in standard deviations of its component.
+
+    Of pairs as `compare_clusters` makes them, however far apart.
+
+    Raises
+    ------
+    InvalidInput
+        Means of different numbers of dimensions.
+
+    Examples
+    --------
+    >>> before = Clusters(np.array([[0.0, 0.0], [9.0, 0.0]]), np.ones((2, 1)))
+    >>> furthest_move(before, Clusters(np.array([[9.0, 1.0], [0.0, 5.0]]), np.ones((2, 1))))
+    5.0
+    """
+    apart = _apart(before, after)
+    pairs = paired(_variations(apart), np.ones(apart.shape, dtype=np.bool_)).kept
+    return max(float(apart[pair.before, pair.after]) for pair in pairs)
 
 
 def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterMove:
@@ -157,7 +168,8 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
     centre, d = weights @ means, means.shape[1]
     apart = np.sqrt(weights)[:, None] * (means - centre)
     _, lengths, rows = np.linalg.svd(apart, full_matrices=False)
-    found = [row for row, length in zip(rows, lengths, strict=True) if length > _FLAT * lengths[0]]
+    least = _FLAT * np.abs(means).max()
+    found = [row for row, length in zip(rows, lengths, strict=True) if length > least]
     axes = found[:2]
     for coordinate in np.eye(d)[: 2 + len(axes)]:
         rest = coordinate - sum(((axis @ coordinate) * axis for axis in axes), np.zeros(d))
@@ -166,10 +178,35 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
     signed = [axis * (-1 if axis[np.abs(axis).argmax()] < 0 else 1) for axis in axes]
     held = np.zeros((d, 2))
     held[:, : len(signed)] = np.array(signed).T
-    total = np.square(lengths).sum()
     shares = np.zeros(2)
     shares[: len(found[:2])] = np.square(lengths[: len(found[:2])])
-    return Plane(centre, held, shares / total if total else shares)
+    return Plane(centre, held, shares / np.square(lengths).sum() if found else shares)
+
+
+def _lone(clusters: Clusters) -> NDArray[np.float64]:
+    """(k,) distance of each mean from the nearest other one; infinite of one alone."""
+    lengths = np.array([np.linalg.norm(clusters.means - mean, axis=1) for mean in clusters.means])
+    np.fill_diagonal(lengths, np.inf)
+    return np.asarray(lengths.min(axis=1))
+
+
+def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
+    """(k, m) distances of the means in standard deviations, of both components alike."""
+    if before.means.shape[1] != after.means.shape[1]:
+        raise InvalidInput(
+            f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
+            "be compared; compare models of one store"
+        )
+    pairs = zip(before.means, before.variances, strict=True)
+    each = [_spreads(after.means - mean, (own + after.variances) / 2) for mean, own in pairs]
+    return np.array(each)
+
+
+def _variations(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Total variations between normal distributions so many standard deviations apart."""
+    from scipy.special import erf
+
+    return np.asarray(erf(apart / np.sqrt(8)))
 
 
 def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
