@@ -24,6 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     kind_rows,
@@ -201,7 +202,7 @@ def topics(
         if said.picture:
             say(title, *said.picture.splitlines())
         else:
-            print_states(console(), states, model, title)
+            print_states(console(), states, model, title, shown_of(model).what)
         say("", said.sentence, *warnings)
         return
     labels = opened.models[chosen].labels

@@ -104,14 +104,18 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
 
 
 def print_states(
-    console: Console, lines: Sequence[StateLine], model: Model, title: str = ""
+    console: Console,
+    lines: Sequence[StateLine],
+    model: Model,
+    title: str = "",
+    what: str = "state",
 ) -> None:
-    """A table of states: what the model says of each, and their words, if any."""
+    """A table of states, or of `what` they are: numbers of each, and their words, if any."""
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     labelled = any(line.label for line in lines)
-    table.add_column("state", justify="right")
+    table.add_column(what, justify="right")
     if labelled:
         table.add_column("label", overflow="fold")
     for name in columns:

@@ -25,7 +25,6 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.clusters import ClusterMove, cluster_move, principal_plane
 from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.store.store import MomentStore
-from streaming_moments.storage.top_documents import read_near_rows
 
 
 def parts_of(
@@ -85,6 +84,8 @@ def rows_written(
     folder: str, storage_options: Mapping[str, object] | None
 ) -> tuple[str, dict[int, tuple[NearRow, ...]]]:
     """The model, and the rows nearest to each mean that a transform wrote."""
+    from streaming_moments.storage.top_documents import read_near_rows
+
     model, found = read_near_rows(folder, storage_options)
     return model, dict(enumerate(found))
 

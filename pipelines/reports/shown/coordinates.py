@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.storage.counting.vectors import VectorsForm
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 8
@@ -15,6 +14,8 @@ _SHOWN = 8
 
 def column_names(store: MomentStore) -> tuple[str, ...]:
     """Of the columns of numbers, one a coordinate; none where these lie in lists or arrays."""
+    from streaming_moments.storage.counting.vectors import VectorsForm
+
     columns = VectorsForm.from_json(store.reading).columns
     return columns if len(columns) == store.foundation.dimension else ()
 

@@ -5,7 +5,7 @@ const drawMeasures = (parent) => {
   drawPanels(parent, content.measures, ({ name, note }) => [name[0].toUpperCase() + name.slice(1), note], (measure, place, chart) => {
     const { name, values, bars, noise } = measure;
     const written = (value) => measure.percent ? percent(value) : short(value);
-    const told = (index) => written(values[index]) + (bars.length && bars[index] !== null ? ` ± ${written(bars[index])}` : "");
+    const told = (index) => written(values[index]) + (bars.length && bars[index] !== null ? ` ± ${measure.percent ? percent(bars[index], bars[index] < 0.001 ? 2 : 1) : short(bars[index])}` : "");
     const known = values.map((value, index) => ({ value, index })).filter((one) => one.value !== null);
     const [svg, width] = canvas(chart, values.length * row + 4, `${name}: ${values.length} ${content.what}s`);
     const ends = known.flatMap(({ value, index }) => [value - error(bars, index), value + error(bars, index), -error(noise, index), error(noise, index)]);

@@ -146,6 +146,10 @@ def test_clusters_are_drawn_in_the_plane(nights, place, visiting, width):
     )
     assert all(all(box) for box in boxes)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    cut = page.eval_on_selector_all(
+        "#changes th", "all => all.map(one => one.scrollWidth - one.clientWidth)"
+    )
+    assert max(cut) <= 0
     # one scale for both axes: an outline of equal variances is a circle
     sizes = page.eval_on_selector_all(
         "#plane .spread", "all => all.map(one => [one.rx.baseVal.value, one.ry.baseVal.value])"
@@ -225,6 +229,9 @@ def test_commands_that_compare_models_compare_clusters(run, nights, place, store
     told = json.loads(out)
     assert [one["label"] for one in told["states"]] == [None, f"the sea {NASTY}", None]
     assert [one["weight"] for one in told["states"]] == told["weight"]
+    code, out, _ = run("topics", f"{place}/store", "--model", reports[2].model)
+    assert out.splitlines()[1].split()[0] == "cluster"
+    assert "the sea" in out
     assert run("tag", f"{place}/store", "last", reports[2].model)[0] == 0
     version = MomentStore.open(f"{place}/store").version
     assert run("tag", f"{place}/store", "last", reports[1].model)[0] == 0
