@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
@@ -156,6 +157,7 @@ class GatesSection:
     min_topic_weight: Share = 0.0
     max_perplexity: Annotated[float, Field(ge=1)] | None = None
     max_behind: Annotated[float, Field(ge=0)] | None = None
+    max_mean_move: Annotated[float, Field(ge=0)] | None = None
 
     @property
     def held_out(self) -> tuple[str, ...]:
@@ -172,6 +174,7 @@ class GatesSection:
             Names it.
         """
         topical, kind = refit.topical, refit.family.kind
+        clusters = refit.family is GaussianMixture
         known = {
             "max_coherence_drop": topical,
             "max_held_out_drop": (topical and refit.family.compares_halves)
@@ -179,9 +182,10 @@ class GatesSection:
             "min_captured": topical,
             "max_pair_distance": kind == CountsFoundation.kind,
             "min_effective_documents": kind == CountsFoundation.kind,
-            "min_topic_weight": topical or compares_states(refit.family),
+            "min_topic_weight": topical or clusters or compares_states(refit.family),
             "max_perplexity": refit.family is HiddenMarkovModel,
             "max_behind": refit.family is LatentTree,
+            "max_mean_move": clusters,
         }
         given = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
         idle = [name for name in given if not known.get(name, True)]

@@ -71,30 +71,16 @@ def _itself(statistics: VectorStatistics) -> VectorStatistics:
     return statistics
 
 
-def half_distances(
-    whole: VectorStatistics,
-    columns_of: Callable[[VectorMoments], NDArray[np.float64]],
-    matched: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-) -> NDArray[np.float64] | None:
-    """(k,) half of the distance between what the halves say of each; None without them.
-
-    Parameters
-    ----------
-    whole : VectorStatistics
-        Of all rows.
-    columns_of : callable
-        (k, d) of the moments of a half.
-    matched : callable
-        These in the order of the whole.
-    """
+def fits_of_halves(
+    whole: VectorStatistics, fit: Callable[[VectorMoments], M]
+) -> tuple[M, M] | None:
+    """`fit` of the even and of the odd rows; None where there are no halves, or one has no fit."""
     if not whole.foundation.halves:
         return None
     try:
-        found = [columns_of(VectorMoments.of(whole.half(odd))) for odd in (False, True)]
+        return fit(VectorMoments.of(whole.half(False))), fit(VectorMoments.of(whole.half(True)))
     except NotIdentifiable:
         return None
-    even, odd = map(matched, found)
-    return np.asarray(np.linalg.norm(even - odd, axis=1) / 2)
 
 
 def read_by_parts(

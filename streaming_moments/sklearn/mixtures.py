@@ -7,13 +7,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-<<<<<<< HEAD
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
-=======
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
->>>>>>> a17
+from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
@@ -21,13 +16,9 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
-<<<<<<< HEAD
 from streaming_moments.models.vectors import BY_SPECTRUM
-from streaming_moments.sklearn.vectors import checked_rows, foundation_for
-=======
 from streaming_moments.sklearn.merging import Merging
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
->>>>>>> a17
+from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
@@ -128,33 +119,18 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """(n,) the likeliest component of each row."""
-<<<<<<< HEAD
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.assign(checked_rows(self, X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, k) probability of each component given each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.posterior(checked_rows(self, X))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(n,) logarithm of the density of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(checked_rows(self, X))
-=======
-        check_is_fitted(self, "model_")
-        return self.model_.assign(self._rows(X))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row."""
-        check_is_fitted(self, "model_")
-        return self.model_.posterior(self._rows(X))
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(n,) logarithm of the density of each row."""
-        check_is_fitted(self, "model_")
-        return self.model_.log_likelihoods(self._rows(X))
->>>>>>> a17
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean logarithm of the density of a row."""

@@ -24,29 +24,12 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     origins,
     written_each,
 )
+from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
-
-
-@dataclass(frozen=True, order=True)
-class NearRow:
-    """A row near the mean of a component.
-
-    Parameters
-    ----------
-    distance : float
-        From the mean.
-    source : str
-        Shard that holds it.
-    row : int
-        Of the shard, from 0.
-    """
-
-    distance: float
-    source: str
-    row: int
+from streaming_moments.storage.top_documents import ModelRead, write_near_rows
 
 
 @dataclass(frozen=True)
@@ -119,7 +102,7 @@ def read_components(
     store, model, shards, output, run
         As of `transform`.
     options : OutputOptions
-        `top_documents`: so many rows nearest to each mean are told.
+        `top_documents`: so many rows nearest to each mean are told, and written beside the files.
 
     Raises
     ------
@@ -136,6 +119,9 @@ def read_components(
     read = sum(documents) - sum(without)
     told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
     mean = sum(logs) / read if read else None
+    if nearest:
+        of = ModelRead(store.url, options.name, options.labels)
+        write_near_rows(output, nearest, told, of, run.storage_options)
     return VectorsResult(files, sum(documents), sum(without), mean, told)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.factors import (
     NOISES,
     ORDERS,
+    Factors,
     independent_factors,
     require_noise,
     require_order,
@@ -28,7 +29,7 @@ from streaming_moments.models.vectors import (
     BY_SPECTRUM,
     ROW_COPIES,
     fit_of_blocks,
-    half_distances,
+    fits_of_halves,
     read_by_parts,
     require_joint,
     require_number,
@@ -203,11 +204,8 @@ class IndependentFactors:
         found = independent_factors(moments, *asked)
         if options.weak == "refuse":
             require_told_apart(found, options.order)
-        bars = half_distances(
-            whole,
-            lambda half: independent_factors(half, *asked).mixing.T,
-            partial(_matched_columns, found.mixing.T),
-        )
+        halves = fits_of_halves(whole, lambda half: independent_factors(half, *asked))
+        bars = _bars(found, *halves) if halves else None
         grid, totals = moments.grid, whole.totals
         return cls(
             found.mixing * grid.step,
@@ -325,6 +323,13 @@ class IndependentFactors:
         return Description(facts, columns, "; ".join(said))
 
 
-def _matched_columns(own: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bars(found: Factors, *halves: Factors) -> NDArray[np.float64]:
+    """(k,) half of the distance between the columns of the halves, matched."""
+    own = found.mixing.T
     # without skewness a factor is known up to its sign: either is matched
-    return matched_rows(np.vstack([own, -own]), np.vstack([one, -one]))[: len(own)]
+    either = [
+        matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
+        for one in halves
+    ]
+    even, odd = (one[: len(own)] for one in either)
+    return np.asarray(np.linalg.norm(even - odd, axis=1) / 2)

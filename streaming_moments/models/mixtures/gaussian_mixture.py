@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.vectors.lifted_mixture import (
     COVARIANCES,
+    Components,
     mixture_components,
     require_covariance,
 )
@@ -20,14 +21,14 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures import mixture_parts
-from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
     ROW_COPIES,
     fit_of_blocks,
-    half_distances,
+    fits_of_halves,
     read_by_parts,
     require_joint,
     require_number,
@@ -37,6 +38,8 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
+
+_OF_EACH = ("means", "weights", "variances", "bars", "weight_bars")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,8 @@ class GaussianMixture:
         Variances that came out below a thousandth of their mean, and were set to it.
     bars : (k,) float64, optional
         Distance of each mean from the true one that is to be expected, from halves of the rows.
+    weight_bars : (k,) float64, optional
+        Standard errors of the weights, likewise.
     polishing : Polishing, optional
         How, where passes were made over rows.
     since, until, half_life
@@ -134,6 +139,7 @@ class GaussianMixture:
     drawn_in: int = 0
     negative: int = 0
     bars: NDArray[np.float64] | None = None
+    weight_bars: NDArray[np.float64] | None = None
     polishing: Polishing | None = None
     since: str | None = None
     until: str | None = None
@@ -171,11 +177,8 @@ class GaussianMixture:
         k = options.topics or told_apart
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
-        bars = half_distances(
-            whole,
-            lambda half: mixture_components(half, k, options.covariance).means,
-            partial(matched_rows, found.means),
-        )
+        halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
+        bars, weight_bars = _bars(found, halves) if halves else (None, None)
         return cls(
             grid.values(found.means),
             found.weights,
@@ -188,6 +191,7 @@ class GaussianMixture:
             totals.clipped,
             found.clipped,
             None if bars is None else bars * grid.step,
+            weight_bars,
         )
 
     @classmethod
@@ -255,6 +259,12 @@ class GaussianMixture:
         """(n,) logarithm of the density of each row; errors as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with component `order[j]` as component j."""
+        held = ((name, getattr(self, name)) for name in _OF_EACH)
+        turned: dict[str, Any] = {name: one[order] for name, one in held if one is not None}
+        return replace(self, **turned)
+
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `parts`.
@@ -280,3 +290,14 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     top = logs.max(axis=1)
     return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+
+
+def _bars(
+    found: Components, halves: tuple[Components, Components]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) halves of what lies between the means, and between the weights, of the halves."""
+    orders = [matched_order(found.means, half.means) for half in halves]
+    pairs = [*zip(halves, orders, strict=True)]
+    even, odd = (half.means[order] for half, order in pairs)
+    even_weights, odd_weights = (half.weights[order] for half, order in pairs)
+    return np.linalg.norm(even - odd, axis=1) / 2, np.abs(even_weights - odd_weights) / 2
