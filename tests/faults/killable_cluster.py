@@ -1,6 +1,5 @@
 """A Dask cluster and coordinators that are made to be killed: their processes start by a fork."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from select import select
 
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
+from forking import forking
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -217,10 +217,7 @@ def coordinate_until(steps, *arguments):
 
 def coordinator(*arguments, work=coordinate):
     """A process that coordinates; forked from one that has imported everything."""
-    context = multiprocessing.get_context("forkserver")
-    # before Python 3.13 the fork server knows no paths but those of the installation
-    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.gathering.groups"])
-    process = context.Process(target=work, args=arguments)
+    process = forking().Process(target=work, args=arguments)
     process.start()
     return process
 

@@ -2,11 +2,14 @@ import gzip
 import json
 import shutil
 
+import dask
 import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed.utils import get_mp_context
+from forking import forking
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.command_line.entry import main
@@ -18,6 +21,15 @@ LETTERS = "abcdefghij"
 def spelled(word):
     """A word of letters for each number: the tokeniser knows no digits."""
     return "w" + "".join(LETTERS[int(digit)] for digit in str(word))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_workers():
+    """Worker processes of this one are forked: those of a command's process begin as they do."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # Dask would preload itself only
+        forking()
+        yield
 
 
 @pytest.fixture(scope="session")
