@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -179,7 +180,11 @@ def _with_changes(
         gone = called.get(lone.topic, f"topic {lone.topic}")
         changes.append(TopicChange(None, gone, weights.get(lone.topic), None, None, "gone"))
     since = "" if night is None else night.until or night.started[:10]
-    return replace(page, changes=tuple(changes), since=since)
+    diff = ""
+    if night is not None and night.state is not None and night.state.version is not None:
+        versions = map(str, (night.state.version, report.version))
+        diff = shlex.join(["streaming-moments", "diff", report.store, *versions])
+    return replace(page, changes=tuple(changes), since=since, diff=diff)
 
 
 def _notes(matching: TopicMatching) -> dict[int, str]:

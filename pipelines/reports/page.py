@@ -228,6 +228,8 @@ class ReportPage:
         Since the model that was published before.
     since : str
         ISO 8601, of that.
+    diff : str
+        Command that says what the store gained since.
     links : tuple of (str, str)
         What else there is to see, each with its URL relative to the page.
     """
@@ -260,4 +262,5 @@ class ReportPage:
     picture: str = ""
     changes: tuple[TopicChange, ...] = ()
     since: str = ""
+    diff: str = ""
     links: tuple[tuple[str, str], ...] = ()
