@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -85,6 +86,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         shards=0 if status is None else status["shards"],
         steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
         version=report.version,
+        diff=_diff(report, history),
         links=tuple(_links(report, history)),
     )
     if store is None or name is None or model is None:
@@ -116,6 +118,14 @@ def _before(report: NightReport, history: NightHistory) -> Night | None:
 def _since(report: NightReport, history: NightHistory) -> str:
     night = _before(report, history)
     return "" if night is None else night.until or night.started[:10]
+
+
+def _diff(report: NightReport, history: NightHistory) -> str:
+    night = _before(report, history)
+    if night is None or night.state is None or night.state.version is None:
+        return ""
+    versions = map(str, (night.state.version, report.version))
+    return shlex.join(["streaming-moments", "diff", report.store, *versions])
 
 
 def _facts(

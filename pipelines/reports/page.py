@@ -293,6 +293,8 @@ class ReportPage:
         Since the model that was published before.
     since : str
         ISO 8601, of that.
+    diff : str
+        Command that says what the store gained since.
     links : tuple of (str, str)
         What else there is to see, each with its URL relative to the page.
     what : str
@@ -333,6 +335,7 @@ class ReportPage:
     picture: str = ""
     changes: tuple[TopicChange, ...] = ()
     since: str = ""
+    diff: str = ""
     links: tuple[tuple[str, str], ...] = ()
     what: str = "topic"
     counted: tuple[str, str, str] = ("documents", "tokens", "outside")
