@@ -334,13 +334,7 @@ class Store(OfAnyKind):
         require_fitting(Store.label, topic=topic, text=text, model=model)
         return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
-    def page(
-        self,
-        output: str,
-        model: str | None = None,
-        documents: bool = True,
-        top_documents: str | None = None,
-    ) -> str:
+    def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
         """Write the page of a model that is kept, by its name or tag; gives its headline.
 
         Parameters
@@ -351,24 +345,18 @@ class Store(OfAnyKind):
             By default the latest.
         documents : bool
             Whether to show a few lines of a document of each topic, from some of the shards.
-        top_documents : str, optional
-            URL of a folder where `transform` found documents of topics, or rows nearest to means,
-            which are shown instead.
 
         Raises
         ------
-        InvalidInput
-            These are of another model.
         StoreError
             There is no such model, or the file cannot be written.
         """
-        told = {"output": output, "model": model, "documents": documents}
-        require_fitting(Store.page, **told, top_documents=top_documents)
+        require_fitting(Store.page, output=output, model=model, documents=documents)
         from streaming_moments.pipelines.reports.headline import headline_of
         from streaming_moments.pipelines.reports.store_page import write_page
 
         latest = self.snapshot.latest()
-        page = write_page(latest, output, model, documents, top_documents, self.storage_options)
+        page = write_page(latest, output, model, documents, None, self.storage_options)
         return headline_of(page)
 
     def __repr__(self) -> str:

@@ -130,7 +130,9 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
         model = refit_by(source, section.family, tried[0], run)
         model = with_held_out(source, model, tried[0], run)
         known = getattr(model, "held_out", None)
-        return Chosen(model, (Candidate(*pairs[0], held_out=known),))
+        number, alpha0 = pairs[0]
+        number = model.n_topics if "topics" in section.auto else number
+        return Chosen(model, (Candidate(number, alpha0, held_out=known),))
     selection = select_states(source, section.family, tried, run)
     run.tell(selection.why)
     best = selection.likely[0]

@@ -163,7 +163,7 @@ def _night(
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
         found |= said_of(model)
-        if config.refit.auto:
+        if config.refit.auto and config.refit.topical:
             found["refined"] = model.refined
         if chosen.why:
             found["why"] = chosen.why

@@ -76,14 +76,13 @@ def _since(page: ReportPage) -> str:
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:
-    """How far the mean of a cluster has moved at most."""
-    known = [(one.spreads, one) for one in kept if one.spreads is not None]
-    if not known:
-        return ""
-    spreads, furthest = max(known, key=lambda one: one[0])
-    if furthest.note != "moved":
-        return ", and no mean has moved beyond its error bar" if furthest.note else ""
-    return f", furthest moved: {furthest.name} by {spreads:.1f} spreads"
+    """How far the mean of a cluster has moved at most, of those beyond their error bars."""
+    known = [one for one in kept if one.spreads is not None and one.note]
+    moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
+    if not moved:
+        return ", and no mean has moved beyond its error bar" if known else ""
+    spreads, name = max(moved)
+    return f", furthest moved: {name} by {spreads:.1f} spreads"
 
 
 def _step(change: TopicChange) -> float:

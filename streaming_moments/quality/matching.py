@@ -199,14 +199,7 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Pairs that make the sum of distances least, those that may be one kept; no mixes.
-
-    Parameters
-    ----------
-    distances : (k, m) float64
-        Total variation between each topic before and each after.
-    one : (k, m) bool
-        Which may be the same topic.
+    """Pairs of the least sum of (k, m) total variations, kept where they may be one; no mixes.
 
     Examples
     --------

@@ -171,6 +171,6 @@ def _changes(
         before = float(weights[pair.before])
         changes.append(TopicChange(part.topic, name, before, part.weight, *told))
     for lone in matching.gone:
-        gone = labels.get(lone.topic, f"cluster {lone.topic}")
+        gone = labels.get(lone.topic, f"cluster {lone.topic} before")  # another may have its number
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))
     return tuple(changes)

@@ -1,7 +1,7 @@
 // numbers of clusters and factors: a bar for each, whiskers of their errors, a band of what is noise
 const drawMeasures = (parent) => {
   const error = (list, index) => list.length ? list[index] ?? 0 : 0;
-  const row = 24, left = 64, room = 96;
+  const row = 24, left = 80, room = 96;
   drawPanels(parent, content.measures, ({ name, note }) => [name[0].toUpperCase() + name.slice(1), note], (measure, place, chart) => {
     const { name, values, bars, noise } = measure;
     const written = (value) => measure.percent ? percent(value) : short(value);
@@ -12,8 +12,8 @@ const drawMeasures = (parent) => {
     const low = noise.length ? Math.min(0, ...ends) : 0, high = Math.max(...ends, 0) || 1;
     const x = scale(low, high, left, width - room);
     content.topics.forEach((topic, index) => {
-      const top = index * row + 4, middle = top + 8, label = names.get(topic.topic);
-      shape(svg, "text", { class: "strong", x: 0, y: middle + 4 }, label.length > 9 ? `${label.slice(0, 8)}…` : label);
+      const top = index * row + 4, middle = top + 8, label = topic.label ? `${topic.topic} ${topic.label}` : names.get(topic.topic);
+      shape(svg, "text", { class: "strong", x: 0, y: middle + 4 }, label.length > 10 ? `${label.slice(0, 9)}…` : label);
       const value = values[index];
       if (value === null) { shape(svg, "text", { x: width, y: middle + 4, "text-anchor": "end" }, "new"); return; }
       const from = Math.min(x(0), x(value));

@@ -18,7 +18,8 @@ const drawPlane = (place) => {
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);
   const largest = Math.max(...content.topics.map((one) => one.weight));
   const boxes = content.topics.map((topic, index) => {
-    const words = topic.label ? wordsIn(topic) : [String(topic.topic)];
+    const label = topic.label ?? "";
+    const words = [String(topic.topic), ...(label ? [label.length > 14 ? `${label.slice(0, 13)}…` : label] : [])];
     const [over, above] = places[index];
     const r = 3 + 6 * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1));
     return { topic, index, words, r, across: Math.max(...words.map((word) => word.length * letters)) / 2 + 3,
@@ -32,7 +33,7 @@ const drawPlane = (place) => {
     const link = shape(svg, "a", { id: `place-${topic.topic}`, href: `#topic-${topic.topic}`, "data-topic": topic.topic,
       "aria-label": `${title} ${topic.topic}: ${name}, ${percent(topic.weight)}` });
     if (topic.topic === chosen) link.classList.add("chosen");
-    shape(link, "ellipse", { class: `spread mark${content.notes[topic.topic] === "moved" ? " moved" : ""}`, cx: at[0], cy: at[1], rx: Math.max(unit * long, 1), ry: Math.max(unit * thin, 1),
+    shape(link, "ellipse", { class: `spread mark${content.notes[topic.topic] === "moved" ? " moved" : ""}`, cx: at[0], cy: at[1], rx: Math.max(unit * long, 4), ry: Math.max(unit * thin, 4),
       transform: `rotate(${(-angle * 180 / Math.PI).toFixed(3)} ${at[0]} ${at[1]})` });
     if (before[index]) {
       const [from, below] = before[index];
@@ -42,8 +43,8 @@ const drawPlane = (place) => {
     titled(shape(link, "circle", { class: "topic mark", cx: at[0], cy: at[1], r }), `${name}, ${percent(topic.weight)}: ${facts(topic).slice(1).join(", ")}`);
     if (bars.length) {
       const half = unit * bars[index];
-      shape(link, "line", { class: "axis", x1: at[0] - half, x2: at[0] + half, y1: at[1], y2: at[1] });
-      shape(link, "line", { class: "axis", x1: at[0], x2: at[0], y1: at[1] - half, y2: at[1] + half });
+      shape(link, "line", { class: "axis bars", x1: at[0] - half, x2: at[0] + half, y1: at[1], y2: at[1] });
+      shape(link, "line", { class: "axis bars", x1: at[0], x2: at[0], y1: at[1] - half, y2: at[1] + half });
     }
     link.addEventListener("click", () => choose(topic.topic));
   }

@@ -35,17 +35,13 @@ def shard(place, day):
 def nights(place, embedded):
     """Reports and pages; between the first and the second people named a cluster."""
     drawn = mixture_rows(DAYS * ROWS, len(NAMES), CLUSTERS, 6.0, "spherical", uneven=2.0, seed=3)
-    config = config_of(
-        {
-            "store": f"{place}/store",
-            "shards": f"{place}/2026*.csv",
-            "output": f"{place}/reports",
-            "create": {"kind": "vectors", "columns": ",".join(NAMES)},
-            "refit": {"model": "gaussian_mixture", "topics": CLUSTERS},
-            "gates": {"max_mean_move": 0.8, "min_topic_weight": 0.05},
-        },
-        "night.toml",
-    )
+    told = {
+        "store": f"{place}/store",
+        "shards": f"{place}/2026*.csv",
+        "output": f"{place}/reports",
+        "create": {"kind": "vectors", "columns": ",".join(NAMES)},
+        "gates": {"max_mean_move": 0.8, "min_topic_weight": 0.05},
+    }
     seen = []
     for day in range(DAYS):
         at = slice(day * ROWS, (day + 1) * ROWS)
@@ -55,6 +51,9 @@ def nights(place, embedded):
             rows[drawn.labels[at] == 1] += STEP * axis
         lines = [",".join(NAMES), *(",".join(f"{one:.6f}" for one in row) for row in rows)]
         shard(place, day).write_text("\n".join(lines))
+        # on the first night the spectrum tells how many there are
+        refit = {"model": "gaussian_mixture", "topics": CLUSTERS if day else "auto"}
+        config = config_of({**told, "refit": refit}, "night.toml")
         report = nightly(config, embedded, lambda step: None)
         page = (place / "reports" / "latest.html").read_text()
         seen.append((report, page))
@@ -79,6 +78,7 @@ def latest(place):
 
 def test_the_cluster_that_moved_is_told_and_the_night_refused(nights, store):
     reports = [report for report, _ in nights]
+    assert reports[0].candidates[0].n_topics == CLUSTERS
     assert [one.outcome for one in reports] == ["published", "published", "refused"]
     gate = next(one for one in reports[2].gates if one.name.startswith("furthest move"))
     assert reports[0].gates[0].value is None
