@@ -131,16 +131,18 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
         )
     offset = np.median(values, axis=0)
     with np.errstate(over="ignore"):
-        peaks = np.abs(values - offset).max(axis=1)
-        size = _middle(peaks)
-        norms = np.sqrt((((values - offset) / size) ** 2).sum(axis=1)) * size
+        far = values - offset
+        size = _middle(np.maximum(far.max(axis=1), -far.min(axis=1)))
+        far /= size
+        norms = np.sqrt(np.einsum("nd,nd->n", far, far)) * size
+    del far
     if not _SMALLEST < size < 1 / _SMALLEST:
         raise InvalidInput(
             f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
         )
     middle = _middle(norms)
     # a few strange ones would make steps in which all others are one
-    ordinary = values[norms <= _STRANGE * middle]
+    ordinary = values if norms.max() <= (most := _STRANGE * middle) else values[norms <= most]
     spread = ordinary.std(axis=0)
     middling = float(np.median(spread[ordinary.min(axis=0) < ordinary.max(axis=0)]))
     whole = middling <= _MOST_WHOLE_STEPS and bool((values == np.rint(values)).all())

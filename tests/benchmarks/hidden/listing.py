@@ -45,7 +45,7 @@ TABLES: tuple[Way, ...] = (
     TreeEm(),
 )
 CLUSTERS: tuple[Way, ...] = (
-    *(OurMixture(covariance, n) for covariance in ("spherical", "diag") for n in (0, 2)),
+    *(OurMixture(covariance, n) for covariance in ("spherical", "tied-diag") for n in (0, 2)),
     *(SklearnMixture(covariance) for covariance in ("spherical", "diag")),
     SklearnMeans(),
     SklearnMeans("MiniBatchKMeans"),
