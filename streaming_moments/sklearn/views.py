@@ -35,8 +35,10 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         Sum of the Dirichlet parameters; 0 is one state a record.
     sketch_columns : int, optional
         Columns of the sketches; as in `sketch_of`.
+    refine : int
+        Rounds by the table of triples, of views that are kept whole, without alpha0.
     random_state : int
-        Seed of their random columns.
+        Seed of their random columns, and of random starts.
 
     Attributes
     ----------
@@ -65,11 +67,13 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         *,
         alpha0: float = 0.0,
         sketch_columns: int | None = None,
+        refine: int = 50,
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
         self.sketch_columns = sketch_columns
+        self.refine = refine
         self.random_state = random_state
 
     def fit(self, X: Sequence[Any], y: object = None) -> Self:
@@ -105,7 +109,12 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
             replace(one, vocabulary=own.fingerprint) for one, own in zip(counts, words, strict=True)
         ]
         self.statistics_ = foundation.of_counts(ViewBatch(*named))
-        options = ViewOptions(topics=self.n_components, alpha0=self.alpha0)
+        options = ViewOptions(
+            topics=self.n_components,
+            alpha0=self.alpha0,
+            refine=self.refine,
+            seed=self.random_state,
+        )
         self.model_ = MultiViewMixture.fit(InMemory((self.statistics_,)), options)
         self.components_ = [np.ascontiguousarray(one.T) for one in self.model_.tables.values()]
         self.weights_ = self.model_.weights.copy()

@@ -23,7 +23,7 @@ LETTER_STATES = (6, 10)
 # It brings PyTorch, so it is no part of the extra; of 10,000 symbols alone, as it is slow.
 _TORCH: tuple[Way, ...] = (Pomegranate(),) if find_spec("pomegranate") else ()
 MARKOV: tuple[Way, ...] = (OurMarkov(), OurMarkov(refine=0), Hmmlearn())
-VIEWS: tuple[Way, ...] = (OurViews(), OurViews(columns=8), ViewsEm())
+VIEWS: tuple[Way, ...] = (OurViews(), OurViews(refine=0), OurViews(columns=8), ViewsEm())
 GRAPHS: tuple[Way, ...] = (
     OurCommunities(),
     OurCommunities(refine=0),
