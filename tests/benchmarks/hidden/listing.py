@@ -83,6 +83,7 @@ class HiddenProgramme:
         yield Pass(TextSymbols(10, words=127))
         yield Pass(TextSymbols(10, words=9_999))
         yield CountEdges()
+        yield CountEdges(lists=False)
 
     def _beside(self) -> list[tuple[Source, Sequence[Way]]]:
         draws = range(self.draws)
