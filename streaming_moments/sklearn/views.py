@@ -40,8 +40,10 @@ class MomentViews(Merging):
         searches have it; by default X is a list of three.
     sketch_columns : int, optional
         Columns of the sketches; as in `sketch_of`.
+    refine : int
+        Rounds by the table of triples, of views that are kept whole, without alpha0.
     random_state : int
-        Seed of their random columns.
+        Seed of their random columns, and of random starts.
 
     Attributes
     ----------
@@ -73,12 +75,14 @@ class MomentViews(Merging):
         alpha0: float = 0.0,
         sizes: Sequence[int] | None = None,
         sketch_columns: int | None = None,
+        refine: int = 50,
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
         self.sizes = sizes
         self.sketch_columns = sketch_columns
+        self.refine = refine
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -164,7 +168,12 @@ class MomentViews(Merging):
         return self._foundation.of_counts(ViewBatch(*named))
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        options = ViewOptions(topics=self.n_components, alpha0=self.alpha0)
+        options = ViewOptions(
+            topics=self.n_components,
+            alpha0=self.alpha0,
+            refine=self.refine,
+            seed=self.random_state,
+        )
         self.model_ = MultiViewMixture.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.components_ = [np.ascontiguousarray(one.T) for one in self.model_.tables.values()]

@@ -26,7 +26,7 @@ SVD_DIMENSIONS = (32, 256)
 # It brings PyTorch, so it is no part of the extra; of 10,000 symbols alone, as it is slow.
 _TORCH: tuple[Way, ...] = (Pomegranate(),) if find_spec("pomegranate") else ()
 MARKOV: tuple[Way, ...] = (OurMarkov(), OurMarkov(refine=0), Hmmlearn())
-VIEWS: tuple[Way, ...] = (OurViews(), OurViews(columns=8), ViewsEm())
+VIEWS: tuple[Way, ...] = (OurViews(), OurViews(refine=0), OurViews(columns=8), ViewsEm())
 GRAPHS: tuple[Way, ...] = (
     OurCommunities(),
     OurCommunities(refine=0),
@@ -95,6 +95,7 @@ class HiddenProgramme:
         yield Pass(TextSymbols(10, words=127))
         yield Pass(TextSymbols(10, words=9_999))
         yield CountEdges()
+        yield CountEdges(lists=False)
 
     def _beside(self) -> list[tuple[Source, Sequence[Way]]]:
         draws = range(self.draws)
