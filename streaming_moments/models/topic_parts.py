@@ -131,12 +131,13 @@ def description_of(model: Any) -> Description:
     facts = {name: getattr(model, name) for name in ("n_topics", "alpha0", "method", "captured")}
     facts["alpha"] = model.alpha.tolist()
     sentence = f"captured spectrum {model.captured:.2f}"
+    sentence += f"; alpha0 {model.alpha0:g}" if model.alpha0 else ""
     if model.refined:
         facts |= {"refined": model.refined, "correlations": model.correlations.tolist()}
         facts["implied_alpha0"] = model.implied_alpha0
         sentence += f"; refined {model.refined} rounds by the pairs of words"
         if model.implied_alpha0 is not None:
-            sentence += f", which imply alpha0 {model.implied_alpha0:.3g} ({model.alpha0:g} in use)"
+            sentence += f", which imply alpha0 {model.implied_alpha0:.3g}"
     columns = {} if model.topic_bars is None else {"error bar": model.topic_bars}
     if columns and not model.refined:
         sentence += "; error bars are made for refined topics, of these they may be twice too long"

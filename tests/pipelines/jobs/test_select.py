@@ -275,6 +275,20 @@ def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
         refit_by(whole_store, TopicModel, options, Run(embedded))
 
 
+def test_alpha_is_found_by_the_command(run, store):
+    code, out, err = run(
+        "refit", store.url, "--topics", 3, "--refine", 2, "--alpha", "auto", "--json"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["model"].startswith("k3-a0.1-joint-r2-auto-")
+    assert told["alpha0"] == fit_by(store.load(), 3, 0.1, refine=2, alpha="auto").alpha0 != 0.1
+    assert MomentStore.open(store.url).commit.message.endswith(", alpha auto")
+    both = requested("topics", {"refine": "auto", "alpha": "auto"})
+    assert (both.auto, both.options.alpha) == (("topics", "refine"), "auto")
+    assert requested("communities", {"topics": 2, "alpha": "auto"}).options.alpha == "auto"
+
+
 def fewer_rounds_for_more_topics(halves, start):
     return {2: 7, 4: 3}[halves.rows.value(start).topics.shape[1]]
 
