@@ -97,11 +97,14 @@ class NearRow:
         Shard that holds it.
     row : int
         Of the shard, from 0.
+    id : str
+        What it is called; empty where nothing is asked for.
     """
 
     distance: float
     source: str
     row: int
+    id: str = ""
 
 
 def share_bounds(

@@ -66,7 +66,7 @@ const drawNearest = (card, nearest) => {
   for (const one of nearest) {
     const item = element("li");
     item.append(
-      element("span", `row ${one.row.toLocaleString("en")} of ${one.source}`, { class: "word", title: one.source, dir: "auto" }),
+      element("span", one.id || `row ${one.row.toLocaleString("en")} of ${one.source}`, { class: "word", title: `row ${one.row} of ${one.source}`, dir: "auto" }),
       element("span", short(one.distance), { class: "value", title: "distance from the mean" }));
     list.append(item);
   }

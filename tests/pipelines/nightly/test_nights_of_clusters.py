@@ -49,7 +49,9 @@ def nights(place, embedded):
         if day == 2:  # in the direction in which the means lie apart most
             axis = principal_plane(drawn.means, drawn.weights).axes[:, 0]
             rows[drawn.labels[at] == 1] += STEP * axis
-        lines = [",".join(NAMES), *(",".join(f"{one:.6f}" for one in row) for row in rows)]
+        numbers = [",".join(f"{one:.6f}" for one in row) for row in rows]
+        named = (f"{line},{NASTY}{number}" for number, line in enumerate(numbers))
+        lines = [",".join((*NAMES, "id")), *named]
         shard(place, day).write_text("\n".join(lines))
         # on the first night the spectrum tells how many there are
         refit = {"model": "gaussian_mixture", "topics": CLUSTERS if day else "auto"}
@@ -191,6 +193,7 @@ def test_the_page_of_the_store_follows_its_models_and_shows_the_nearest_rows(
 ):
     found, path = tmp_path / "found", tmp_path / "page.html"
     read = ("--output", found, "--top-documents", "2", "--model", nights[2][0].model, "--json")
+    read += ("--id-column", "id")
     code, out, err = run("transform", f"{place}/store", shard(place, 2), *read)
     assert code == 0, err
     nearest = json.loads(out)["nearest"]
@@ -214,7 +217,7 @@ def test_the_page_of_the_store_follows_its_models_and_shows_the_nearest_rows(
     rows = page.locator("#topic-2 .near .word")
     page.locator("#topic-2 .sample summary").click()
     assert rows.count() == 2
-    assert rows.first.text_content().endswith(f"{NASTY}.csv")
+    assert rows.first.text_content() == nearest[2][0]["id"] == f"{NASTY}{nearest[2][0]['row']}"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     # of another model, and of one that has no rows near it
     earlier = nights[1][0].model
