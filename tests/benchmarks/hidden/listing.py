@@ -45,7 +45,9 @@ TABLES: tuple[Way, ...] = (
     TreeEm(),
 )
 CLUSTERS: tuple[Way, ...] = (
-    *(OurMixture(covariance, n) for covariance in ("spherical", "tied-diag") for n in (0, 2)),
+    *(OurMixture("spherical", passes) for passes in (0, 2)),
+    *(OurMixture("tied-spherical", passes) for passes in (0, 2, 10)),
+    *(OurMixture("tied-diag", passes) for passes in (0, 2)),
     *(SklearnMixture(covariance) for covariance in ("spherical", "diag")),
     SklearnMeans(),
     SklearnMeans("MiniBatchKMeans"),
