@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -66,16 +67,18 @@ class Mixture:
         return found, told.score
 
 
-def likelier_mixture(rows: Rows, start: Mixture, options: Any) -> tuple[Mixture, float | None, int]:
-    """The mixture made likelier by the table of triples, with the nats of one, and rounds.
+def likelier_mixture(
+    rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
+) -> tuple[Mixture, float | None, int]:
+    """The likeliest mixture by the table of triples, with the nats of one, and rounds.
 
-    As it is, with None and 0, where no rounds are asked for, states are mixed, or the statistics
-    hold no table.
+    From those given, and from random ones where they are to be drawn. The first one as it is, with
+    None and 0, where no rounds are asked for, states are mixed, or the statistics hold no table.
     """
     foundation: ViewsFoundation = rows.foundation
     cells = prod(basis.n_words for basis in foundation.bases)
     if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
-        return start, None, 0
-    told = Triples.of_table(triple_table(rows)), [start], options.refine, options.seed
+        return given[0], None, 0
+    told = Triples.of_table(triple_table(rows)), given, options.refine, options.seed, drawn
     found, score = rows.value(rows.once("refining", likelier, *told))
     return found, score, options.refine

@@ -93,7 +93,7 @@ class MultiViewMixture:
         Nats a triple, by the refinement.
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of the rows view, and standard errors of its
-        entries, where the statistics keep halves of the records.
+        entries, where the statistics keep halves of the records; refined as the columns are.
     held_out : HeldOut, optional
         How likely the triples of each half are by the model of the other one, where that was asked.
     since, until, half_life
@@ -161,10 +161,10 @@ class MultiViewMixture:
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: ViewsFoundation = rows.foundation
         fitted, decomposed = _decomposed(rows, options)
-        mixture, score, refined = likelier_mixture(rows, decomposed, options)
+        mixture, score, refined = likelier_mixture(rows, [decomposed], options)
         bars = None
         if halves:
-            bars = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd))
+            bars = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd, mixture))
         model = cls(
             mixture.rows,
             mixture.left,
@@ -341,10 +341,11 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
     return fitted, Mixture(found.topics, others[0], others[1], found.weights)
 
 
-def _of_half(rows: Rows, options: Any, odd: bool) -> NDArray[np.float64]:
-    """(n, k) columns of the rows view by one half of the records."""
+def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
+    """(n, k) columns of the rows view by one half, which may begin as all records have them."""
     half = half_rows(rows, odd)
-    return likelier_mixture(half, _decomposed(half, options)[1], options)[0].rows
+    starts = [_decomposed(half, options)[1], whole]
+    return likelier_mixture(half, starts, options, drawn=False)[0].rows
 
 
 def _other_view(

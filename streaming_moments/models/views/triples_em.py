@@ -111,17 +111,17 @@ def posteriors(
 
 
 def likelier(
-    triples: Triples, given: Sequence[_Hidden], rounds: int, seed: int = 0
+    triples: Triples, given: Sequence[_Hidden], rounds: int, seed: int = 0, drawn: bool = True
 ) -> tuple[_Hidden, float]:
     """The likeliest of the starts given and of some random ones, with nats a triple.
 
     All take half of the rounds; the likeliest quarter as many again as there are, and of all the
-    likeliest twelfth twice as many. There are 24 random starts, of large tables fewer.
+    likeliest twelfth twice as many. There are 24 random starts, of large tables fewer, or none.
     """
     rng = np.random.default_rng(seed)
     k = given[0].tables[0].shape[1]
     random = int(_WORK / max(1, triples.counts.size * k * rounds))
-    number = min(max(random, FEWEST), MOST) if k > 1 else 0
+    number = min(max(random, FEWEST), MOST) if drawn and k > 1 else 0
     begun = [*map(spread, given), *(given[0].drawn(rng) for _ in range(number))]
     found = [(start, -np.inf) for start in begun]
     for share, of_rounds in _RACE:
