@@ -16,7 +16,7 @@ DOCUMENTS = 30
 SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")
 NEWS = "moon rover crater"
 CREATE = {"min_documents": 2, "vocabulary_size": 40, "max_topics": 3}
-REFIT = {"topics": 2, "alpha0": 0}
+REFIT = {"topics": 2, "alpha0": 0, "refine": 1}
 
 
 def shard(number):

@@ -8,6 +8,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from campaigns import few_row_blocks
 from distributed.utils import get_mp_context
 from forking import forking
 
@@ -29,6 +30,13 @@ def forked_workers():
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context()  # Dask would preload itself only
         forking()
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_blocks():
+    """Small stores have fewer row blocks: each step takes a task for each, and files."""
+    with few_row_blocks():
         yield
 
 
