@@ -11,6 +11,7 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models import predicting
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
@@ -75,13 +76,15 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
 
 
 @pytest.mark.parametrize("halves", [True, False])
-def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, halves):
+def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, monkeypatch, halves):
+    monkeypatch.setattr(predicting, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2))
     source = counted
     if not halves:
         shutil.copytree(counted.url.removeprefix("file://"), tmp_path / "store")
         copy = MomentStore.open(str(tmp_path / "store"))
         source = rebase(copy, Run(embedded), halves=False).store
-    section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0))
+    section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0), further={"refine": 1})
     told = []
     chosen = chosen_model(source, section, Run(embedded, tell=told.append))
     model, tried = chosen.model, chosen.tried
@@ -99,7 +102,8 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, ha
     assert chosen.why in told
     assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
     assert model.npmi.mean() == pytest.approx(best.npmi)
-    assert np.allclose(model.topics, fit(source.load(), best.n_topics, best.alpha0).topics)
+    expected = fit(source.load(), best.n_topics, best.alpha0, refine=1)
+    assert np.allclose(model.topics, expected.topics)
     with pytest.raises(NotIdentifiable, match="60 topics asked for"):
         chosen_model(source, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
     night = {"store": "s", "shards": "*.txt", "output": "r"}
