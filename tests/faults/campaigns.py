@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from streaming_moments.storage.log import layout
-
 FIXED_SEED = 20261121
 
 
@@ -56,6 +54,8 @@ CAMPAIGNS = pytest.StashKey[Campaigns]()
 @contextmanager
 def few_row_blocks():
     """Stores that are made here have three row blocks at least, in the long form eight as ever."""
+    from streaming_moments.storage.log import layout
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout, "FEWEST_BLOCKS", Campaigns.asked_for().size(3, layout.FEWEST_BLOCKS))
         yield
