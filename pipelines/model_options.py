@@ -178,7 +178,10 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     # what the fit itself finds
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    auto = tuple(name for name, value in given.items() if value == AUTO)
+    # not one that is a choice of the fit itself
+    auto = tuple(
+        name for name, value in given.items() if value == AUTO and AUTO in own[name].metadata
+    )
     if auto and chosen is not TopicModel:
         raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")
     # until it is found

@@ -1,20 +1,33 @@
-"""Top documents: those that speak most for each topic, as a file beside the proportions."""
+"""Top documents: those that speak most for each topic, and rows nearest to each mean, as a file.
+
+It lies beside what was written of all documents, or rows.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from streaming_moments.errors import StoreError
-from streaming_moments.quality.representatives import Representative, Representatives
+from streaming_moments.quality.representatives import NearRow, Representative, Representatives
 from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
 TOP_DOCUMENTS = "_top_documents.json"  # readers of the folder as one table pass it over
+
+
+@dataclass(frozen=True)
+class ModelRead:
+    """The model by which documents, or rows, were read: its store, its name, labels by number."""
+
+    store: str
+    model: str
+    labels: Mapping[int, str]
 
 
 def write_top_documents(
@@ -24,12 +37,29 @@ def write_top_documents(
     storage_options: Mapping[str, object] | None = None,
 ) -> None:
     """Write them into a folder of proportions; errors as `put_whole`."""
-    content = {
-        "store": provenance.store,
-        "model": provenance.model,
-        "labels": provenance.labels,
-        **asdict(best),
-    }
+    of = ModelRead(provenance.store, provenance.model, provenance.labels)
+    _write(folder, of, asdict(best), storage_options)
+
+
+def write_near_rows(
+    folder: str,
+    number: int,
+    rows: Sequence[Sequence[NearRow]],
+    of: ModelRead,
+    storage_options: Mapping[str, object] | None = None,
+) -> None:
+    """Write the rows nearest to each mean, up to a number of each; errors as `put_whole`."""
+    nearest = [[asdict(one) for one in some] for some in rows]
+    _write(folder, of, {"number": number, "nearest": nearest}, storage_options)
+
+
+def _write(
+    folder: str,
+    of: ModelRead,
+    found: Mapping[str, Any],
+    storage_options: Mapping[str, object] | None,
+) -> None:
+    content = {"store": of.store, "model": of.model, "labels": dict(of.labels), **found}
     with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
         local = os.path.join(scratch, TOP_DOCUMENTS)
         with open(local, "w", encoding="utf-8") as file:
@@ -47,16 +77,40 @@ def read_top_documents(
     StoreError
         There are none, or the file is of something else.
     """
+    model, number, topics = _read(folder, "topics", Representative, storage_options)
+    return model, Representatives(number, topics)
+
+
+def read_near_rows(
+    folder: str, storage_options: Mapping[str, object] | None = None
+) -> tuple[str, tuple[tuple[NearRow, ...], ...]]:
+    """The model, and the rows nearest to each mean that `transform --top-documents` found.
+
+    Raises
+    ------
+    StoreError
+        There are none, or the file is of something else.
+    """
+    model, _, rows = _read(folder, "nearest", NearRow, storage_options)
+    return model, rows
+
+
+def _read(
+    folder: str,
+    key: str,
+    kind: Callable[..., Any],
+    storage_options: Mapping[str, object] | None,
+) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
+    """Name of the model, number of each at most, and those of each topic or component."""
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)
         content = json.loads(fs.cat_file(path))
-        topics = tuple(
-            tuple(Representative(**one) for one in documents) for documents in content["topics"]
-        )
-        return str(content["model"]), Representatives(int(content["number"]), topics)
+        found = tuple(tuple(kind(**one) for one in some) for some in content[key])
+        return str(content["model"]), int(content["number"]), found
     except unreadable() as error:
+        what = "documents of topics" if key == "topics" else "rows nearest to means"
         raise StoreError(
-            f"{url} has no documents of topics ({one_line(error, storage_options)}); write them by "
+            f"{url} has no {what} ({one_line(error, storage_options)}); write them by "
             "`streaming-moments transform --top-documents 5`"
         ) from error

@@ -176,10 +176,9 @@ def plan_update(
     1
     """
     text = reading_bytes(limits.document_bytes)
-    # a row block added up over the workers; the same again twice while it is written. With more
-    # workers than blocks one thread alone writes, and others have half a block added up beside it:
-    # what is added up, what comes and what goes
-    adding = int(SLACK * (3 if threads > 1 else 4.5) * layout.block_bytes)
+    # a row block added up over the workers; the same again twice while it is written. Beside all
+    # threads others have a piece added up, at most half a block: what is, what comes and what goes
+    adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
     # sums of one group at a time, whatever tasks that nobody waits for still do
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 

@@ -37,6 +37,7 @@ from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as gr
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
+from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     print_states,
@@ -208,7 +209,7 @@ def refit(
     elif said.picture:
         say(*said.picture.splitlines())
     else:
-        print_states(console(), states, model)
+        print_states(console(), states, model, what=shown_of(model).what)
     say(
         "",
         f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",

@@ -205,7 +205,8 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     behind = float(models[best].npmi.mean() - models[SHOWN_TOPICS].npmi.mean())
     why = "the most coherent (NPMI, higher is better)"
     if best != SHOWN_TOPICS:
-        why = f"as many as fit on a screen; {best} are more coherent, by {behind:.3f} of NPMI"
+        behind_by = f"{behind:.3f}" if behind >= 0.001 else "less than 0.001"
+        why = f"as many as fit on a screen; {best} are more coherent, by {behind_by} of NPMI"
     console.print(f"{SHOWN_TOPICS} topics are shown: {why}.", "")
     model = models[SHOWN_TOPICS]
     store = store.save_model("demo", model, f"demo: {SHOWN_TOPICS} topics, alpha0 {ALPHA0}")

@@ -27,6 +27,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName
+from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import print_states, state_lines, states_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
@@ -103,10 +104,10 @@ def polish(
     result.work.delete()
     said = polished.described()
     topical = isinstance(polished, TopicModel)
-    lines = []
+    labels, lines = kept.models[chosen].labels, []
     if topical:
-        lines = topic_lines(polished, read.vocabulary, words, labels=kept.models[chosen].labels)
-    states = [] if topical else state_lines(polished, read, words)
+        lines = topic_lines(polished, read.vocabulary, words, labels=labels)
+    states = [] if topical else state_lines(polished, read, words, labels)
     if json_output:
         print_json(
             {
@@ -124,7 +125,7 @@ def polish(
         if topical:
             print_topics(console(), lines, columns=said.columns)
         else:
-            print_states(console(), states, polished)
+            print_states(console(), states, polished, what=shown_of(polished).what)
         say("", f"model {chosen} kept in version {kept.version}; {said.sentence}")
     for error in result.bad:
         tell(f"left out {error}")

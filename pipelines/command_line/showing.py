@@ -24,6 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     kind_rows,
@@ -201,7 +202,7 @@ def topics(
         if said.picture:
             say(title, *said.picture.splitlines())
         else:
-            print_states(console(), states, model, title)
+            print_states(console(), states, model, title, shown_of(model).what)
         say("", said.sentence, *warnings)
         return
     labels = opened.models[chosen].labels
@@ -259,7 +260,7 @@ def topics(
     "--top-documents",
     metavar="FOLDER",
     type=STORE_URL,
-    help="Show the documents that `transform --top-documents` wrote there.",
+    help="Show the documents, or rows, that `transform --top-documents` wrote there.",
 )
 @storage_option
 @json_option
@@ -275,6 +276,7 @@ def page(
 ) -> None:
     """Write a page of a model of STORE: one HTML file that loads nothing."""
     from streaming_moments.pipelines.reports.headline import headline_of
+    from streaming_moments.pipelines.reports.html_report import measured_as_json
     from streaming_moments.pipelines.reports.store_page import write_page
 
     opened = MomentStore.open(store, version, storage_options)
@@ -282,10 +284,11 @@ def page(
     shown = sum(one.sample is not None for one in written.topics)
     if json_output:
         facts = {"store": opened.url, "version": opened.version, "output": output}
-        print_json({**facts, "topics": len(written.topics), "documents": shown})
+        facts |= {"headline": headline_of(written), "topics": len(written.topics)}
+        print_json({**facts, "documents": shown, **measured_as_json(written)})
         return
     say(f"{output}: {headline_of(written)}")
-    if documents and written.topics and not shown:
+    if documents and written.what == "topic" and not shown:
         tell("no document is shown: of none of the shards that were looked at one can be read here")
 
 

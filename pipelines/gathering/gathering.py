@@ -41,7 +41,7 @@ class Pace:
     commit_every : float
         Seconds that are asked for.
     close : float
-        Seconds that the last group took to be added up and written, once it was read.
+        Seconds that the last group took to be added up and written, in all its passes.
 
     Examples
     --------

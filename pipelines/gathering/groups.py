@@ -128,7 +128,7 @@ def _gather_group(
     least = gathering.least_limit
     opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0], least)
     group = Group(gathering, list(late), opening, contents)
-    reduction = Reduction(store)
+    reduction, close = Reduction(store), 0.0
     for number, blocks in enumerate(passes):
         if number:
             group.next_pass(blocks)
@@ -154,8 +154,10 @@ def _gather_group(
             store.foundation.require_bounded(sum(one.bound for one in receipts.values()))
             if reduction.run(gathering, group.opening, settled.sources):
                 break
+        close += time.monotonic() - closed
+    begun = time.monotonic()
     segment = reduction.seal(run, group.totals(), group.records(), group.dates)
-    gathering.pace.close = time.monotonic() - closed
+    gathering.pace.close = close + time.monotonic() - begun
     return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
 
 

@@ -44,6 +44,7 @@ STEP = "adding up row blocks"
 
 _LOSSES = 10  # that are borne: one after another where nobody died, or of one row block
 _DEATHS = 20  # of any blocks, none of which was written before
+_UNEVEN = 1.05  # times its share of the rows that a worker adds up at most
 
 
 @dataclass
@@ -104,15 +105,15 @@ class Reduction:
         all_blocks = self.writer.layout.row_blocks
         running: dict[Future[Any], int] = {}
         finished = FinishedTasks(cluster)
-        # more workers than blocks: each is to add up some rows of one
-        pieces = max(1, -(-len(sources) // len(opening.blocks)))
-        waiting = iter(opening.blocks)
+        blocks, workers = len(opening.blocks), max(1, len(sources))
+        waiting = enumerate(opening.blocks)
         try:
             while True:
                 while len(running) < cluster.workers * cluster.threads:
-                    index = next(waiting, None)
-                    if index is None:
+                    place, index = next(waiting, (blocks, 0))
+                    if place == blocks:
                         break
+                    pieces = pieces_of(place, blocks, workers)
                     call = (index, self.writer, opening.owner, tuple(sources), pieces)
                     future = cluster.client.submit(
                         write_block,
@@ -179,6 +180,35 @@ class Reduction:
         run.calls("copying row blocks", SegmentWriter.take_over, calls, run.cluster.threads)
         files = [record for _, (_, part) in sorted(self.written.items()) for record in part]
         return self.writer.seal(totals, shards, files, dates)
+
+
+def pieces_of(place: int, blocks: int, workers: int) -> int:
+    """Pieces that one of so many row blocks is added up in, each by another worker.
+
+    As many blocks as come to all workers alike are added up whole. The others are in as few pieces
+    as share them evenly, so that none receives a fifth more than what all others send on average.
+
+    Parameters
+    ----------
+    place : int
+        Of the block among those that are added up.
+    blocks, workers : int
+        How many there are.
+
+    Examples
+    --------
+    >>> [pieces_of(place, 8, workers=6) for place in range(8)]
+    [1, 1, 1, 1, 1, 1, 3, 3]
+    >>> pieces_of(0, 8, workers=8), pieces_of(0, 10, workers=256)
+    (1, 49)
+    """
+    rest = blocks % workers
+    if place < blocks - rest:
+        return 1
+    pieces = -(-workers // rest)
+    while -(-rest * pieces // workers) * workers > _UNEVEN * rest * pieces:
+        pieces += 1
+    return pieces
 
 
 def write_block(

@@ -14,6 +14,8 @@ from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.storage.counting.vectors import VectorsForm
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -30,6 +32,8 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
         return form.categories
     if shape.kind == EdgesFoundation.kind and not shape.names:
         return ("source", "target")
+    if shape.kind == VectorsFoundation.kind and not shape.names:
+        return VectorsForm().columns
     return tuple(name.removesuffix(":text") for name in shape.names)
 
 

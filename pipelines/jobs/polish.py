@@ -16,7 +16,6 @@ from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.tasks import result_of
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.storage.contents import changed, content_of
@@ -28,6 +27,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
 _FEWEST_GROUPS = 16  # where there are so many shards, so that workers share them
+_SUMS_AT_A_TIME = 16  # that a task adds up
 _BYTES_A_SUM = 4  # stored bytes of documents for each byte of the sum that is written of them
 
 T = TypeVar("T", bound=Model)
@@ -176,8 +176,7 @@ def polish(
         calls = [(place, group, context) for place, group in enumerate(groups)]
         step = f"polishing, pass {number} of {passes}"
         parts = run.calls(step, count_group, calls, plan.in_flight)
-        asked = client.submit(sum_groups, work, number, parts, pure=False)
-        result_of(run.cluster, asked, step)
+        _add_up(work, number, parts, run, plan.in_flight)
         total = work.summed(number, [_SUM])
         if not total.expected.documents:
             raise InvalidInput(
@@ -211,10 +210,24 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
     return part
 
 
-def sum_groups(work: PolishingFolder, number: int, parts: Sequence[str]) -> None:
-    """Keep the sum of all groups of a pass, unless it is kept already."""
-    if work.find(number, _SUM) is None:
-        work.write(number, _SUM, work.summed(number, parts))
+def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str]) -> str:
+    """Keep the sum of some parts of a pass, unless it is kept already; gives its name."""
+    if work.find(number, name) is None:
+        work.write(number, name, work.summed(number, parts))
+    return name
+
+
+def _add_up(
+    work: PolishingFolder, number: int, parts: Sequence[str], run: Run, in_flight: int
+) -> None:
+    """Keep the sum of all groups of a pass: of a large corpus there are thousands, for many."""
+    step, left, level = "adding up a pass", list(parts), 0
+    while len(left) > _SUMS_AT_A_TIME:
+        level += 1
+        heaps = [left[at : at + _SUMS_AT_A_TIME] for at in range(0, len(left), _SUMS_AT_A_TIME)]
+        calls = [(work, number, f"{_SUM}-{level}-{at}", heap) for at, heap in enumerate(heaps)]
+        left = run.calls(step, sum_parts, calls, in_flight)
+    run.calls(step, sum_parts, [(work, number, _SUM, left)], in_flight)
 
 
 def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | ShardError:

@@ -233,7 +233,7 @@ class NightlyConfig:
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "halves = false"
             )
-        if refit.auto and not made.halves:
+        if refit.auto and refit.topical and not made.halves:
             raise ValueError(
                 f"[refit] {refit.auto[0]} is auto, which halves of the documents tell; give a "
                 "number, or leave out [create] halves = false"

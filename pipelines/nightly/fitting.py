@@ -11,12 +11,14 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.pipelines.model_options import FOUND
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Alphas,
@@ -39,12 +41,19 @@ def _keys_of(model: Any) -> set[str]:
     return {one.name for one in fields(model.Options)}
 
 
+def _by_fit(name: str) -> dict[str, Any]:
+    """What tells the fit of a model of that name to find an option itself, by option."""
+    own = fields(MODELS[name].Options)
+    return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
+
+
 @dataclass(frozen=True, config=STRICT)
 class RefitSection:
     """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
 
     `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
-    by the halves of the documents, and their names are in `auto`.
+    by the halves of the documents, `topics` of clusters and factors by the spectrum, and their
+    names are in `auto`.
 
     Beside these, any other option of the model is a key: they are in `further`.
     """
@@ -80,8 +89,11 @@ class RefitSection:
                     f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
                 )
         auto = tuple(key for key in _FOUND if given.get(key) == "auto")
-        if auto and name != DEFAULT_MODEL:
-            raise ValueError(f"{auto[0]}: auto is of model {DEFAULT_MODEL!r} alone")
+        unknown = [key for key in auto if name != DEFAULT_MODEL and key not in _by_fit(name)]
+        if unknown:
+            names = [one for one in MODELS if one == DEFAULT_MODEL or unknown[0] in _by_fit(one)]
+            every = " and ".join(map(repr, names))
+            raise ValueError(f"{unknown[0]}: auto is of models {every} alone")
         # until they are found: one topic, rounds by default
         given = {key: given[key] for key in given if key not in auto} | (
             {"topics": 1} if "topics" in auto else {}
@@ -133,6 +145,7 @@ class RefitSection:
     def options(self, topics: int, alpha0: float) -> FitOptions:
         """What a fit of the model is told, with one of the values that are tried."""
         given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
+        given |= {key: one for key, one in _by_fit(self.model).items() if key in self.auto}
         own = _keys_of(self.family)
         kept = {key: value for key, value in given.items() if key in own}
         return cast("FitOptions", self.family.Options(**kept, **self.further))
@@ -156,6 +169,7 @@ class GatesSection:
     min_topic_weight: Share = 0.0
     max_perplexity: Annotated[float, Field(ge=1)] | None = None
     max_behind: Annotated[float, Field(ge=0)] | None = None
+    max_mean_move: Annotated[float, Field(ge=0)] | None = None
 
     @property
     def held_out(self) -> tuple[str, ...]:
@@ -172,6 +186,7 @@ class GatesSection:
             Names it.
         """
         topical, kind = refit.topical, refit.family.kind
+        clusters = refit.family is GaussianMixture
         known = {
             "max_coherence_drop": topical,
             "max_held_out_drop": (topical and refit.family.compares_halves)
@@ -179,9 +194,10 @@ class GatesSection:
             "min_captured": topical,
             "max_pair_distance": kind == CountsFoundation.kind,
             "min_effective_documents": kind == CountsFoundation.kind,
-            "min_topic_weight": topical or compares_states(refit.family),
+            "min_topic_weight": topical or clusters or compares_states(refit.family),
             "max_perplexity": refit.family is HiddenMarkovModel,
             "max_behind": refit.family is LatentTree,
+            "max_mean_move": clusters,
         }
         given = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
         idle = [name for name in given if not known.get(name, True)]

@@ -14,6 +14,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
@@ -26,6 +27,7 @@ from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
 from streaming_moments.pipelines.reports.page import Gate
+from streaming_moments.quality.clusters import furthest_move
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
@@ -128,7 +130,9 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
         model = refit_by(source, section.family, tried[0], run)
         model = with_held_out(source, model, tried[0], run)
         known = getattr(model, "held_out", None)
-        return Chosen(model, (Candidate(*pairs[0], held_out=known),))
+        number, alpha0 = pairs[0]
+        number = model.n_topics if "topics" in section.auto else number
+        return Chosen(model, (Candidate(number, alpha0, held_out=known),))
     selection = select_states(source, section.family, tried, run)
     run.tell(selection.why)
     best = selection.likely[0]
@@ -202,6 +206,7 @@ def judged(
             gates.max_held_out_drop,
         ),
         ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
+        ("furthest move of a mean, in spreads", _move(model, published), gates.max_mean_move),
     )
     most = (
         ("perplexity of a symbol held out", perplexity, gates.max_perplexity),
@@ -244,6 +249,15 @@ def _held_out_drop(model: Model, published: Model | None) -> float | None:
     if now is None or before is None:
         return None
     return float(before.mean - now.mean)
+
+
+def _move(model: Model, published: Model | None) -> float | None:
+    """Of the mean of a cluster, at most; None where there are none, or of rows of another width."""
+    after, before = states_of(model), None if published is None else states_of(published)
+    if not isinstance(before, Clusters) or not isinstance(after, Clusters):
+        return None
+    alike = before.means.shape[1] == after.means.shape[1]
+    return furthest_move(before, after) if alike else None
 
 
 def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.models.base import Model
+from streaming_moments.models.states import states_of
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
 from streaming_moments.pipelines.cluster.run import Run
@@ -27,7 +28,7 @@ from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.states import kind_facts
 from streaming_moments.pipelines.reports.status import status_of
 from streaming_moments.quality.drift import Drift
-from streaming_moments.quality.matching import TopicMatching, compare_topics, numbered_like
+from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
@@ -35,7 +36,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.operations.labels import succession
-from streaming_moments.storage.operations.lineages import on_same_words
+from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.shards import Shard
@@ -146,7 +147,7 @@ def _night(
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
     from streaming_moments.pipelines.reports.samples import sample_documents
-    from streaming_moments.pipelines.reports.states import reported
+    from streaming_moments.pipelines.reports.shown.registry import reported
 
     published = None if report.published is None else store.load_any_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
@@ -162,7 +163,7 @@ def _night(
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
         found |= said_of(model)
-        if config.refit.auto:
+        if config.refit.auto and config.refit.topical:
             found["refined"] = model.refined
         if chosen.why:
             found["why"] = chosen.why
@@ -278,6 +279,8 @@ def _updated(
 ) -> UpdateResult:
     with journal.step("update") as found:
         section = config.update
+        told = found["told"] = list[str]()
+        run = replace(run, tell=told.append)
         result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)
@@ -364,12 +367,13 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """The model under the numbers of the published one, where words tell which those are."""
-    columns = on_same_words((store, published), (store, model))
-    if columns is None:
+    """The model under the numbers of the published one, where it is told which those are."""
+    if states_of(published) is None or states_of(model) is None:
         return model, None
     with journal.step("match") as found:
-        matching = compare_topics(*columns, config.refit.rule)
+        matching = states_compared((store, published), (store, model), config.refit.rule)
+        if matching is None:
+            return model, None
         renumbered, matching = numbered_like(model, matching)
         matching = with_moves(matching, published, renumbered)
         found |= {

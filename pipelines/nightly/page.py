@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -19,17 +20,18 @@ from streaming_moments.pipelines.reports.page import (
     TopicChange,
     TopicReport,
 )
-from streaming_moments.pipelines.reports.states import reported
+from streaming_moments.pipelines.reports.shown.asked import Asked, Followed
+from streaming_moments.pipelines.reports.shown.following import notes_of
+from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.status import Status
-from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
+from streaming_moments.pipelines.reports.store_page import counted_facts, ledger_rows, with_model
 from streaming_moments.pipelines.reports.topic_reports import topic_names
-from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _SHARES = (
-    "Weights of the topics in the model of each night, as far back as the published models lead; "
-    "a topic that was not there yet has 0."
+    "Weights of the {0}s in the model of each night, as far back as the published models lead; "
+    "a {0} that was not there yet has 0."
 )
 
 
@@ -59,18 +61,20 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     """
     tonight, status = night_of(report), _status(report)
     name = report.model or report.published
-    model = None if store is None or name is None else store.load_any_model(name)
+    model: Any = None if store is None or name is None else store.load_any_model(name)
     topical = model is None or isinstance(model, TopicModel)
+    shown = None if model is None else shown_of(model)
+    what = "topic" if shown is None else shown.what
     page = ReportPage(
-        title=f"{'Topics' if topical else 'Model'} of the night",
+        title=f"{'Model' if what == 'state' else f'{what.capitalize()}s'} of the night",
         store=report.store,
         time=report.started,
         outcome=report.outcome,
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
-        notes={} if report.matching is None else _notes(report.matching),
-        shares=_shares(tonight, history, model.n_topics)
-        if isinstance(model, TopicModel)
+        notes={} if report.matching is None else notes_of(report.matching),
+        shares=_shares(tonight, history, model.n_topics, what)
+        if shown is not None and shown.follows
         else ShareOverTime(),
         tried=report.candidates if topical else (),
         runs=tuple(_run(night) for night in (*history.nights, tonight)),
@@ -82,13 +86,46 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         shards=0 if status is None else status["shards"],
         steps=tuple(StepReport(one.step, one.seconds) for one in report.steps),
         version=report.version,
+        diff=_diff(report, history),
         links=tuple(_links(report, history)),
     )
     if store is None or name is None or model is None:
         return page
     topics = report.topics or _shown_before(store, name, model, history)
-    page = with_model(page, store, model_called(store.commit, name), model, topics)
-    return page if report.matching is None else _with_changes(page, topics, report, history)
+    followed = _followed(report, store, history)
+    page = with_model(page, Asked(store, model_called(store.commit, name), model, topics, followed))
+    if report.matching is None or page.changes:
+        return page
+    return _with_changes(page, topics, report, history)
+
+
+def _followed(report: NightReport, store: MomentStore, history: NightHistory) -> Followed | None:
+    """The model that was published before, where it is still kept."""
+    before = report.published_before
+    if report.matching is None or before is None or before not in store.models:
+        return None
+    since, labels = _since(report, history), store.models[before].labels
+    return Followed(store.load_any_model(before), report.matching, since, labels)
+
+
+def _before(report: NightReport, history: NightHistory) -> Night | None:
+    """The night whose model was published before."""
+    return next(
+        (one for one in reversed(history.nights) if one.model == report.published_before), None
+    )
+
+
+def _since(report: NightReport, history: NightHistory) -> str:
+    night = _before(report, history)
+    return "" if night is None else night.until or night.started[:10]
+
+
+def _diff(report: NightReport, history: NightHistory) -> str:
+    night = _before(report, history)
+    if night is None or night.state is None or night.state.version is None:
+        return ""
+    versions = map(str, (night.state.version, report.version))
+    return shlex.join(["streaming-moments", "diff", report.store, *versions])
 
 
 def _facts(
@@ -97,10 +134,9 @@ def _facts(
     facts: dict[str, str | int | float] = {}
     status = _status(report)
     if status is not None:
-        facts |= {name: status[name] for name in ("version", "documents")}
+        facts |= counted_facts(status)
         if "effective_documents" in status:
             facts["documents, effective"] = round(status["effective_documents"])
-        facts |= {name: status[name] for name in ("tokens", "shards")}
         facts["shards counted now"] = report.counted
         if status["days"] is not None:
             facts["days"] = " to ".join(status["days"])
@@ -161,9 +197,7 @@ def _with_changes(
     """With what became of each topic since the model that was published before."""
     matching = report.matching
     assert matching is not None
-    night = next(
-        (one for one in reversed(history.nights) if one.model == report.published_before), None
-    )
+    night = _before(report, history)
     weights, called = (night.weights, night.names) if night is not None else ({}, {})
     kept = {pair.after: pair for pair in matching.kept}
     changes = []
@@ -178,26 +212,10 @@ def _with_changes(
     for lone in matching.gone:
         gone = called.get(lone.topic, f"topic {lone.topic}")
         changes.append(TopicChange(None, gone, weights.get(lone.topic), None, None, "gone"))
-    since = "" if night is None else night.until or night.started[:10]
-    return replace(page, changes=tuple(changes), since=since)
+    return replace(page, changes=tuple(changes), since=_since(report, history))
 
 
-def _notes(matching: TopicMatching) -> dict[int, str]:
-    """What happened to topics, by number."""
-    moves = {
-        pair.after: "moved" if pair.moved else "within noise"
-        for pair in matching.kept
-        if pair.moved is not None
-    }
-    notes = {lone.topic: "new" for lone in matching.born}
-    for mix in matching.split:
-        notes |= {part: f"split from {mix.whole}" for part in mix.parts if part in notes}
-    for mix in matching.merged:
-        notes[mix.whole] = f"merged from {mix.parts[0]} and {mix.parts[1]}"
-    return moves | notes
-
-
-def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime:
+def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
     """Weights of the topics of a model in it and in those that were published before it.
 
     A number may be that of another topic some nights ago: topics are followed from each model to
@@ -216,7 +234,8 @@ def _shares(tonight: Night, history: NightHistory, topics: int) -> ShareOverTime
         # taken out: a store made anew may have used a name twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
-    return ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), _SHARES)
+    dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)
+    return ShareOverTime(dates, shares, _SHARES.format(what))
 
 
 def _run(night: Night) -> RunPoint:

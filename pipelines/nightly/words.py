@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from streaming_moments.pipelines.cluster.run import Run
@@ -31,9 +32,10 @@ def rebased(
         return store, ()
     allow_missing = config.rebase is not None and config.rebase.allow_missing
     with journal.step("rebase") as found:
-        found["reasons"] = list(reasons)
+        found["reasons"], told = list(reasons), list[str]()
+        found["told"] = told
         try:
-            result = rebase(store, run, None, allow_missing)
+            result = rebase(store, replace(run, tell=told.append), None, allow_missing)
         except ShardsMissing as refused:
             # the old lineage is as good as it was: the gates judge its model
             found["refused"] = str(refused)

@@ -1,8 +1,8 @@
 """The cost of an update: what workers read and add, and what they exchange at a close.
 
 Each worker adds what it reads to sums of its own. At the close of a group every row block is added
-up on one worker, which receives it from all others, and written there; with more workers than row
-blocks in pieces, on one worker each.
+up on one worker, which receives it from all others, and written there; those that do not come to
+all workers alike in pieces, on one worker each.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import ceil
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_update
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.gathering.gathering import Pace
+from streaming_moments.pipelines.gathering.reduction import pieces_of
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
@@ -153,16 +154,18 @@ class _Close:
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
         # a block is added up on one worker, or in pieces on several that its writer collects
-        blocks, pieces = ceil(job.row_blocks / workers), ceil(workers / job.row_blocks)
-        most = ceil(job.row_blocks * pieces / workers)  # pieces on one worker
+        whole, rest = divmod(job.row_blocks, workers)
+        pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
+        most = ceil(rest * pieces / workers)  # pieces on one worker
         collected = layout.block_bytes if pieces > 1 else 0
-        received = most * layout.block_bytes / pieces * (workers - 1) + collected
+        received = (whole + most / pieces) * layout.block_bytes * (workers - 1) + collected
         # the event loop receives, and adds
         byte = 1 / min(network, NETWORK_BYTES) + 1 / ADDED_BYTES
         even = layout.state_bytes * (workers - 1) / workers * byte
-        asking = (most * (workers - 1) + (pieces if pieces > 1 else 0)) * PEER_SECONDS
+        asked = (whole + most) * (workers - 1) + (pieces if pieces > 1 else 0)
+        asking = asked * PEER_SECONDS
         uneven = max(0.0, received * byte - even)
-        writing = ceil(blocks / costs.threads) * costs.blocks.write
+        writing = ceil((whole + (rest > 0)) / costs.threads) * costs.blocks.write
         written = writing + TASK_SECONDS * job.row_blocks + COMMIT_SECONDS
         parts = {"network": even + asking, "row blocks": uneven, "writing": written}
         return cls(received, parts)

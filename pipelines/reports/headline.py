@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 
@@ -26,24 +28,23 @@ def headline_of(page: ReportPage) -> str:
     >>> headline_of(page)
     '2 topics of 3,204 documents, none new; biggest change: sea +3.1 points'
     """
-    documents = page.facts.get("documents")
-    of = f" of {documents:,} documents" if isinstance(documents, int) else ""
+    named = ((page.facts[name], name) for name in ("documents", "rows") if name in page.facts)
+    number, what = next(named, (None, ""))
+    of = f" of {number:,} {what}" if isinstance(number, int) else ""
     if page.outcome == "failed" and not page.topics:
         return "This run failed"
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
-    if page.topics:
-        number, what = len(page.topics), "topic"
-    else:
-        number, what = len(next(iter(page.states.values()), ())), "state"
-    counted = f"{number} {what}{'' if number == 1 else 's'}{of}" if number else f"A model{of}"
+    parts = len(page.topics) or len(next(iter(page.states.values()), ()))
+    plural = "" if parts == 1 else "s"
+    counted = f"{parts} {page.what}{plural}{of}" if parts else f"A model{of}"
     return _LEADS.get(page.outcome, "") + counted + _news(page)
 
 
 def _news(page: ReportPage) -> str:
     if page.changes:
         return _since(page)
-    names = topic_names(page.topics)
+    names = topic_names(page.topics, page.what)
     rows = page.periods.shares
     if len(rows) > 1:
         first, *_, last = page.periods.dates
@@ -69,9 +70,19 @@ def _since(page: ReportPage) -> str:
     if most is None:
         return said
     if abs(_step(most)) < _POINT:
-        return f"{said}; no share has changed by a tenth of a point{since}"
+        return f"{said}; no share has changed by a tenth of a point{_moved(kept)}{since}"
     points = f"{100 * _step(most):+.1f}".replace("-", "\N{MINUS SIGN}")
-    return f"{said}; biggest change: {most.name} {points} points{since}"
+    return f"{said}; biggest change: {most.name} {points} points{_moved(kept)}{since}"
+
+
+def _moved(kept: Sequence[TopicChange]) -> str:
+    """How far the mean of a cluster has moved at most, of those beyond their error bars."""
+    known = [one for one in kept if one.spreads is not None and one.note]
+    moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
+    if not moved:
+        return ", and no mean has moved beyond its error bar" if known else ""
+    spreads, name = max(moved)
+    return f", furthest moved: {name} by {spreads:.1f} spreads"
 
 
 def _step(change: TopicChange) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -42,8 +43,26 @@ def html_report(page: ReportPage) -> str:
     content = json_value(asdict(page))
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
     content["relevance_weight"] = RELEVANCE_WEIGHT
-    content["names"] = topic_names(page.topics)
+    content["names"] = topic_names(page.topics, page.what)
     return rendered("report.html", page=page, content=content, headline=headline_of(page))
+
+
+def measured_as_json(page: ReportPage) -> dict[str, Any]:
+    """The clusters, or factors, of a page and their numbers, as JSON holds them; none of others."""
+    if not page.measures:
+        return {}
+    kept = ("topic", "label", "weight", "bar", "told", "coordinates", "nearest")
+    parts = [{name: asdict(one)[name] for name in kept} for one in page.topics]
+    plane = {} if page.plane is None else {"plane": asdict(page.plane)}
+    told: dict[str, Any] = json_value(
+        {
+            f"{page.what}s": [{"number": one.pop("topic"), **one} for one in parts],
+            "measures": [asdict(one) for one in page.measures],
+            "changes": [asdict(one) for one in page.changes],
+            **plane,
+        }
+    )
+    return told
 
 
 def rendered(template: str, **values: object) -> str:
@@ -78,6 +97,14 @@ def _require_fitting(page: ReportPage) -> None:
                     f"{len(one.dates)} dates, {len(rows)} rows of {lengths} shares and {k} topics; "
                     "give a row for each date and a share for each topic"
                 )
+    for told in page.measures:
+        sizes = {len(one) for one in (told.values, told.bars, told.noise) if one}
+        if sizes and sizes != {k}:
+            raise InvalidInput(
+                f"{k} {page.what}s and {told.name} of {sorted(sizes)}; give one each"
+            )
+    if page.plane is not None and len(page.plane.places) != k:
+        raise InvalidInput(f"{k} clusters and {len(page.plane.places)} places; give one each")
     if len(page.spectrum) != len(page.exact_spectrum):
         raise InvalidInput(
             f"{len(page.spectrum)} eigenvalues through the basis and {len(page.exact_spectrum)} "

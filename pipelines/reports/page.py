@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.quality.representatives import NearRow
+
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate
 
@@ -78,6 +80,10 @@ class TopicReport:
         What else the model says of it, by name.
     sample : SampleDocument, optional
         One that is mostly of it.
+    coordinates : tuple of (str, float)
+        Of a cluster or a factor: the largest of its numbers, each with what it is called.
+    nearest : tuple of NearRow
+        Rows nearest to the mean of a cluster.
     """
 
     topic: int
@@ -90,6 +96,8 @@ class TopicReport:
     label: str | None = None
     told: Mapping[str, float] = field(default_factory=dict)
     sample: SampleDocument | None = None
+    coordinates: tuple[tuple[str, float], ...] = ()
+    nearest: tuple[NearRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,8 @@ class TopicChange:
         Total variation of its words, where it was and is.
     note : str
         "new", "moved", "split from 3".
+    spreads, bars : float or None
+        How far the mean of a cluster has moved, in its standard deviations and in error bars.
     """
 
     topic: int | None
@@ -116,6 +126,61 @@ class TopicChange:
     now: float | None = None
     distance: float | None = None
     note: str = ""
+    spreads: float | None = None
+    bars: float | None = None
+
+
+@dataclass(frozen=True)
+class ClusterPlane:
+    """Clusters in the two directions in which their means lie apart most.
+
+    Parameters
+    ----------
+    places : tuple of (float, float)
+        Of the means, about the mean of all rows.
+    ellipses : tuple of (float, float, float)
+        Of one standard deviation: half axes, and the angle of the first in radians.
+    bars : tuple of float
+        Error bars of the means; none where they are not known.
+    before : tuple of (float, float) or None
+        Where each mean lay in the earlier model, if it was there.
+    shares : (float, float)
+        Of the variance between the means, along each direction.
+    """
+
+    places: tuple[tuple[float, float], ...]
+    ellipses: tuple[tuple[float, float, float], ...]
+    bars: tuple[float, ...] = ()
+    before: tuple[tuple[float, float] | None, ...] = ()
+    shares: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of each cluster, or factor, as a chart of bars.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    values : tuple of float
+        In the order of the topics.
+    bars : tuple of float
+        Standard errors; none where they are not known.
+    noise : tuple of float
+        The same of what is nothing but noise: about 0; none where that says nothing.
+    note : str
+        One sentence.
+    percent : bool
+        Whether they are shares.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    bars: tuple[float, ...] = ()
+    noise: tuple[float, ...] = ()
+    note: str = ""
+    percent: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,8 +293,18 @@ class ReportPage:
         Since the model that was published before.
     since : str
         ISO 8601, of that.
+    diff : str
+        Command that says what the store gained since.
     links : tuple of (str, str)
         What else there is to see, each with its URL relative to the page.
+    what : str
+        What `topics` are: "topic", "cluster", "factor"; "state" where there are `states`.
+    counted : (str, str, str)
+        What the ledger counts: documents, tokens, and what of them lies outside.
+    plane : ClusterPlane, optional
+        Of clusters.
+    measures : tuple of Measure
+        Of clusters and factors.
     """
 
     title: str
@@ -260,4 +335,9 @@ class ReportPage:
     picture: str = ""
     changes: tuple[TopicChange, ...] = ()
     since: str = ""
+    diff: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    what: str = "topic"
+    counted: tuple[str, str, str] = ("documents", "tokens", "outside")
+    plane: ClusterPlane | None = None
+    measures: tuple[Measure, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.models.base import Model
-from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.reports.page import SampleDocument, TopicReport
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import days_of, days_text, stale_models
-from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.pipelines.reports.vector_facts import (
     said_of_vectors,
     vector_facts,
@@ -27,13 +24,11 @@ from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeTotals
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
-from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.update import UpdateResult
 
-_IN_A_REPORT = 10  # words of a view
 # Records, triples of them, and records without one, by kind; and what lies outside.
 _CALLED: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
@@ -81,7 +76,13 @@ class StateLine:
 def state_lines(
     model: Any, store: MomentStore, number: int, labels: Mapping[int, str] = MappingProxyType({})
 ) -> list[StateLine]:
-    """States of a model of a store with their most probable words; none where it has no words."""
+    """States of a model of a store with their most probable words.
+
+    Clusters of rows have no words; none where a model has no states that are found again.
+    """
+    if isinstance(states_of(model), Clusters):
+        weights = enumerate(model.weights.tolist())
+        return [StateLine(state, weight, {}, {}, labels.get(state)) for state, weight in weights]
     if not hasattr(model, "tables"):
         return []
     words: Mapping[str, Vocabulary] = store.foundation.words
@@ -97,44 +98,24 @@ def state_lines(
     return lines
 
 
-def reported(
-    store: MomentStore,
-    name: str,
-    model: Model,
-    samples: Mapping[int, SampleDocument] = MappingProxyType({}),
-) -> tuple[TopicReport, ...]:
-    """Topics or states of a model of a store, called `name` there, as a report holds them.
-
-    Of states no more than is needed to name and to follow them; none of a model without words.
-    """
-    labels = store.models[name].labels
-    if isinstance(model, TopicModel):
-        return topics_of(model, vocabulary_of(store, model), samples, labels)
-    bars = getattr(model, "bars", None)
-    found = []
-    for line in state_lines(model, store, _IN_A_REPORT, labels):
-        # the first of each view, then the second of each
-        ranks = zip_longest(*line.words.values())
-        words = tuple(_visible(word) for rank in ranks for word in rank if word is not None)
-        bar = None if bars is None else float(bars[line.state])
-        found.append(TopicReport(line.state, line.weight, None, words, (), bar, label=line.label))
-    return tuple(found)
-
-
 def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
     """The lines as JSON can hold them."""
     return [json_value(asdict(line)) for line in lines]
 
 
 def print_states(
-    console: Console, lines: Sequence[StateLine], model: Model, title: str = ""
+    console: Console,
+    lines: Sequence[StateLine],
+    model: Model,
+    title: str = "",
+    what: str = "state",
 ) -> None:
-    """A table of states: what the model says of each, and their words, if any."""
+    """A table of states, or of `what` they are: numbers of each, and their words, if any."""
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     labelled = any(line.label for line in lines)
-    table.add_column("state", justify="right")
+    table.add_column(what, justify="right")
     if labelled:
         table.add_column("label", overflow="fold")
     for name in columns:
@@ -150,7 +131,7 @@ def print_states(
 
 def shown_words(line: StateLine, view: str) -> str:
     """Words of a view, so that each is seen."""
-    return " ".join(map(_visible, line.words[view]))
+    return " ".join(map(visible, line.words[view]))
 
 
 def kind_facts(store: MomentStore) -> dict[str, Any]:
@@ -240,6 +221,12 @@ def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
     return lines
 
 
-def _visible(word: str) -> str:
-    """A word of blanks would not be seen."""
+def visible(word: str) -> str:
+    """A word of which each blank is seen, where it is of nothing else.
+
+    Examples
+    --------
+    >>> visible("sea"), visible(" ")
+    ('sea', "' '")
+    """
     return word if word.strip() else repr(word)

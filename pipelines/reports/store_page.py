@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
-from streaming_moments.pipelines.reports.page import (
-    LedgerRow,
-    ReportPage,
-    SampleDocument,
-    ShareOverTime,
-    TopicReport,
-)
-from streaming_moments.pipelines.reports.states import shown_words, state_lines
+from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
+from streaming_moments.pipelines.reports.shown.asked import Asked, Shown
+from streaming_moments.pipelines.reports.shown.following import followed_in
+from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
+from streaming_moments.pipelines.reports.states import kind_facts
 from streaming_moments.pipelines.reports.status import stale_line
-from streaming_moments.pipelines.reports.topic_reports import topics_of
-from streaming_moments.quality.topic_map import topic_distances
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
-from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _LEDGER_ROWS = 200
-_STATE_WORDS = 10
 
 
 def write_page(
@@ -54,7 +48,8 @@ def write_page(
         Whether to show a document of each topic.
     top_documents : str, optional
         URL of a folder where `transform` wrote the documents of topics, of which the first are
-        shown; by default some of the shards are looked at, see `sample_documents`.
+        shown, or the rows nearest to means; by default some of the shards are looked at for
+        documents, see `sample_documents`.
     storage_options : mapping, optional
         Of fsspec, for the shards and the file.
 
@@ -63,7 +58,7 @@ def write_page(
     StoreError
         There is no such model, or the file cannot be written, or that of documents not be read.
     InvalidInput
-        The documents are of another model.
+        The documents are of another model, or of one of which none are found.
     """
     place, _, file = output.rpartition("/")
     folder = Folder.at(place if place or "/" not in output else "/", storage_options)
@@ -81,28 +76,18 @@ def store_page(
 ) -> ReportPage:
     """The page of a model of a store; arguments and errors as `write_page`."""
     called, model = model_called(store.commit, name), store.load_any_model(name)
-    commit = store.commit
-    facts: dict[str, str | int | float] = {"version": store.version, "documents": commit.documents}
-    facts |= {"tokens": commit.tokens, "shards": commit.shards, "model": called}
-    facts["fitted as"] = model.name
+    shown, commit = shown_of(model), store.commit
+    facts = counted_facts(_told(store)) | {"model": called, "fitted as": model.name}
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
-    topics: tuple[TopicReport, ...] = ()
-    if isinstance(model, TopicModel):
-        samples: Mapping[int, SampleDocument] = {}
-        if top_documents is not None:
-            samples = _written(top_documents, called, storage_options)
-        elif documents:
-            # looked for by nobody who shows none
-            from streaming_moments.pipelines.reports.samples import sample_documents
-
-            fitted = store_for(store, called, model)
-            samples = sample_documents(store, fitted, model, storage_options)
-        labels = commit.models[called].labels
-        topics = topics_of(model, vocabulary_of(store, model), samples, labels)
+    found: Mapping[int, Any] = {}
+    if top_documents is not None:
+        found = _written(shown, top_documents, called, model, storage_options)
+    elif documents and shown.sample is not None:
+        found = shown.sample(store, called, model, storage_options)
     page = ReportPage(
-        title=f"{'Topics' if topics else 'States'} of {PurePosixPath(store.url).name}",
+        title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",
         store=store.url,
         time=commit.time,
         outcome="published" if called in commit.tags.values() else "kept",
@@ -111,82 +96,85 @@ def store_page(
         shards=commit.shards,
         version=store.version,
     )
-    return with_model(page, store, called, model, topics)
+    parts = reported(store, called, model, found)
+    clusters = isinstance(states_of(model), Clusters)
+    followed = followed_in(store, called, model, shown.what) if clusters else None
+    return with_model(page, Asked(store, called, model, parts, followed))
 
 
-def with_model(
-    page: ReportPage, store: MomentStore, name: str, model: Model, topics: Sequence[TopicReport]
-) -> ReportPage:
-    """A page that shows a model as well, and of one with topics all that is known of them.
+def with_model(page: ReportPage, asked: Asked) -> ReportPage:
+    """A page that shows a model as well, by the line of its family in `SHOWN`.
 
     Raises
     ------
     StoreError
-        The counts by day cannot be read.
+        A file of the store cannot be read.
     """
-    said, stale = model.described(), staleness(store, name)
+    model, store = asked.model, asked.store
+    said, stale, shown = model.described(), staleness(store, asked.name), shown_of(model)
     reasons = (*page.reasons, stale_line(stale)) if stale.is_stale else page.reasons
-    page = replace(page, sentence=said.sentence, reasons=reasons)
-    if not isinstance(model, TopicModel):
-        columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
-        words: dict[str, tuple[str, ...]] = {}
-        labels = store.commit.models[name].labels
-        if lines := state_lines(model, store, _STATE_WORDS, labels):
-            if labels:
-                words["label"] = tuple(one.label or "" for one in lines)
-            views = lines[0].words
-            words |= {view: tuple(shown_words(one, view) for one in lines) for view in views}
-        return replace(page, states=columns, state_words=words, picture=said.picture)
-    return replace(
-        page,
-        topics=tuple(topics),
-        distances=tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
-        correlations=()
-        if not model.refined
-        else tuple(tuple(row) for row in model.correlations.tolist()),
-        periods=_periods(store, name, model),
-        chosen=(model.n_topics, model.alpha0),
-        spectrum=tuple(model.spectrum.tolist()),
-        exact_spectrum=tuple(model.exact_spectrum.tolist()),
+    counted = (
+        ("records", "rows", "left out") if store.kind == VectorsFoundation.kind else page.counted
     )
+    page = replace(page, sentence=said.sentence, reasons=reasons, what=shown.what, counted=counted)
+    return shown.add(page, asked)
+
+
+def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
+    """What a store has counted, by the names that a page gives it.
+
+    Parameters
+    ----------
+    told : mapping
+        Its `Status` or `kind_facts`.
+    """
+    if told.get("kind") != VectorsFoundation.kind:
+        return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    return {
+        "version": told["version"],
+        "rows": told["vectors"],
+        "numbers a row": told["dimension"],
+        "records left out": told["without_numbers"],
+        "rows drawn in": told["clipped"],
+        "shards": told["shards"],
+    }
+
+
+def _told(store: MomentStore) -> Mapping[str, Any]:
+    if store.kind == VectorsFoundation.kind:
+        return kind_facts(store)
+    commit = store.commit
+    return {
+        "version": store.version,
+        "documents": commit.documents,
+        "tokens": commit.tokens,
+        "shards": commit.shards,
+    }
 
 
 def _written(
-    folder: str, called: str, storage_options: Mapping[str, object] | None
-) -> dict[int, SampleDocument]:
-    """The first of the documents of each topic that a transform wrote, by topic."""
-    from streaming_moments.storage.top_documents import read_top_documents
-
-    model, found = read_top_documents(folder, storage_options)
-    if model != called:
+    shown: Shown,
+    folder: str,
+    called: str,
+    model: Model,
+    storage_options: Mapping[str, object] | None,
+) -> Mapping[int, Any]:
+    """What a transform wrote of each part of a model."""
+    if shown.read is None:
         raise InvalidInput(
-            f"{folder} has documents of model {model!r}, the page is of {called!r}; give --model "
-            f"{model}, or transform with the other"
+            f"model {called!r} is of {model.name}, of whose {shown.what}s a transform finds no "
+            "documents or rows; leave out the folder of documents"
         )
-    return {
-        topic: SampleDocument(first.source, first.row + 1, first.share, first.text)
-        for topic, (first, *_) in ((j, some) for j, some in enumerate(found.topics) if some)
-        if first.text
-    }
+    of, found = shown.read(folder, storage_options)
+    if of != called:
+        raise InvalidInput(
+            f"{folder} has documents of model {of!r}, the page is of {called!r}; give --model "
+            f"{of}, or transform with the other"
+        )
+    return found
 
 
 def ledger_rows(store: MomentStore) -> Iterator[LedgerRow]:
     """The latest 200 shards of a version."""
     for record in list(store.ledger())[: -_LEDGER_ROWS - 1 : -1]:
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)
-
-
-def _periods(store: MomentStore, name: str, model: TopicModel) -> ShareOverTime:
-    """Shares in the documents of each period, where the days of all are known."""
-    counted = store_counting(store, name, model)
-    by = finest_period(counted)
-    if by is None:
-        return ShareOverTime()
-    found = shares_over_time(counted, model, by)
-    return ShareOverTime(
-        tuple(str(one.days.first) for one in found),
-        tuple(one.shares for one in found),
-        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; bars are "
-        "their standard errors.",
-        tuple(one.bars for one in found),
-    )

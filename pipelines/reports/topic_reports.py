@@ -63,8 +63,10 @@ def topics_of(
     return tuple(found)
 
 
-def topic_names(topics: Sequence[TopicReport]) -> tuple[str, ...]:
+def topic_names(topics: Sequence[TopicReport], what: str = "topic") -> tuple[str, ...]:
     """What each topic is called: its label, or two words of it, and more where these are another's.
+
+    One without words is called by `what` it is and its number.
 
     Examples
     --------
@@ -79,11 +81,13 @@ def topic_names(topics: Sequence[TopicReport]) -> tuple[str, ...]:
         while name in names and not topic.label and most < len(words):
             most += 1
             name = " ".join(words[:most])
-        names.append(name or f"topic {topic.topic}")
+        names.append(name or f"{what} {topic.topic}")
     return tuple(names)
 
 
 def _by_relevance(topic: TopicReport) -> tuple[str, ...]:
+    if not topic.words:
+        return ()
     inside, overall = (np.array([row[place] for row in topic.words]) for place in (1, 2))
     scores = relevance(inside[:, None], overall, RELEVANCE_WEIGHT)
     return tuple(topic.words[place][0] for place in top_words(scores, _IN_A_NAME + 1)[0])

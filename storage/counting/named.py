@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,8 @@ from streaming_moments.storage.counting.reading import Index, require_fitting, s
 from streaming_moments.storage.documents import ids_of, read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Position, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +117,41 @@ def _named(
     index: Index,
     url: str,
 ) -> Iterator[NamedDocuments]:
+    read = with_names((chunk for chunk, _ in chunks), len, names, url)
+    for chunk, first, ids in read:
+        yield NamedDocuments(index.counted(chunk), first, ids, chunk)
+
+
+def with_names(
+    chunks: Iterable[T], size: Callable[[T], int], names: Iterator[pa.Array], url: str
+) -> Iterator[tuple[T, int, pa.StringArray]]:
+    """Chunks of a shard, the number of the first document of each, and what they are called.
+
+    Parameters
+    ----------
+    chunks : iterable
+        Of consecutive documents.
+    size : callable
+        How many a chunk has.
+    names : iterator of string arrays
+        As of `ids_of`, of any cut; a document that nothing names is called `SHARD#NUMBER`.
+    url : str
+        Of the shard.
+
+    Raises
+    ------
+    ShardError
+        There are fewer names: the shard has changed.
+
+    Examples
+    --------
+    >>> found = with_names(["ab", "c"], len, iter([pa.array(["x", None, "z"])]), "a.csv")
+    >>> [(chunk, first, ids.to_pylist()) for chunk, first, ids in found]
+    [('ab', 0, ['x', 'a.csv#1']), ('c', 2, ['z'])]
+    """
     first, held = 0, next(names, None)
-    for chunk, _ in chunks:
-        number = len(chunk)
+    for chunk in chunks:
+        number = size(chunk)
         ids = _numbered(url, first, number)
         while held is not None and len(held) < number:
             more = next(names, None)
@@ -126,7 +160,7 @@ def _named(
             held = pa.concat_arrays([held, more])
         if held is not None:
             ids, held = pc.coalesce(held[:number], ids), held[number:]
-        yield NamedDocuments(index.counted(chunk), first, ids, chunk)
+        yield chunk, first, ids
         first += number
 
 

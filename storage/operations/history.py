@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.quality.matching import match_topics
+from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import ShardRecord
-from streaming_moments.storage.operations.lineages import on_same_words
+from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
+
+_ANY = MatchingRule(furthest=1.0)  # however far apart
 
 
 @dataclass(frozen=True)
@@ -230,29 +229,24 @@ def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str
     """Of all that can be compared; what was asked for by name must be."""
     moved = {}
     for name in _names_to_compare(one, two, asked):
-        columns = on_same_words((one, one.load_any_model(name)), (two, two.load_any_model(name)))
-        if columns is not None:
-            moved[name] = _moved(one, two, name, columns)
+        models = (one, one.load_any_model(name)), (two, two.load_any_model(name))
+        found = states_compared(*models, _ANY)
+        if found is not None:
+            moved[name] = _moved(one, two, name, found)
         elif asked is not None:
             raise StoreError(
-                f"the models called {name!r} have no topics or states over the same words, by "
-                "which they could be compared; `streaming-moments show --model` shows each"
+                f"the models called {name!r} have no topics or states over the same words, nor "
+                "clusters of as many numbers, by which they could be compared; `streaming-moments "
+                "topics --model` shows each"
             )
     return moved
 
 
-def _moved(
-    one: MomentStore,
-    two: MomentStore,
-    name: str,
-    topics: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> MovedTopics:
-    rows, columns, distances = match_topics(*topics)
-    pairs = zip(rows.tolist(), columns.tolist(), distances.tolist(), strict=True)
+def _moved(one: MomentStore, two: MomentStore, name: str, found: TopicMatching) -> MovedTopics:
     return MovedTopics(
         model_called(one.commit, name),
         model_called(two.commit, name),
-        tuple(pairs),
-        tuple(sorted(set(range(topics[0].shape[1])) - set(rows.tolist()))),
-        tuple(sorted(set(range(topics[1].shape[1])) - set(columns.tolist()))),
+        tuple((pair.before, pair.after, pair.distance) for pair in found.kept),
+        tuple(lone.topic for lone in found.gone),
+        tuple(lone.topic for lone in found.born),
     )

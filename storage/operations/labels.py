@@ -7,10 +7,9 @@ from dataclasses import replace
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import states_of
-from streaming_moments.quality.matching import compare_topics
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import require_label
-from streaming_moments.storage.operations.lineages import on_same_words
+from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.model_changes import Succession
 from streaming_moments.storage.store.store import MomentStore
@@ -45,10 +44,10 @@ def label(
     states = states_of(store.load_any_model(chosen))
     if states is None:
         raise InvalidInput(
-            f"model {chosen!r} has neither topics nor states that words tell apart, and what is "
-            "not found again in later models has no label"
+            f"model {chosen!r} has neither topics nor states nor clusters that are found again in "
+            "later models, and what is not has no label"
         )
-    topics = states.columns.shape[1]
+    topics = states.number
     if not 0 <= topic < topics:
         raise InvalidInput(
             f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `topics` shows them"
@@ -70,7 +69,7 @@ def label(
 def succession(store: MomentStore, model: Model) -> Succession | None:
     """Topics that a new model, of the words of a store, has of the last one with labels.
 
-    Of topics that are matched (`quality.matching.compare_topics`); None where no model has labels.
+    Of topics that are matched (`states_compared`); None where no model has labels.
 
     Raises
     ------
@@ -79,8 +78,7 @@ def succession(store: MomentStore, model: Model) -> Succession | None:
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
     before = store.load_any_model(labelled[-1]) if labelled else None
-    columns = None if before is None else on_same_words((store, before), (store, model))
-    if columns is None:
+    found = None if before is None else states_compared((store, before), (store, model))
+    if found is None:
         return None
-    kept = compare_topics(*columns).kept
-    return Succession(labelled[-1], {pair.before: pair.after for pair in kept})
+    return Succession(labelled[-1], {pair.before: pair.after for pair in found.kept})

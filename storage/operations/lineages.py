@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
 from streaming_moments.models.base import Model
-from streaming_moments.models.states import states_of
-from streaming_moments.quality.matching import on_all_words
+from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.quality.clusters import compare_clusters
+from streaming_moments.quality.matching import (
+    MatchingRule,
+    TopicMatching,
+    compare_topics,
+    on_all_words,
+)
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -328,20 +334,25 @@ def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
     return store_for(store, name, model)
 
 
-def on_same_words(
-    before: tuple[MomentStore, Model], after: tuple[MomentStore, Model]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Topics or states of two models as columns over the same words, to be compared.
+def states_compared(
+    before: tuple[MomentStore, Model],
+    after: tuple[MomentStore, Model],
+    rule: MatchingRule = MatchingRule(),
+) -> TopicMatching | None:
+    """What became of the topics, states or clusters of a model in a later one.
 
     Parameters
     ----------
     before, after : (MomentStore, Model)
         Each with a version of the store that holds it.
+    rule : MatchingRule
+        What counts as the same.
 
     Returns
     -------
-    (n, k) and (n, m) float64, or None
-        None where a model has no states that words tell apart, or words of another kind.
+    TopicMatching or None
+        None where a model has none that are found again, or they are of words of another kind, or
+        of rows of another width.
 
     Raises
     ------
@@ -349,8 +360,19 @@ def on_same_words(
         A vocabulary is missing or damaged.
     """
     one, two = states_of(before[1]), states_of(after[1])
-    if one is None or two is None:
+    if isinstance(one, Clusters) and isinstance(two, Clusters):
+        alike = one.means.shape[1] == two.means.shape[1]
+        return compare_clusters(one, two, rule) if alike else None
+    if not isinstance(one, States) or not isinstance(two, States):
         return None
+    columns = _on_same_words(before, after, one, two)
+    return None if columns is None else compare_topics(*columns, rule)
+
+
+def _on_same_words(
+    before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """(n, k) and (n, m) columns over the same words; None where they are of another kind."""
     if before[1].vocabulary != after[1].vocabulary:
         words = vocabulary_of(*before), vocabulary_of(*after)
         return on_all_words(one.columns, words[0], two.columns, words[1])

@@ -84,8 +84,8 @@ def shares_over_time(
         if DateRange(days.first, days.first).period(by) != period:
             raise InvalidInput(
                 f"a segment of version {store.version} holds the documents of {days}, which are of "
-                f"more than one {by}; ask for longer periods, or open an earlier version, from "
-                "before its segments were compacted"
+                f"more than one {by}; ask for longer periods, write shards that hold one {by} "
+                "each, or, where segments were compacted, open an earlier version"
             )
         counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
         of_period = totals.setdefault(period, {})

@@ -87,7 +87,8 @@ class Snapshot:
         if not isinstance(self.foundation, CountsFoundation):
             raise InvalidInput(
                 f"{self.url} holds statistics of kind {self.kind!r}, which have no vocabulary and "
-                "no basis; this asks for a store of documents"
+                "no basis to change or to compare by, as a store of documents has; other words, "
+                "symbols or nodes take a store of their own, by `streaming-moments create`"
             )
         return self.foundation
 

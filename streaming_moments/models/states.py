@@ -1,4 +1,4 @@
-"""States: topics or hidden states of any model, as they are matched with those of another."""
+"""States: topics, hidden states or clusters of any model, as they are matched with another's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 
 
@@ -26,9 +27,38 @@ class States:
     columns: NDArray[np.float64]
     bars: NDArray[np.float64] | None = None
 
+    @property
+    def number(self) -> int:
+        """How many."""
+        return int(self.columns.shape[1])
 
-def states_of(model: Any) -> States | None:
-    """The topics or hidden states of a model; None of one whose states are not told by words.
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Components of rows of numbers.
+
+    Parameters
+    ----------
+    means : (k, d) float64
+        In the unit of the rows.
+    variances : (k, 1) or (k, d) float64
+        Of all coordinates alike, or of each.
+    bars : (k,) float64, optional
+        Distance of each mean from the true one that is to be expected.
+    """
+
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    bars: NDArray[np.float64] | None = None
+
+    @property
+    def number(self) -> int:
+        """How many."""
+        return len(self.means)
+
+
+def states_of(model: Any) -> States | Clusters | None:
+    """The topics, hidden states or clusters of a model; None of one that has nothing to be matched.
 
     Examples
     --------
@@ -38,6 +68,8 @@ def states_of(model: Any) -> States | None:
     """
     if isinstance(model, TopicModel):
         return States(model.topics, model.topic_bars)
+    if isinstance(model, GaussianMixture):
+        return Clusters(model.means, model.variances, model.bars)
     if not hasattr(model, "tables"):
         return None
     tables = [*model.tables.values()]

@@ -150,6 +150,7 @@ def description_of(model: Any) -> Description:
     facts = {name: getattr(model, name) for name in ("n_topics", "alpha0", "method", "captured")}
     facts["alpha"] = model.alpha.tolist()
     sentence = f"captured spectrum {model.captured:.2f}"
+    sentence += f"; alpha0 {model.alpha0:g}" if model.alpha0 else ""
     if model.refined:
         facts |= {"refined": model.refined, "correlations": model.correlations.tolist()}
         facts["implied_alpha0"] = model.implied_alpha0

@@ -53,20 +53,25 @@ def leading_eigenpairs(
     array([3.])
     """
     n, number = start.shape
-    space, block = np.empty((n, 0)), start
+    most = min(most_blocks, n // number)
+    # column after column, so that what is never filled takes no memory, and nothing is copied
+    held = np.empty((n, most * number), order="F")
+    space, block = held[:, :0], start
     projected = np.empty((0, 0))
     values: NDArray[np.float64] = np.full(number, -np.inf)
-    for _ in range(min(most_blocks, n // number)):
+    for blocks in range(1, most + 1):
         images = product(block)
         inner, own = space.T @ images, block.T @ images
         projected = np.block([[projected, inner], [inner.T, (own + own.T) / 2]])
-        space = np.hstack([space, block])
+        held[:, space.shape[1] : len(projected)] = block
+        space = held[:, : len(projected)]
         before = values
         values = np.linalg.eigvalsh(projected).astype(np.float64)[::-1][:number]
-        if np.all((values - before)[:settled] <= tolerance * values[:settled]):
+        settling = (values - before)[:settled] <= tolerance * values[:settled]
+        if blocks == most or np.all(settling):
             break
         # of what is new only directions above rounding: others would not be orthogonal to the rest
-        rest = images - space @ (space.T @ images)
+        rest = images - space @ np.vstack([inner, own])
         left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
         left = left[:, sizes > _NEGLIGIBLE * values[0]]
         if not left.size:

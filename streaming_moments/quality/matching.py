@@ -187,24 +187,37 @@ def compare_topics(
     (KeptTopic(before=1, after=2, distance=0.0, moved=None), (0, 1))
     """
     distances = _distances(before, after)
-    rows, columns = _assigned(distances)
-    pairs = [
-        (row, column)
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if distances[row, column] <= rule.furthest
-    ]
-    kept = tuple(KeptTopic(row, column, float(distances[row, column])) for row, column in pairs)
-    partners = dict(pairs)
-    origins = {column: row for row, column in pairs}
-    gone = [topic for topic in range(before.shape[1]) if topic not in partners]
-    born = [topic for topic in range(after.shape[1]) if topic not in origins]
-    return TopicMatching(
-        kept,
-        _lone(gone, distances),
-        _lone(born, distances.T),
-        _mixed(before, after, partners, born, distances, rule),
-        _mixed(after, before, origins, gone, distances.T, rule),
+    found = paired(distances, distances <= rule.furthest)
+    partners = {pair.before: pair.after for pair in found.kept}
+    origins = {pair.after: pair.before for pair in found.kept}
+    gone, born = ([lone.topic for lone in lones] for lones in (found.gone, found.born))
+    return replace(
+        found,
+        split=_mixed(before, after, partners, born, distances, rule),
+        merged=_mixed(after, before, origins, gone, distances.T, rule),
     )
+
+
+def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
+    """Pairs of the least sum of (k, m) total variations, kept where they may be one; no mixes.
+
+    Examples
+    --------
+    >>> found = paired(np.array([[0.9, 0.1], [0.8, 0.7]]), np.array([[1, 1], [0, 1]], dtype=bool))
+    >>> [(pair.before, pair.after) for pair in found.kept], found.gone[0].topic, found.born[0].topic
+    ([(0, 1)], 1, 0)
+    """
+    rows, columns = _assigned(distances)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    kept = tuple(
+        KeptTopic(row, column, float(distances[row, column]))
+        for row, column in pairs
+        if one[row, column]
+    )
+    partners, origins = {pair.before for pair in kept}, {pair.after for pair in kept}
+    gone = [topic for topic in range(distances.shape[0]) if topic not in partners]
+    born = [topic for topic in range(distances.shape[1]) if topic not in origins]
+    return TopicMatching(kept, _lone(gone, distances), _lone(born, distances.T), (), ())
 
 
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
@@ -344,7 +357,8 @@ def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArr
             "of one vocabulary"
         )
     # column by column: (n, k, m) would not fit for large vocabularies
-    return np.stack([np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T])
+    found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
+    return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding passes it
 
 
 def _lone(topics: Iterable[int], distances: NDArray[np.float64]) -> tuple[LoneTopic, ...]:

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.models import topic_reading
 from streaming_moments.models.topics import TopicModel
 
-_SWEEPS = 1000
+_STEPS = 200
+_SETTLED = 1e-10  # of the logarithm of the posterior, a token
+_SHORTEST = 2.0**-40  # step
+_TO_THE_EDGE = 0.95  # of the way to a share of 0
 _SMOOTHING = 1e-3
 _ENOUGH = 5.0  # words expected as often tell how far counts scatter about the mixture
 
@@ -20,7 +22,7 @@ def mixture_shares(
     """Share of each topic in the tokens of some documents, from their summed counts alone.
 
     The counts c of T tokens are taken as drawn from the mixture `p = M s`; s is the most probable,
-    by the sweeps that read a document, with one token of the model's weights as prior. The bars are
+    as of a document, with one token of the model's weights as prior. The bars are
     standard errors by the Fisher information of the mixture, on shares that sum to 1,
 
         I = phi^-1 T M' diag(1 / p) M,   V = I^-1 - I^-1 1 1' I^-1 / (1' I^-1 1),   bar_j = V_jj^1/2
@@ -69,7 +71,7 @@ def mixture_shares(
             )
     if counts.size and counts.min() < 0:
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
-    words = np.flatnonzero(counts).astype(np.int32)
+    words = np.flatnonzero(counts)
     if not words.size:
         return np.full(model.n_topics, np.nan), np.full(model.n_topics, np.nan)
     topics, seen = model.smoothed(_SMOOTHING), np.ones(model.n_topics)
@@ -77,19 +79,55 @@ def mixture_shares(
         topics *= counted[:, None]
         seen = topics.sum(axis=0)
         topics /= seen
-    found = np.empty((1, model.n_topics))
-    ends = np.array([0, words.size], dtype=np.int64)
-    topic_reading.proportions(
-        ends, words, counts[words], topics, model.weights, 1.0, _SWEEPS, found
-    )
-    variances = _variances(topics, counts, found[0])
-    shares = found[0] / seen
+    found = _most_probable(topics[words], counts[words], model.weights)
+    variances = _variances(topics, counts, found)
+    shares = found / seen
     total = shares.sum()
     shares /= total
     # d s / d s' of s = s' / Z, scaled; the identity where all words are counted
     turned = (np.eye(shares.size) - shares[:, None]) / (seen * total)
     variances = turned @ variances @ turned.T
     return shares, np.sqrt(np.maximum(variances.diagonal(), 0.0))
+
+
+def _most_probable(
+    topics: NDArray[np.float64], counts: NDArray[np.int64], prior: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(k,) `argmax_s sum_i x_i log (M s)_i + sum_j w_j log s_j` on the simplex, by Newton's method.
+
+    It is concave, and the prior, which weighs one token, keeps every share above 0.
+    """
+    total = float(counts.sum()) + 1.0
+    prior = np.maximum(prior, np.finfo(float).tiny)
+    shares, k = prior / prior.sum(), prior.size
+    of_words, prior = counts / total, prior / total
+
+    def value(tried: NDArray[np.float64]) -> float:
+        return float(of_words @ np.log(topics @ tried) + prior @ np.log(tried))
+
+    here = value(shares)
+    for _ in range(_STEPS):
+        mixed = topics @ shares
+        # in units of the shares, in which the prior is as steep everywhere
+        scaled = topics * shares
+        slope = scaled.T @ (of_words / mixed) + prior
+        curve = (scaled.T * (of_words / mixed**2)) @ scaled + np.diag(prior)
+        system = np.block([[curve, shares[:, None]], [shares[None, :], np.zeros((1, 1))]])
+        step = np.linalg.lstsq(system, np.append(slope, 0.0), rcond=None)[0][:k]
+        length = min(1.0, _TO_THE_EDGE / max(float(-step.min()), _SHORTEST))
+        while True:
+            tried = shares * (1 + length * step)
+            tried /= tried.sum()
+            there = value(tried)
+            if there >= here or length < _SHORTEST:
+                break
+            length /= 2
+        gained, shares, here = there - here, tried, there
+        if gained <= _SETTLED / total and length == 1.0:
+            break
+        if length < _SHORTEST:
+            break
+    return np.asarray(shares)
 
 
 def _variances(

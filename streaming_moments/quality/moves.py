@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streaming_moments.models.base import Model
-from streaming_moments.models.states import states_of
+from streaming_moments.models.states import Clusters, states_of
+from streaming_moments.quality.clusters import cluster_move
 from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
@@ -33,11 +34,14 @@ def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMat
     >>> with_moves(compare_topics(before.topics, after.topics), before, after).kept
     (KeptTopic(before=0, after=0, distance=0.25, moved=True),)
     """
-    both = [None if found is None else found.bars for found in map(states_of, (before, after))]
+    one, two = states_of(before), states_of(after)
+    both = [None if found is None else found.bars for found in (one, two)]
     if all(bars is None for bars in both):
         return matching
 
     def moved(pair: KeptTopic) -> bool:
+        if isinstance(one, Clusters) and isinstance(two, Clusters):
+            return bool(cluster_move(one, two, pair).bars > 1)
         places = zip(both, (pair.before, pair.after), strict=True)
         bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
         return 2 * pair.distance > bar  # which is of the L1 distance

@@ -1,4 +1,4 @@
-"""Representatives: the documents that speak most clearly for each topic."""
+"""Representatives: documents that speak most clearly for each topic, rows nearest to each mean."""
 
 from __future__ import annotations
 
@@ -83,6 +83,28 @@ class Representatives:
             self.number,
             tuple(tuple(sorted((*one, *two), key=_place)[: self.number]) for one, two in pairs),
         )
+
+
+@dataclass(frozen=True, order=True)
+class NearRow:
+    """A row near the mean of a component.
+
+    Parameters
+    ----------
+    distance : float
+        From the mean.
+    source : str
+        Shard that holds it.
+    row : int
+        Of the shard, from 0.
+    id : str
+        What it is called; empty where nothing is asked for.
+    """
+
+    distance: float
+    source: str
+    row: int
+    id: str = ""
 
 
 def share_bounds(

@@ -29,20 +29,24 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
     >>> topic_distances([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    from scipy.special import xlogy
-
     columns = np.asarray(topics, dtype=np.float64)
     if columns.ndim != 2:
         raise InvalidInput(f"topics must be (n, k), got {columns.shape}")
-    entropies = -xlogy(columns, columns).sum(axis=0)
+    entropies = _entropies(columns)
     distances = np.zeros((columns.shape[1],) * 2)
     for topic in range(columns.shape[1]):
         middle = (columns + columns[:, topic, None]) / 2
-        mixed = -xlogy(middle, middle).sum(axis=0)
+        mixed = _entropies(middle)
         divergence = (mixed - (entropies + entropies[topic]) / 2) / np.log(2)
         distances[topic] = np.sqrt(np.clip(divergence, 0.0, 1.0))
     np.fill_diagonal(distances, 0.0)
     return (distances + distances.T) / 2
+
+
+def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k,) nats; a word that never occurs adds nothing."""
+    logarithms = np.log(columns, where=columns > 0, out=np.zeros_like(columns))
+    return np.asarray(-(columns * logarithms).sum(axis=0))
 
 
 def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.float64]:

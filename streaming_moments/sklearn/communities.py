@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streaming_moments.arguments import require_fitting
@@ -15,12 +16,14 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.quality.prediction import completion_perplexity
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 
-class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
     """Communities of a graph given by its adjacency matrix, each node maybe of several.
 
     Parameters
@@ -41,7 +44,9 @@ class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     weights_ : (k,) float64
         Share of each community, falling.
     memberships_ : (nodes, k) float64
-        Of the nodes it was fitted on.
+        Of the nodes it was fitted on; of `fit` alone, as others no longer have all rows.
+    statistics_ : MomentStatistics
+        Of all nodes that were seen.
     model_ : Communities
         The model.
     n_features_in_ : int
@@ -55,6 +60,9 @@ class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> membership_error(found.memberships_, graph.memberships) < 0.1
     True
     """
+
+    _begun = ("_basis",)
+    _seen = "nodes"
 
     def __init__(
         self,
@@ -87,28 +95,64 @@ class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             The graph does not tell so many communities apart.
         """
-        require_fitting(MomentCommunities.__init__, **self.get_params())
         batch = self._lists(X, reset=True)
+        self._begin(batch)
+        self._fitted(MomentStatistics.of(batch, self._basis))
+        self.memberships_ = self.model_.transform(batch)
+        return self
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The communities by the rows of these nodes and of all before; as `fit`."""
+        first = not hasattr(self, "statistics_")
+        batch = self._lists(X, reset=first)
+        if first:
+            self._begin(batch)
+        found = MomentStatistics.of(batch, self._basis)
+        return self._fitted(found if first else self.statistics_ + found)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """(nodes, k) memberships of nodes, from their rows; each of sum 1."""
+        check_is_fitted(self, "model_")
+        return self.model_.transform(self._lists(X))
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean log-likelihood of a neighbour that is held out; higher is better.
+
+        Raises
+        ------
+        InvalidInput
+            No node of two neighbours.
+        """
+        check_is_fitted(self, "model_")
+        perplexity = completion_perplexity(self.model_, self._lists(X), seed=self.random_state)
+        return -float(np.log(perplexity))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _begin(self, batch: CountBatch) -> None:
         own = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
         if batch.documents == batch.n_words and (own == batch.words).any():
             node = int(own[own == batch.words][0])
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
-        basis = Basis.from_pilot(batch, self.n_components, self.random_state)
+        self._basis = Basis.from_pilot(batch, self.n_components, self.random_state)
+
+    def _fitted(self, statistics: MomentStatistics) -> Self:
         options = Communities.Options(  # type: ignore[call-arg]
             topics=self.n_components, alpha0=self.alpha0, refine=self.refine
         )
-        self.model_ = Communities.fit(InMemory((MomentStatistics.of(batch, basis),)), options)
+        self.model_ = Communities.fit(InMemory((statistics,)), options)
+        self.statistics_ = statistics
         self.components_ = np.ascontiguousarray(self.model_.topics.T)
         self.weights_ = self.model_.weights.copy()
-        self.memberships_ = self.model_.transform(batch)
+        if hasattr(self, "memberships_"):
+            del self.memberships_
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """(nodes, k) memberships of nodes, from their rows; each of sum 1."""
-        check_is_fitted(self)
-        return self.model_.transform(self._lists(X))
-
     def _lists(self, X: Any, reset: bool = False) -> CountBatch:
+        if reset:
+            require_fitting(MomentCommunities.__init__, **self.get_params())
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1
         )
@@ -118,3 +162,11 @@ class MomentCommunities(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "an adjacency matrix holds 0 and 1; weights of edges are not counted"
             )
         return CountBatch.from_csr(checked)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # of a graph: what scikit-learn's own checks draw are other numbers
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return cast("Tags", tags)

@@ -7,21 +7,23 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
-from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
+from streaming_moments.models.vectors import BY_SPECTRUM
+from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _REACH = 4.0  # median norms: tails are what factors are told apart by
 
 
-class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
 
     Parameters
@@ -95,31 +97,26 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         NotIdentifiable
             Rows that do not vary in so many directions beside noise.
         """
-        rows = self._rows(X, reset=True)
-        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
-        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
-        fourth = self.order == "fourth" or self.noise == "full"
-        asked = self.n_components, self.sketch_columns, self.random_state
-        foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)
-        self.statistics_ = foundation.of_vectors(VectorBatch.of(rows))
-        model = IndependentFactors.fit(InMemory((self.statistics_,)), options)
-        if model.weak:
-            warnings.warn(
-                f"{model.weak} of {model.n_topics} factors have a cumulant of {self.order} order "
-                "that noise has too, and may be any; ask for fewer, for another order, or add rows",
-                stacklevel=2,
-            )
-        self.model_ = model
-        self.mixing_ = model.mixing.copy()
-        self.components_ = np.ascontiguousarray(model.unmixing.T)
-        self.mean_ = model.mean.copy()
-        self.skewness_, self.kurtosis_ = model.skewness.copy(), model.kurtosis.copy()
-        return self
+        rows = checked_rows(self, X, reset=True)
+        self._begin(rows)
+        return self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The factors of these rows and all before; grid and sketch are those of the first.
+
+        Parameters and errors as of `fit`.
+        """
+        first = not hasattr(self, "statistics_")
+        rows = checked_rows(self, X, reset=first)
+        if first:
+            self._begin(rows)
+        found = self._foundation.of_vectors(VectorBatch.of(rows))
+        return self._fitted(found if first else self.statistics_ + found)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, k) factors of rows, of variance 1 and noise besides."""
-        check_is_fitted(self)
-        return self.model_.values(self._rows(X))
+        check_is_fitted(self, "model_")
+        return self.model_.values(checked_rows(self, X))
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """(n, d) rows of (n, k) factors, without noise.
@@ -129,7 +126,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ForeignStatistics
             Another number of factors.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         values = check_array(X, dtype=np.float64)
         if values.shape[1] != self.mixing_.shape[1]:
             raise ForeignStatistics(
@@ -141,14 +138,28 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
-        if reset:
-            require_parameters(self)
-        least = 2 if reset else 1
-        checked: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
-        )
-        return checked
+    def _begin(self, rows: NDArray[Any]) -> None:
+        fourth = self.order == "fourth" or self.noise == "full"
+        asked = self.n_components, self.sketch_columns, self.random_state
+        self._foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)
+
+    def _fitted(self, statistics: VectorStatistics) -> Self:
+        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
+        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
+        model = IndependentFactors.fit(InMemory((statistics,)), options)
+        if model.weak:
+            warnings.warn(
+                f"{model.weak} of {model.n_topics} factors have a cumulant of {self.order} order "
+                "that noise has too, and may be any; ask for fewer, for another order, or add rows",
+                stacklevel=4,
+            )
+        self.statistics_ = statistics
+        self.model_ = model
+        self.mixing_ = model.mixing.copy()
+        self.components_ = np.ascontiguousarray(model.unmixing.T)
+        self.mean_ = model.mean.copy()
+        self.skewness_, self.kurtosis_ = model.skewness.copy(), model.kurtosis.copy()
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

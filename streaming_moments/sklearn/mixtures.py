@@ -7,23 +7,23 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.mixtures.gaussian_mixture import (
-    BY_SPECTRUM,
     GaussianMixture,
     MixtureOptions,
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.vectors import DTYPES, foundation_for, require_parameters
+from streaming_moments.models.vectors import BY_SPECTRUM
+from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.vectors import checked_rows, foundation_for
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
-class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
     """A mixture of Gaussians, from statistics of rows that are exact and can be added up.
 
     Parameters
@@ -97,7 +97,7 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             Rows that do not tell so many components apart, or not their variances.
         """
-        rows = self._rows(X, reset=True)
+        rows = checked_rows(self, X, reset=True)
         self._begin(rows)
         self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
         if not self.polish:
@@ -109,13 +109,9 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters and errors as of `fit`; with `polish` it is refused.
         """
-        if self.polish:
-            raise InvalidInput(
-                f"polish is {self.polish}, and passes need all rows again; fit them at once, or "
-                "give polish 0"
-            )
+        self._require_no_polish()
         first = not hasattr(self, "statistics_")
-        rows = self._rows(X, reset=first)
+        rows = checked_rows(self, X, reset=first)
         if first:
             self._begin(rows)
         found = self._foundation.of_vectors(VectorBatch.of(rows))
@@ -123,18 +119,18 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """(n,) the likeliest component of each row."""
-        check_is_fitted(self)
-        return self.model_.assign(self._rows(X))
+        check_is_fitted(self, "model_")
+        return self.model_.assign(checked_rows(self, X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, k) probability of each component given each row."""
-        check_is_fitted(self)
-        return self.model_.posterior(self._rows(X))
+        check_is_fitted(self, "model_")
+        return self.model_.posterior(checked_rows(self, X))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(n,) logarithm of the density of each row."""
-        check_is_fitted(self)
-        return self.model_.log_likelihoods(self._rows(X))
+        check_is_fitted(self, "model_")
+        return self.model_.log_likelihoods(checked_rows(self, X))
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean logarithm of the density of a row."""
@@ -165,12 +161,3 @@ class MomentGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         alike = model.variances.shape[1] == 1
         self.covariances_ = model.variances[:, 0].copy() if alike else model.variances.copy()
         return self
-
-    def _rows(self, X: Any, reset: bool = False) -> NDArray[Any]:
-        if reset:
-            require_parameters(self)
-        least = 2 if reset else 1
-        checked: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=DTYPES, ensure_min_samples=least, ensure_min_features=least
-        )
-        return checked

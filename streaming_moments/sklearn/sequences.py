@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.statistics.views.statistics import ViewStatistics
 
 _PILOT = 1 << 20  # symbols of the first sequences that the sketch is made of
 
 
-class MomentHMM(BaseEstimator):  # type: ignore[misc]
+class MomentHMM(Merging):
     """A hidden Markov model of symbols `0..n_features-1`, from their windows of three.
 
     Parameters
@@ -48,7 +50,7 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
     emissionprob_ : (k, n) float64
         Symbols of each state.
     statistics_ : ViewStatistics
-        Of all sequences that were seen: those of two parts can be added.
+        Of all sequences that were seen.
     model_ : HiddenMarkovModel
         As it was fitted.
 
@@ -61,6 +63,8 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
     >>> model.transmat_.diagonal().round(1)
     array([0.9, 0.9])
     """
+
+    _seen = "sequences"
 
     def __init__(
         self,
@@ -98,29 +102,27 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
             Sequences that do not tell so many states apart.
         """
         batch = _symbols(X, lengths)
-        n = self._alphabet(batch)
-        if batch.symbols.max(initial=-1) >= n:
-            raise InvalidInput(
-                f"symbol {batch.symbols.max()} and n_features {n}; symbols are 0 to n_features - 1"
-            )
-        words = Vocabulary(tuple(map(str, range(n))), core_of(n))
-        together = _bigrams(batch, n)
-        sketch = sketch_of(together, words, self.sketch_columns, self.random_state)
-        self.statistics_ = SequencesFoundation(words, sketch).of_sequences(batch)
-        options = MarkovOptions(
-            topics=self.n_components, refine=self.refine, seed=self.random_state
-        )
-        self.model_ = HiddenMarkovModel.fit(InMemory((self.statistics_,)), options)
-        self.startprob_ = self.model_.start.copy()
-        self.transmat_ = np.ascontiguousarray(self.model_.moves.T)
-        self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
-        return self
+        self._begin(batch)
+        return self._fitted(self._foundation.of_sequences(batch))
+
+    def partial_fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
+        """The model of these sequences and all before; symbols are those of the first.
+
+        Parameters and errors as of `fit`.
+        """
+        batch = _symbols(X, lengths)
+        first = not hasattr(self, "statistics_")
+        if first:
+            self._begin(batch)
+        _require_known(batch, self._foundation.rows)
+        found = self._foundation.of_sequences(batch)
+        return self._fitted(found if first else self.statistics_ + found)
 
     def decode(
         self, X: Any, lengths: Sequence[int] | None = None
     ) -> tuple[float, NDArray[np.int32]]:
         """Log probability of the likeliest states, and (symbols,) these (Viterbi)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         logs, states = self.model_.decode(_symbols(X, lengths))
         return float(logs.sum()), states
 
@@ -130,18 +132,36 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.float64]:
         """(symbols, k) probability of each state at each place."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.posterior(_symbols(X, lengths))
 
     def score(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> float:
         """Log probability of all sequences."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return float(self.model_.log_likelihoods(_symbols(X, lengths)).sum())
 
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Of a symbol; lower is better."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.perplexity(_symbols(X, lengths))
+
+    def _begin(self, batch: SymbolBatch) -> None:
+        n = self._alphabet(batch)
+        _require_known(batch, n)
+        words = Vocabulary(tuple(map(str, range(n))), core_of(n))
+        asked = self.sketch_columns, self.random_state
+        self._foundation = SequencesFoundation(words, sketch_of(_bigrams(batch, n), words, *asked))
+
+    def _fitted(self, statistics: ViewStatistics) -> Self:
+        options = MarkovOptions(
+            topics=self.n_components, refine=self.refine, seed=self.random_state
+        )
+        self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
+        self.statistics_ = statistics
+        self.startprob_ = self.model_.start.copy()
+        self.transmat_ = np.ascontiguousarray(self.model_.moves.T)
+        self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
+        return self
 
     def _alphabet(self, batch: SymbolBatch) -> int:
         for name in ("n_components", "refine", "random_state", "n_features"):
@@ -155,6 +175,18 @@ class MomentHMM(BaseEstimator):  # type: ignore[misc]
         if n < 1:
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
         return n
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        return cast("Tags", tags)
+
+
+def _require_known(batch: SymbolBatch, n: int) -> None:
+    if batch.symbols.max(initial=-1) >= n:
+        raise InvalidInput(
+            f"symbol {batch.symbols.max()} and n_features {n}; symbols are 0 to n_features - 1"
+        )
 
 
 def _symbols(X: Any, lengths: Sequence[int] | None) -> SymbolBatch:

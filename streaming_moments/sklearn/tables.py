@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
-from streaming_moments.statistics.counts.tables.columns import TableColumns, require_countable
+from streaming_moments.statistics.counts.tables.columns import (
+    FEWEST_COLUMNS,
+    TableColumns,
+    require_countable,
+)
 
 
-class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type: ignore[misc]
     """A tree of hidden states between categorical columns, from the counts of pairs and triples.
 
     Parameters
@@ -51,6 +57,8 @@ class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> tree.transform([[0, np.nan, 1, 0]]).shape, tree.score(planted.codes) < 0
     ((1, 4), True)
     """
+
+    _begun = ("categories_", "_table")
 
     def __init__(
         self, n_components: int = 2, *, contract: float = 0.15, smoothing: float = 1e-3
@@ -96,22 +104,26 @@ class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self.fit(X)
         return self._fitted(self.statistics_ + self._counted(*self._values(X)))
 
-    def transform(self, X: Any) -> NDArray[np.object_]:
-        """(rows, V) the rows, with the likeliest value given what is known where one is missing."""
-        check_is_fitted(self)
+    def transform(self, X: Any) -> NDArray[Any]:
+        """(rows, V) the rows, with the likeliest value given what is known where one is missing.
+
+        Of whole numbers int64, else objects.
+        """
+        check_is_fitted(self, "model_")
         codes = self._codes(*self._values(X))
         completed, _ = self.model_.tree.completed(codes)
         columns = [own[codes] for own, codes in zip(self.categories_, completed.T, strict=True)]
-        return np.stack(columns, axis=1)
+        whole = all(type(value) is int for own in self.categories_ for value in own)
+        return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
         """(rows, c) of each column, its distribution given what is known of each row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return list(self.model_.tree.conditionals(self._codes(*self._values(X))))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(rows,) log-probability of what is known of each row, nats."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.tree.log_probabilities(self._codes(*self._values(X)))
 
     def score(self, X: Any, y: object = None) -> float:
@@ -142,7 +154,13 @@ class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _values(self, X: Any, reset: bool = False) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """(rows, V) values, whole numbers as such, and whether each is known."""
         given = validate_data(
-            self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=3
+            self,
+            X,
+            reset=reset,
+            dtype=None,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+            ensure_min_features=FEWEST_COLUMNS if reset else 1,
         )
         values = np.asarray(given, dtype=object)
         known = np.array([[one is not None and one == one for one in row] for row in values])
@@ -151,6 +169,15 @@ class MomentLatentTree(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise InvalidInput("a column holds fractions, which are no categories; bin them")
             values[known] = [int(one) for one in values[known]]
         return values, known
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # of categories of three columns: what scikit-learn's own checks draw are other tables
+        tags.input_tags.two_d_array = False
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return cast("Tags", tags)
 
 
 def _order(value: Any) -> tuple[str, Any]:

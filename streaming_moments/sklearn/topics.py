@@ -9,19 +9,21 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from streaming_moments.decompositions.methods import decomposition_called
-from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
@@ -30,7 +32,7 @@ _MOST = 32  # topics that the basis is made for, where their number is to be fou
 _PARTS = 100  # of a fractional count
 
 
-class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
     """Topics of a matrix of word counts, from statistics that are exact and can be added up.
 
     Parameters
@@ -51,6 +53,8 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
+    length_weights : {"even", "pooled"}
+        Whether long documents count fewer times than short ones, as in `Basis.from_pilot`.
     random_state : int
         Seed of the random directions of the basis and of some methods.
 
@@ -83,6 +87,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     True
     """
 
+    _begun = ("scale_", "_basis")
+    _seen = "documents"
+
     def __init__(
         self,
         n_components: int | Literal["auto"] = 2,
@@ -93,6 +100,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         alpha: Literal["given", "auto"] = "given",
         polish: int = 0,
         max_components: int | None = None,
+        length_weights: Weighting = "even",
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -102,6 +110,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.alpha = alpha
         self.polish = polish
         self.max_components = max_components
+        self.length_weights = length_weights
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:
@@ -129,8 +138,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Topics of these documents and all before; the basis is that of the first.
 
-        Topics are found when they are asked for the first time, so that a call costs its documents
-        only. Parameters and errors as of `fit`; with `polish` it is refused.
+        Parameters and errors as of `fit`; with `polish` it is refused.
         """
         self._require_no_polish()
         first = not hasattr(self, "statistics_")
@@ -142,7 +150,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(documents, k) float64 topic proportions, rows of sum 1."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return self.model_.transform(self._counts(X))
 
     def score(self, X: Any, y: object = None) -> float:
@@ -157,40 +165,8 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         InvalidInput
             No document of two words.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         return completion_perplexity(self.model_, self._counts(X), seed=self.random_state)
-
-    def like(self) -> Self:
-        """One that has seen nothing, on the same basis: what it will see can be added to this."""
-        check_is_fitted(self)
-        empty: Self = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "scale_"):
-            if hasattr(self, name):
-                setattr(empty, name, getattr(self, name))
-        empty._basis = self._basis
-        empty.statistics_ = MomentStatistics.zero(self._basis)
-        return empty
-
-    def __add__(self, other: Self) -> Self:
-        """Topics of the documents of both, exactly as if one had seen them.
-
-        Raises
-        ------
-        ForeignStatistics
-            They were not begun on one basis: make one with `like` of the other.
-        InvalidInput
-            One has `polish`, which needs the documents of both.
-        """
-        if not isinstance(other, MomentTopics):
-            return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one, "statistics_")
-            one._require_no_polish()
-        if self._basis != other._basis:
-            raise ForeignStatistics(
-                "the two estimators have bases of their own; begin one with `like()` of the other"
-            )
-        return self.like()._fitted(self.statistics_ + other.statistics_)
 
     @property
     def _n_features_out(self) -> int:
@@ -200,7 +176,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         least = 1 if self.n_components == "auto" else self.n_components
         most = min(_MOST, batch.n_words) if self.n_components == "auto" else least
         most = most if self.max_components is None else self.max_components
-        self._basis = Basis.from_pilot(batch, max(most, least), self.random_state)
+        self._basis = Basis.from_pilot(
+            batch, max(most, least), self.random_state, length_weights=self.length_weights
+        )
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         model: TopicModel = fit_by(
@@ -249,13 +227,6 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             scaled = checked * float(self.scale_)
             return CountBatch.from_csr(scaled.rint() if sp.issparse(scaled) else np.rint(scaled))
         return CountBatch.from_csr(checked)
-
-    def _require_no_polish(self) -> None:
-        if self.polish:
-            raise InvalidInput(
-                f"polish is {self.polish}, and passes need all documents again; fit them at once, "
-                "or give polish 0"
-            )
 
     def _require_parameters(self) -> None:
         found = ("n_components", "refine")

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.arguments import require_fitting
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
+from streaming_moments.sklearn.merging import Merging
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.statistics.views.statistics import ViewStatistics
 
 _PILOT = 20_000  # records
 
 
-class MomentViews(BaseEstimator):  # type: ignore[misc]
+class MomentViews(Merging):
     """Hidden states behind records of three views, each a matrix of counts.
 
     Parameters
@@ -33,10 +35,15 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         Number of states k.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one state a record.
+    sizes : sequence of int, optional
+        Columns of each view where X is one matrix of the three side by side, as pipelines and
+        searches have it; by default X is a list of three.
     sketch_columns : int, optional
         Columns of the sketches; as in `sketch_of`.
+    refine : int
+        Rounds by the table of triples, of views that are kept whole, without alpha0.
     random_state : int
-        Seed of their random columns.
+        Seed of their random columns, and of random starts.
 
     Attributes
     ----------
@@ -59,25 +66,31 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _seen = "records"
+
     def __init__(
         self,
         n_components: int = 2,
         *,
         alpha0: float = 0.0,
+        sizes: Sequence[int] | None = None,
         sketch_columns: int | None = None,
+        refine: int = 50,
         random_state: int = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
+        self.sizes = sizes
         self.sketch_columns = sketch_columns
+        self.refine = refine
         self.random_state = random_state
 
-    def fit(self, X: Sequence[Any], y: object = None) -> Self:
+    def fit(self, X: Any, y: object = None) -> Self:
         """The mixture of some records.
 
         Parameters
         ----------
-        X : three (records, n) array_like or sparse
+        X : list of three (records, n) array_like or sparse, or one with `sizes`
             Whole numbers of at least 0; a record that lacks a view counts for nothing.
         y : object
             Not used.
@@ -90,35 +103,95 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
             Records that do not tell so many states apart.
         """
         require_fitting(MomentViews.__init__, **self.get_params())
-        known = _counts(X)
-        if len(known) != len(VIEWS):
-            raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")
-        counts = [known[name] for name in VIEWS]
+        batch = self._records(X)
+        self._begin(batch)
+        return self._fitted(self._counted(batch))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """The mixture of these records and all before; sketches are those of the first.
+
+        Parameters and errors as of `fit`.
+        """
+        batch = self._records(X)
+        first = not hasattr(self, "statistics_")
+        if first:
+            self._begin(batch)
+        found = self._counted(batch)
+        return self._fitted(found if first else self.statistics_ + found)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(records, k) probability of each state, given the views that are not None."""
+        check_is_fitted(self, "model_")
+        return self.model_.posterior(self._views(X))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """(records,) the likeliest state, given the views that are not None."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(records,) log-probability of the words of each record, nats, as if of one state."""
+        check_is_fitted(self, "model_")
+        return self.model_.log_likelihoods(self._views(X))
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean log-probability of a record; higher is better."""
+        return float(self.score_samples(X).mean())
+
+    def _begin(self, batch: ViewBatch) -> None:
         words = [
             Vocabulary(tuple(f"{name} {word}" for word in range(one.n_words)), core_of(one.n_words))
-            for name, one in zip(VIEWS, counts, strict=True)
+            for name, one in zip(VIEWS, batch.views, strict=True)
         ]
-        pilot = [one.to_csr()[:_PILOT] for one in counts]
+        pilot = [one.to_csr()[:_PILOT] for one in batch.views]
         bases = [self._sketch(pilot, place, own) for place, own in enumerate(words)]
-        foundation = ViewsFoundation((bases[0], bases[1], bases[2]), (words[0], words[1], words[2]))
-        named = [
-            replace(one, vocabulary=own.fingerprint) for one, own in zip(counts, words, strict=True)
-        ]
-        self.statistics_ = foundation.of_counts(ViewBatch(*named))
-        options = ViewOptions(topics=self.n_components, alpha0=self.alpha0)
-        self.model_ = MultiViewMixture.fit(InMemory((self.statistics_,)), options)
+        self._foundation = ViewsFoundation(
+            (bases[0], bases[1], bases[2]), (words[0], words[1], words[2])
+        )
+
+    def _records(self, X: Any) -> ViewBatch:
+        """Records to be counted, which have all views."""
+        require_fitting(MomentViews.__init__, **self.get_params())
+        known = self._views(X)
+        if len(known) != len(VIEWS):
+            raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")
+        return ViewBatch(*(known[name] for name in VIEWS))
+
+    def _counted(self, batch: ViewBatch) -> ViewStatistics:
+        words = self._foundation.vocabularies
+        named = []
+        for name, one, own in zip(VIEWS, batch.views, words, strict=True):
+            if one.n_words != len(own.terms):
+                raise ForeignStatistics(
+                    f"view {name} counts {one.n_words} words, the first records {len(own.terms)}"
+                )
+            named.append(replace(one, vocabulary=own.fingerprint))
+        return self._foundation.of_counts(ViewBatch(*named))
+
+    def _fitted(self, statistics: ViewStatistics) -> Self:
+        options = ViewOptions(
+            topics=self.n_components,
+            alpha0=self.alpha0,
+            refine=self.refine,
+            seed=self.random_state,
+        )
+        self.model_ = MultiViewMixture.fit(InMemory((statistics,)), options)
+        self.statistics_ = statistics
         self.components_ = [np.ascontiguousarray(one.T) for one in self.model_.tables.values()]
         self.weights_ = self.model_.weights.copy()
         return self
 
-    def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
-        """(records, k) probability of each state, given the views that are not None."""
-        check_is_fitted(self)
-        return self.model_.posterior(_counts(X))
-
-    def predict(self, X: Sequence[Any]) -> NDArray[np.int64]:
-        """(records,) the likeliest state, given the views that are not None."""
-        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+    def _views(self, X: Any) -> dict[str, CountBatch]:
+        """Counts of the views that are not None."""
+        views = X if self.sizes is None else _apart(X, self.sizes)
+        if not isinstance(views, Sequence) or len(views) != len(VIEWS):
+            listed = isinstance(views, Sequence)
+            what = f"{len(views)} views" if listed else f"X is of type {type(views).__name__}"
+            raise InvalidInput(
+                f"{what}; give a list of three matrices of counts, None for a view that is not "
+                "there, or one matrix and sizes"
+            )
+        given = {name: view for name, view in zip(VIEWS, views, strict=True) if view is not None}
+        return {name: CountBatch.from_csr(view) for name, view in given.items()}
 
     def _sketch(self, pilot: Sequence[Any], place: int, words: Vocabulary) -> Any:
         import scipy.sparse as sp
@@ -128,13 +201,19 @@ class MomentViews(BaseEstimator):  # type: ignore[misc]
         together = sp.hstack(others, format="csr")
         return sketch_of(together, words, self.sketch_columns, self.random_state + place)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.sizes is not None
+        tags.input_tags.sparse = tags.input_tags.positive_only = True
+        return cast("Tags", tags)
 
-def _counts(X: Sequence[Any]) -> dict[str, CountBatch]:
-    """Counts of the views that are not None."""
-    if not isinstance(X, Sequence) or len(X) != len(VIEWS):
-        what = f"{len(X)} views" if isinstance(X, Sequence) else f"X is of type {type(X).__name__}"
+
+def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
+    """The views of one matrix."""
+    whole = check_array(X, accept_sparse="csr", dtype=None)
+    if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(
-            f"{what}; give a list of three matrices of counts, None for a view that is not there"
+            f"sizes are {list(sizes)}, and X has {whole.shape[1]} columns; give those of each of "
+            "three views, 1 at least, which make up X"
         )
-    given = {name: view for name, view in zip(VIEWS, X, strict=True) if view is not None}
-    return {name: CountBatch.from_csr(view) for name, view in given.items()}
+    return [whole[:, end - size : end] for size, end in zip(sizes, np.cumsum(sizes), strict=True)]

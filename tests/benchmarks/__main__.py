@@ -78,7 +78,7 @@ def main(
         (1 if quick else 2) if starts is None else starts,
         corpora,
         know_eta,
-        HiddenProgramme(texts, seeds or (1 if quick else 5), corpora, quick),
+        HiddenProgramme(texts, seeds or (1 if quick else 5), corpora, quick, labelled),
     )
     jobs = [job for job in programme.jobs() if not only or any(part in job.name for part in only)]
     if not jobs:

@@ -94,7 +94,7 @@ class Programme:
     know_eta : bool
         Whether peers are told the parameters of the topics.
     hidden : HiddenProgramme
-        Of sequences, views, graphs and tables.
+        Of sequences, views, graphs, tables and embeddings.
     """
 
     cache: str

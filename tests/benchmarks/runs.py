@@ -44,7 +44,7 @@ REAL_CAPTION = (
     "than the number of topics."
 )
 _LOWER_IS_BETTER = ("error", "perplexity", "perplexity_alike")
-_LOWER_IS_BETTER += ("moves_error", "others_error", "excess", "splits", "trained")
+_LOWER_IS_BETTER += ("moves_error", "others_error", "excess", "splits", "trained", "passes", "peak")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 import networkx as nx
 import numpy as np
 import pytest
+from hidden.embeddings import BundledRows, EmbeddedTexts, FoundClusters
 from hidden.graphs import PlantedGraph, RealGraph
 from hidden.records import OurViews, PlantedViews, ViewsEm
 from hidden.sequences import PlantedSequences, TextSymbols
 from hidden.tables import FoundTree, OurTree, PlantedTable
 from hidden.tree_em import likelier_tree, random_tables
+from hidden.vector_ways import OurMixture
 
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 
@@ -85,3 +87,33 @@ def test_every_fifth_text_is_held_out(tmp_path):
     words = TextSymbols(2, str(path), words=2).load()
     assert words.training.symbols.reshape(4, 3)[:, :2].tolist() == [[0, 1]] * 4
     assert words.n_symbols == 3
+
+
+def test_labels_of_rows_agree_with_themselves_and_clusters_nearly():
+    source, way = BundledRows("iris"), OurMixture(passes=2)
+    data = source.load()
+    assert (len(data.training), len(data.held_out), data.components) == (100, 50, 3)
+    told = source.score(FoundClusters(data.labels, -1.0, 1), data)
+    assert told == pytest.approx({"ari": 1, "nmi": 1, "held": -1, "passes": 1})
+    found, likelihood = way.result(way.fit(way.prepare(data)), data)
+    assert 0.3 < source.score(found, data)["ari"] < 1
+    assert found.passes == 3
+    # as many nats on rows that were not seen, nearly
+    assert abs(found.held - likelihood) < 1
+
+
+@pytest.mark.parametrize("way", ["svd", "projection"])
+def test_texts_become_rows_of_unit_length(tmp_path, way):
+    words = {"fruit": ["red", "apple", "pie", "tree"], "cars": ["fast", "car", "lane", "road"]}
+    rng, path = np.random.default_rng(0), tmp_path / "texts.tsv"
+    lines = [
+        f"{' '.join(rng.choice(words[label], 4))}\ttrain\t{label}"
+        for label in words
+        for _ in range(30)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    data = EmbeddedTexts(str(path), way, 3).load()
+    assert data.training.shape == (40, 3)
+    assert data.held_out.shape == (20, 3)
+    assert data.components == 2
+    np.testing.assert_allclose(np.linalg.norm(data.training, axis=1), 1)

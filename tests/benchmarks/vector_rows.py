@@ -2,7 +2,8 @@
 
 Run as `OMP_NUM_THREADS=1 python tests/benchmarks/vector_rows.py`: seconds of processor time, the
 best of some runs that take turns, K-means from its second batch on. The statistics hold all that a
-mixture is fitted from, K-means its means.
+mixture is fitted from, K-means its means. Beside them the floor: BLAS's symmetric product of the
+rows as they come, in single precision, of which nothing is added up.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import ssyrk
 from sklearn.cluster import MiniBatchKMeans
 
 from streaming_moments.statistics.vectors import VectorBatch, VectorsFoundation, foundation_of
@@ -35,6 +37,12 @@ def cluster(model: MiniBatchKMeans, rows: NDArray[Any], size: int) -> None:
     """One pass of K-means by batches."""
     for part in batches(rows, size):
         model.partial_fit(part)
+
+
+def multiply(rows: NDArray[np.float32], size: int) -> None:
+    """One triangle of the products of all pairs of columns, and no more."""
+    for part in batches(rows, size):
+        ssyrk(1.0, part.T)
 
 
 def rows_a_second(work: Callable[[], None], rows: int) -> float:
@@ -67,8 +75,10 @@ def main(dimensions: str, components: int, number: int, size: int, runs: int) ->
                 "statistics": (add_up, foundation),
                 "MiniBatchKMeans": (cluster, begun.partial_fit(rows[:size])),
             }
-            for name, (work, given) in ways.items():
-                speed = rows_a_second(partial(work, given, rows, size), number)
+            calls = {name: partial(work, given, rows, size) for name, (work, given) in ways.items()}
+            calls["one float32 product alone"] = partial(multiply, rows, size)
+            for name, call in calls.items():
+                speed = rows_a_second(call, number)
                 found.setdefault(name, []).append(speed)
         said = ", ".join(f"{name} {max(speeds):,.0f}" for name, speeds in found.items())
         print(f"d {d}, {components} components, batches of {size:,}: rows a second: {said}")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
+from math import ceil
 from typing import Any
 
 import click
@@ -22,10 +24,13 @@ from sklearn.decomposition import FastICA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture as Peer
 
-from streaming_moments.errors import StreamingMomentsError
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.errors import NotIdentifiable, StreamingMomentsError
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, MixtureOptions
 from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn import MomentFactors, MomentGaussianMixture
+from streaming_moments.statistics.vectors.pilot import foundation_of, grid_of
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.synthetic.mixtures import (
     MixtureRows,
     amari_distance,
@@ -52,6 +57,10 @@ class Case:
     variances : str
         As of `mixture_rows`; so the next two.
     uneven, outliers : float
+    asked : int
+        Components that are fitted; 0: as many as there are.
+    in_line : bool
+        Whether the means lie on a line, in even steps of `separation`.
     """
 
     rows: int
@@ -61,6 +70,8 @@ class Case:
     variances: str = "tied-spherical"
     uneven: float = 1.0
     outliers: float = 0.0
+    asked: int = 0
+    in_line: bool = False
 
     @property
     def name(self) -> str:
@@ -71,12 +82,20 @@ class Case:
             told += f", {self.variances}"
         if self.uneven > 1:
             told += f", weights 1:{self.uneven:g}"
+        told += f", {self.asked} asked" if self.asked else ""
+        told += ", in line" if self.in_line else ""
         return told + (f", {self.outliers:.0%} outliers" if self.outliers else "")
 
     def drawn(self, seed: int, rows: int | None = None) -> MixtureRows:
         """Its rows."""
         shape = rows or self.rows, self.dimensions, self.components, self.separation
-        return mixture_rows(*shape, self.variances, self.uneven, self.outliers, seed)
+        drawn = mixture_rows(*shape, self.variances, self.uneven, self.outliers, seed)
+        if not self.in_line:
+            return drawn
+        direction = drawn.means[0] / np.linalg.norm(drawn.means[0])
+        means = self.separation * np.outer(np.arange(self.components), direction)
+        moved = drawn.rows + (means - drawn.means)[drawn.labels]
+        return replace(drawn, rows=moved, means=means)
 
 
 SMALL = [Case(20_000, 50, 10, separation) for separation in (2, 3, 5)] + [
@@ -91,24 +110,49 @@ LARGE = [
 ]
 
 
+# What moments are not for.
+LOSING = [
+    *(Case(rows, 50, 10, 5) for rows in (300, 1_000, 3_000)),
+    *(Case(rows, 10, 3, 3, in_line=True) for rows in (20_000, 320_000)),
+    *(Case(20_000, 50, 10, 5, asked=asked) for asked in (8, 12)),
+]
+BLOCK = 20_000
+
+
 @click.command()
 @click.option("--large", is_flag=True, help="Also 256 and 768 dimensions.")
 @click.option("--only", default="", help="Cases whose name holds this.")
 @click.option("--seeds", default=1, show_default=True, help="Corpora drawn of each case.")
 @click.option("--no-peers", is_flag=True, help="Ours alone.")
+@click.option("--losing", is_flag=True, help="Few rows, means in line, another number asked.")
+@click.option("--times", default="", help="Ours alone, of so many times the rows: 1,2,4.")
+@click.option("--pilot", default=BLOCK, show_default=True, help="Rows of its pilot.")
 @click.option("--factors", is_flag=True, help="Independent factors in place of mixtures.")
-def main(large: bool, only: str, seeds: int, no_peers: bool, factors: bool) -> None:
+def main(
+    large: bool,
+    only: str,
+    seeds: int,
+    no_peers: bool,
+    losing: bool,
+    times: str,
+    pilot: int,
+    factors: bool,
+) -> None:
     """Print a table in Markdown."""
     if factors:
         factors_table()
         return
     click.echo("| planted | method | error | ARI | held out | CPU s |")
     click.echo("| --- | --- | ---: | ---: | ---: | ---: |")
-    for case in SMALL + (LARGE if large else []):
+    for case in LOSING if losing else SMALL + (LARGE if large else []):
         if only not in case.name:
             continue
+        larger = [replace(case, rows=int(one) * case.rows) for one in times.split(",") if one]
         for seed in range(1, 1 + seeds):
-            for line in measured(case, seed, peers=not no_peers):
+            for one in larger:
+                for line in of_blocks(one, seed, pilot):
+                    click.echo(f"| {one.name} | {line} |")
+            for line in () if larger else measured(case, seed, peers=not no_peers):
                 click.echo(f"| {case.name} | {line} |")
 
 
@@ -117,7 +161,7 @@ def measured(case: Case, seed: int, peers: bool) -> Iterator[str]:
     drawn = case.drawn(seed)
     kept = drawn.labels >= 0
     # of the same components: others would be drawn of another seed
-    held = held_out_rows(drawn, HELD_OUT, seed)
+    held = held_out_rows(drawn, HELD_OUT, [seed, 1])
 
     def line(name: str, means: Any, labels: Any, score: float | None, seconds: float) -> str:
         error = matched_means(means, drawn.means)[0].mean()
@@ -130,24 +174,29 @@ def measured(case: Case, seed: int, peers: bool) -> Iterator[str]:
         return line(name, model.means, model.assign(drawn.rows), score, seconds)
 
     kind = "diag" if case.variances == "diag" else "spherical"
-    estimator = MomentGaussianMixture(case.components, covariance_type=kind)
-    fitted, seconds = clocked(partial(estimator.fit, drawn.rows))
-    grid = fitted._foundation.grid
-    yield ours("one pass", fitted.model_, seconds)
-    better, more = clocked(lambda: polished(fitted.model_, [drawn.rows], grid, PASSES))
-    yield ours(f"and {PASSES} polishing passes", better, seconds + more)
-    variances = drawn.variances if kind == "diag" else drawn.variances[:, :1]
-    truth = GaussianMixture(drawn.means, drawn.weights, variances, kind)
+    k = case.asked or case.components
+    estimator = MomentGaussianMixture(k, covariance_type=kind)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of variances near 0
+            fitted, seconds = clocked(partial(estimator.fit, drawn.rows))
+    except NotIdentifiable as error:
+        yield f"one pass | {error} | | |"
+        grid = grid_of(drawn.rows)
+    else:
+        grid = fitted._foundation.grid
+        yield ours("one pass", fitted.model_, seconds)
+        better, more = clocked(lambda: polished(fitted.model_, [drawn.rows], grid, PASSES))
+        yield ours(f"and {PASSES} polishing passes", better, seconds + more)
+    truth = truth_of(drawn, kind)
     oracle, more = clocked(lambda: polished(truth, [drawn.rows], grid, TO_CONVERGENCE))
     yield ours("EM from the truth", oracle, more)
     if not peers:
         return
     for name, peer in {
-        "KMeans, n_init 10": KMeans(case.components, n_init=10, random_state=seed),
-        "MiniBatchKMeans": MiniBatchKMeans(case.components, n_init=3, random_state=seed),
-        "GaussianMixture, n_init 5": Peer(
-            case.components, covariance_type=kind, n_init=5, random_state=seed
-        ),
+        "KMeans, n_init 10": KMeans(k, n_init=10, random_state=seed),
+        "MiniBatchKMeans": MiniBatchKMeans(k, n_init=3, random_state=seed),
+        "GaussianMixture, n_init 5": Peer(k, covariance_type=kind, n_init=5, random_state=seed),
     }.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -158,9 +207,41 @@ def measured(case: Case, seed: int, peers: bool) -> Iterator[str]:
         yield line(name, means, found.predict(drawn.rows), score, seconds)
 
 
-def held_out_rows(drawn: MixtureRows, number: int, seed: int) -> NDArray[np.float64]:
+def of_blocks(case: Case, seed: int, pilot: int) -> Iterator[str]:
+    """A line for each of ours, of rows that are drawn in blocks and never held at once."""
+    drawn = case.drawn(seed, rows=2)
+
+    def blocks() -> Iterator[NDArray[np.float64]]:
+        sizes = [min(BLOCK, case.rows - start) for start in range(0, case.rows, BLOCK)]
+        return (held_out_rows(drawn, size, [seed, n, 2]) for n, size in enumerate(sizes))
+
+    held = held_out_rows(drawn, HELD_OUT, [seed, 1])
+    columns = ceil(1.5 * case.components) + 2
+    # no more rows are seen than are counted
+    first = np.concatenate(list(islice(blocks(), -(-pilot // BLOCK))))[:pilot]
+    foundation = foundation_of(first, columns)
+    del first
+    statistics = foundation.of(foundation.prepared(VectorBatch.of(one)) for one in blocks())
+    fitted = GaussianMixture.fit(InMemory((statistics,)), MixtureOptions(topics=case.components))
+    for name, begun, passes in (
+        ("one pass", fitted, 0),
+        (f"and {PASSES} polishing passes", fitted, PASSES),
+        ("EM from the truth", truth_of(drawn, "spherical"), TO_CONVERGENCE),
+    ):
+        model = polished(begun, blocks(), foundation.grid, passes)
+        error = matched_means(model.means, drawn.means)[0].mean()
+        yield f"{name} | {error:.3f} | | {float(model.log_likelihoods(held).mean()):.3f} |"
+
+
+def truth_of(drawn: MixtureRows, kind: str) -> GaussianMixture:
+    """What drew the rows."""
+    variances = drawn.variances if kind == "diag" else drawn.variances[:, :1]
+    return GaussianMixture(drawn.means, drawn.weights, variances, kind)
+
+
+def held_out_rows(drawn: MixtureRows, number: int, seed: list[int]) -> NDArray[np.float64]:
     """Rows of the same components, none of them strange."""
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng(seed)
     labels = rng.choice(len(drawn.weights), size=number, p=drawn.weights)
     noise = rng.normal(size=(number, drawn.means.shape[1])) * np.sqrt(drawn.variances[labels])
     return np.asarray(drawn.means[labels] + noise)

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -48,3 +49,13 @@ class Campaigns:
 
 
 CAMPAIGNS = pytest.StashKey[Campaigns]()
+
+
+@contextmanager
+def few_row_blocks():
+    """Stores that are made here have three row blocks at least, in the long form eight as ever."""
+    from streaming_moments.storage.log import layout
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "FEWEST_BLOCKS", Campaigns.asked_for().size(3, layout.FEWEST_BLOCKS))
+        yield

@@ -1,6 +1,5 @@
 """A Dask cluster and coordinators that are made to be killed: their processes start by a fork."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,14 +13,15 @@ from select import select
 
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
+from forking import forking
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering import groups
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.storage.counting import reading
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.segments.segments import SegmentWriter
@@ -39,14 +39,14 @@ class ReadLog(WorkerPlugin):
         self.folder = Path(folder)
 
     def setup(self, worker):
-        read = reading.read_indexed
+        read = ReadingContext.read
 
-        def logged(shard, *arguments):
+        def logged(context, shard, *arguments):
             with open(self.folder / "reads", "a") as log:
                 log.write(f"{shard.url}\n")
-            return read(shard, *arguments)
+            return read(context, shard, *arguments)
 
-        reading.read_indexed = logged
+        ReadingContext.read = logged
 
 
 class CloseSteps(WorkerPlugin):
@@ -217,10 +217,7 @@ def coordinate_until(steps, *arguments):
 
 def coordinator(*arguments, work=coordinate):
     """A process that coordinates; forked from one that has imported everything."""
-    context = multiprocessing.get_context("forkserver")
-    # before Python 3.13 the fork server knows no paths but those of the installation
-    context.set_forkserver_preload(["__main__", "streaming_moments.pipelines.gathering.groups"])
-    process = context.Process(target=work, args=arguments)
+    process = forking().Process(target=work, args=arguments)
     process.start()
     return process
 

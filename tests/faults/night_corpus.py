@@ -1,10 +1,10 @@
 """A small corpus that comes shard by shard, nights over it, and real processes of the commands."""
 
-import multiprocessing
 import os
 import sys
 
 import numpy as np
+from forking import forking
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.command_line.entry import main
@@ -16,7 +16,7 @@ DOCUMENTS = 30
 SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")
 NEWS = "moon rover crater"
 CREATE = {"min_documents": 2, "vocabulary_size": 40, "max_topics": 3}
-REFIT = {"topics": 2, "alpha0": 0}
+REFIT = {"topics": 2, "alpha0": 0, "refine": 1}
 
 
 def shard(number):
@@ -51,11 +51,7 @@ def require_counted_once(store, options=None, eras=False):
 
 def command(*arguments):
     """A process that runs a command; forked from one that has imported everything."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["__main__", "streaming_moments.pipelines.command_line.entry", "s3fs"]
-    )
-    process = context.Process(target=_run, args=([str(part) for part in arguments],))
+    process = forking().Process(target=_run, args=([str(part) for part in arguments],))
     process.start()
     return process
 

@@ -38,6 +38,8 @@ def corpus(tmp_path_factory):
             (place / f"{number}.txt").write_bytes(shard(number))
         listed = list_shards([str(place / "*.txt")])
         update(MomentStore.open(str(place / "counted")), listed, Run(cluster))
+    # the first process waits for what all are forked from
+    command("status", place / "counted").join(PATIENCE)
     return place
 
 
@@ -73,6 +75,7 @@ def finished(name, corpus, store):
     """Run a command to its end, and see what the store is then; gives seconds."""
     start, process = time.monotonic(), begun(name, corpus, store)
     process.join(PATIENCE)
+    seconds = time.monotonic() - start
     assert process.exitcode in ((0, 10) if name == "nightly" else (0,))
     done = MomentStore.open(str(store))
     assert require_counted_once(done, eras=name == "grow") == SHARDS
@@ -81,7 +84,7 @@ def finished(name, corpus, store):
         assert len(fitted.ledger()) == SHARDS
     else:
         assert {"moon", "rover"} <= set(done.vocabulary.terms)
-    return time.monotonic() - start
+    return seconds
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 from collections import Counter
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pytest
@@ -55,6 +55,11 @@ class Corpus:
     statistics: MomentStatistics
     documents: dict[str, int]
     seconds: float
+
+    @property
+    def lost(self):
+        """Reads that a death costs at most: each shard of a group for each share of the rows."""
+        return self.group * self.plan.passes
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ def judged(cluster, corpus, store, kills, faults, begun):
     """What came of an update that is done, and how often it read shards again."""
     faults += lost_or_doubled(store, corpus) + abs(len(store.ledger()) - SHARDS)
     sound = store.verify() == [] and store.load() == corpus.statistics
-    repeated = len(cluster.reads()) - begun - SHARDS
+    repeated = len(cluster.reads()) - begun - corpus.plan.passes * SHARDS
     held = kills if sound and not faults else 0
     return Disturbed(kills, held, faults, 1, store.version, repeated)
 
@@ -190,7 +195,7 @@ def test_updates_whose_workers_are_killed(campaigns, cluster, corpus, tmp_path):
         cluster.kill_worker(rng)
 
     done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, strike)
-    assert done.repeated <= done.kills * corpus.group
+    assert done.repeated <= done.kills * corpus.lost
     campaigns.record("worker killed", done.kills, done.held, done.note())
 
 
@@ -198,7 +203,7 @@ def test_updates_whose_coordinators_are_killed(campaigns, cluster, corpus, tmp_p
     rng = random.Random(campaigns.seed)
     kills = campaigns.size(6, 450)
     done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, kill_coordinator)
-    assert done.repeated <= done.kills * corpus.group
+    assert done.repeated <= done.kills * corpus.lost
     campaigns.record("coordinator killed", done.kills, done.held, done.note())
 
 
@@ -213,7 +218,7 @@ def test_updates_whose_coordinators_and_workers_are_killed(campaigns, cluster, c
 
     done = disturbed_updates(cluster, corpus, tmp_path, kills, rng, strike)
     # a group is lost with the coordinator, and one with what the worker held
-    assert done.repeated <= 2 * done.kills * corpus.group
+    assert done.repeated <= 2 * done.kills * corpus.lost
     campaigns.record("both killed", done.kills, done.held, done.note())
 
 
@@ -244,7 +249,7 @@ def test_updates_whose_workers_are_killed_in_the_close(campaigns, cluster, corpu
         url = tmp_path / str(total.updates)
         total += closed_update(cluster, corpus, url, kills - total.kills, rng)
         shutil.rmtree(url)
-    assert total.repeated <= total.kills * corpus.group
+    assert total.repeated <= total.kills * corpus.lost
     campaigns.record("worker killed in the close", total.kills, total.held, total.note())
 
 
@@ -285,5 +290,22 @@ def test_updates_whose_coordinators_are_killed_in_the_close(campaigns, cluster, 
             kills, faults = kills + 1, faults + lost_or_doubled(store.latest(), corpus)
         total += judged(cluster, corpus, store.latest(), kills, faults, begun)
         shutil.rmtree(url)
-    assert total.repeated <= total.kills * corpus.group
+    assert total.repeated <= total.kills * corpus.lost
     campaigns.record("coordinator killed in the close", total.kills, total.held, total.note())
+
+
+def test_updates_in_row_shares_whose_workers_or_coordinators_are_killed(
+    campaigns, cluster, corpus, tmp_path
+):
+    rng, most, total = random.Random(campaigns.seed), campaigns.size(3, 300), Disturbed()
+    shared = replace(corpus, plan=replace(corpus.plan, passes=2), seconds=1.5 * corpus.seconds)
+    while total.kills < most:
+        url, left = tmp_path / str(total.updates), most - total.kills
+        blows = [lambda _: cluster.kill_worker(rng), kill_coordinator]
+        if turn := total.updates % 3:
+            total += disturbed_update(cluster, shared, url, min(left, 4), rng, blows[turn - 1])
+        else:
+            total += closed_update(cluster, shared, url, min(left, 4), rng)
+        shutil.rmtree(url)
+    assert total.repeated <= total.kills * shared.lost
+    campaigns.record("killed with row shares", total.kills, total.held, total.note())

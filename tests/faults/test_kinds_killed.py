@@ -1,5 +1,6 @@
-"""Stores of views, sequences and tables, whose workers and commands are killed: bit for bit."""
+"""Stores of other kinds and of tables, whose workers and commands are killed: bit for bit."""
 
+import io
 import random
 import shutil
 import signal
@@ -9,7 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from campaigns import Campaigns
 from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
 from night_corpus import command
 
@@ -28,19 +32,36 @@ CHANGED = SHARDS - 1  # the shard that is forgotten, and replaced
 PLAN = UpdatePlan(
     lump_bytes=4096, batch_bytes=4096, reads_in_flight=2, peak_bytes=0, group_shards=2
 )
+ALL_WORDS = ("--min-documents", "1")
 KINDS = {
-    "sequences": ("txt", "", ("--kind", "sequences")),
-    "views": ("csv", "a,b,c\n", ("--kind", "views", "--columns", "a,b,c")),
-    "tables": ("csv", "a,b,c\n", ("--categories", "a,b,c")),
+    "sequences": ("txt", ("--kind", "sequences", *ALL_WORDS)),
+    "views": ("csv", ("--kind", "views", "--columns", "a,b,c", *ALL_WORDS)),
+    "tables": ("csv", ("--categories", "a,b,c", *ALL_WORDS)),
+    "edges": ("csv", ("--kind", "edges", "--columns", "a,b", "--sketch-columns", "3")),
+    "vectors": ("csv", ("--kind", "vectors", "--columns", "a,b,c", "--squares", "--fourth")),
+    "lists": ("parquet", ("--ids-column", "neighbours", "--max-topics", "2", *ALL_WORDS)),
 }
+NODES = 15
+# lists are documents of token ids, of which other campaigns are
+TRIED = [kind for kind in KINDS if kind != "lists" or Campaigns.asked_for().long]
 
 
 def content(kind, number):
     rng = np.random.default_rng([3, number])
     if kind == "sequences":
-        return "".join("".join(rng.choice(list("abcd"), 12)) + "\n" for _ in range(RECORDS))
-    rows = rng.integers(0, 3, (RECORDS, 3))
-    return "a,b,c\n" + "".join(",".join(f"v{one}" for one in row) + "\n" for row in rows)
+        texts = ["".join(rng.choice(list("abcd"), 12)) + "\n" for _ in range(RECORDS)]
+        return "".join(texts).encode()
+    if kind == "lists":
+        lists = [np.flatnonzero(rng.random(NODES) < 0.4) for _ in range(RECORDS)]
+        pq.write_table(pa.table({"neighbours": lists}), file := io.BytesIO())
+        return file.getvalue()
+    names, values = ("a,b", NODES) if kind == "edges" else ("a,b,c", 3)
+    rows = rng.integers(0, values, (RECORDS, len(names.split(","))))
+    if kind == "vectors":
+        rows = rng.normal(size=rows.shape)
+    before = "" if kind == "vectors" else "v"
+    lines = [",".join(f"{before}{one}" for one in row) + "\n" for row in rows]
+    return "".join([names + "\n", *lines]).encode()
 
 
 @dataclass(frozen=True)
@@ -58,15 +79,15 @@ class Corpus:
         return self.folder / of / f"{number}.{KINDS[self.kind][0]}"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=TRIED)
 def corpus(request, tmp_path_factory):
     found = Corpus(request.param, tmp_path_factory.mktemp(request.param))
     for folder in ("shards", "as it was", "changed"):
         (found.folder / folder).mkdir()
         for number in range(SHARDS):
             other = SHARDS * (folder == "changed" and number == CHANGED)
-            found.shard(number, folder).write_text(content(found.kind, number + other))
-    options = (*KINDS[found.kind][2], "--min-documents", "1", "--date-pattern", "none")
+            found.shard(number, folder).write_bytes(content(found.kind, number + other))
+    options = (*KINDS[found.kind][1], "--date-pattern", "none")
     with pytest.raises(SystemExit) as ended:
         main(["create", f"{found.folder}/empty", found.shards, *options])
     assert not ended.value.code

@@ -19,6 +19,7 @@ from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 PATIENCE = 120
 # not before files are read: what was read before a stop and used after it is the fault to provoke,
 # and cached properties, which read, hold a lock of all threads in Python 3.11
@@ -201,7 +202,7 @@ def operations_of(corpus, deed, cluster, place):
 def test_a_night_that_sleeps_anywhere_undoes_nothing_of_another(
     corpus, cluster, tmp_path, campaigns
 ):
-    schedules = campaigns.size(10, 200)
+    schedules = campaigns.size(8, 200)
     operations = {
         deed: operations_of(corpus, deed, cluster, tmp_path / f"alone-{deed}") for deed in DEEDS
     }

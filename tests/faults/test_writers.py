@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import boto3
 import pytest
+from forking import forking
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
@@ -42,9 +42,7 @@ DAY = 86400
 @pytest.fixture(scope="module")
 def processes():
     """New processes that have the imports behind them, so that they truly race."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["small_store", "s3fs", __name__])
-    return context
+    return forking()
 
 
 def run_all(processes, function, arguments):

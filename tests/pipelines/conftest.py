@@ -2,11 +2,15 @@ import gzip
 import json
 import shutil
 
+import dask
 import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from campaigns import few_row_blocks
+from distributed.utils import get_mp_context
+from forking import forking
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.command_line.entry import main
@@ -18,6 +22,22 @@ LETTERS = "abcdefghij"
 def spelled(word):
     """A word of letters for each number: the tokeniser knows no digits."""
     return "w" + "".join(LETTERS[int(digit)] for digit in str(word))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_workers():
+    """Worker processes of this one are forked: those of a command's process begin as they do."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # Dask would preload itself only
+        forking()
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_blocks():
+    """Small stores have fewer row blocks: each step takes a task for each, and files."""
+    with few_row_blocks():
+        yield
 
 
 @pytest.fixture(scope="session")

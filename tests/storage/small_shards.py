@@ -33,7 +33,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
-    ".xz": lzma.compress,
+    ".xz": lambda content: lzma.compress(content, preset=0),
 }
 ID_VOCABULARY = Vocabulary(("nine", "three", "seven"), core=2, token_ids=(9, 3, 7))
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streaming_moments import fit_by, polished
+from streaming_moments import Basis, MomentStatistics, fit_by, polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.sklearn import MomentTopics
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -84,6 +84,18 @@ def test_fractions_are_counted_in_hundredths_or_refused(counts):
     assert fitted.statistics_.length_histogram.n_tokens == 50 * counts.sum()
     with pytest.raises(InvalidInput, match="whole numbers"):
         MomentTopics(3).fit(counts).partial_fit(halves)
+
+
+def test_documents_weigh_by_their_lengths_or_all_alike(counts):
+    even, pooled = (MomentTopics(3, length_weights=how).fit(counts) for how in ("even", "pooled"))
+    assert even.statistics_ == MomentTopics(3).fit(counts).statistics_
+    assert not even.statistics_.basis.weights.is_pooled
+    basis = Basis.from_pilot(CountBatch.from_csr(counts), 3, length_weights="pooled")
+    assert pooled.statistics_ == MomentStatistics.of(CountBatch.from_csr(counts), basis)
+    with pytest.raises(ForeignStatistics, match="begun on their own"):
+        even + pooled
+    with pytest.raises(InvalidInput, match='length weights are "zou"; choose even or pooled'):
+        MomentTopics(3, length_weights="zou").fit(counts)
 
 
 def test_topics_and_rounds_are_found_by_halves(counts):

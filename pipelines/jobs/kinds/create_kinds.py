@@ -346,7 +346,8 @@ def _edges(
     foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
     what = "all neighbours of each"
     if sketch is not None:
-        what = f"{sketch.columns} columns of each part, an edge that two shards hold counts twice"
+        twice = "counts twice (lists by `streaming-moments neighbours` hold it once)"
+        what = f"{sketch.columns} columns of each part; an edge that two shards hold {twice}"
     origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {len(shards)} shards: {what}"
     return _Made(foundation, asdict(columns), f"{origin}; {_state(foundation)}")
 

@@ -18,8 +18,7 @@ from streaming_moments.storage.counting.vectors import VectorsForm, pilot_of, sa
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 
-# As good as all there are, measured; and what a coordinator holds of a pilot, as float64.
-_ENOUGH = 8_000
+# What a coordinator holds of a pilot, as float64.
 _PILOT_BYTES = 256 << 20
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
@@ -73,13 +72,13 @@ def vectors_of(
     """
     more = limits, run.storage_options
     calls = [
-        (shard, counting.form, shape.form, min(quota, _ENOUGH), options.seed + place, *more)
+        (shard, counting.form, shape.form, quota, options.seed + place, *more)
         for place, (shard, quota) in enumerate(quotas(shards, options))
     ]
     samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
     rows, bad = pilot_of(samples)
     drawn = len(rows)
-    most = max(2, min(_ENOUGH, _PILOT_BYTES // (8 * rows.shape[1])))
+    most = max(2, min(options.pilot_documents, _PILOT_BYTES // (8 * rows.shape[1])))
     if drawn > most:
         rng = np.random.default_rng(options.seed)
         rows = rows[np.sort(rng.permutation(drawn)[:most])]
@@ -96,6 +95,10 @@ def vectors_of(
     constant = int((rows.min(axis=0) == rows.max(axis=0)).sum())
     if constant:
         said.append(f"{constant:,} of the numbers never vary")
+    with np.errstate(over="ignore"):
+        small = int((rows.std(axis=0) < foundation.grid.step).sum()) - constant
+    if small > 0 and not foundation.grid.whole:
+        said.append(f"{small:,} of the numbers vary by less than a step; scale them if they matter")
     if totals.clipped > _CLIPPED * len(rows):
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
     sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)

@@ -15,7 +15,11 @@ from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.proportions import require_seed
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputOptions,
+    origins,
+    written_each,
+)
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -117,8 +121,7 @@ def assign_shard(shard: Shard, place: int, context: AssignContext) -> tuple[str,
             lengths = np.asarray(batch.lengths, dtype=np.int64)
             unknown = lengths == 0
             columns = [
-                pa.repeat(pa.scalar(shard.url), lengths.size),
-                pa.array(np.arange(documents, documents + lengths.size, dtype=np.int64)),
+                *origins(shard, documents, lengths.size),
                 pa.array(lengths),
                 pa.array(proportions.argmax(axis=1).astype(np.int32), mask=unknown),
                 pa.FixedSizeListArray.from_arrays(

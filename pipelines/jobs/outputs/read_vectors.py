@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
@@ -19,30 +19,21 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputOptions,
+    origins,
+    written_each,
+)
+from streaming_moments.quality.representatives import NearRow
+from streaming_moments.storage.counting.named import with_names
+from streaming_moments.storage.documents import ids_of
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.storage.top_documents import ModelRead, write_near_rows
 
-
-@dataclass(frozen=True, order=True)
-class NearRow:
-    """A row near the mean of a component.
-
-    Parameters
-    ----------
-    distance : float
-        From the mean.
-    source : str
-        Shard that holds it.
-    row : int
-        Of the shard, from 0.
-    """
-
-    distance: float
-    source: str
-    row: int
+_ID = [("id", pa.string())]
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,8 @@ class VectorsResult:
             likely = f", log likelihood of a row {self.log_likelihood:.4f}"
         said = f"{self.documents:,} records{without}{likely}; {len(self.files)} files in {output}"
         near = [
-            f"component {number}: row {one.row} of {one.source}, distance {one.distance:.4g}"
+            f"component {number}: {one.id + ', ' if one.id else ''}row {one.row} of {one.source}, "
+            f"distance {one.distance:.4g}"
             for number, rows in enumerate(self.nearest)
             for one in rows
         ]
@@ -96,6 +88,7 @@ class VectorsContext:
     model: Any
     output: str
     nearest: int
+    id_column: str | None = None
 
     __sizeof__ = held_bytes
 
@@ -115,7 +108,8 @@ def read_components(
     store, model, shards, output, run
         As of `transform`.
     options : OutputOptions
-        `top_documents`: so many rows nearest to each mean are told.
+        `top_documents`: so many rows nearest to each mean are told, and written beside the files;
+        `id_column`, of what rows are called.
 
     Raises
     ------
@@ -126,12 +120,15 @@ def read_components(
     """
     nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
     plan = plan_transform(*shape_of(model), *room, run.limits)
-    work = write_components, VectorsContext, model, output, nearest
+    work = write_components, VectorsContext, model, output, nearest, options.id_column
     found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without, logs, near = zip(*found, strict=True)
     read = sum(documents) - sum(without)
     told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
     mean = sum(logs) / read if read else None
+    if nearest:
+        of = ModelRead(store.url, options.name, options.labels)
+        write_near_rows(output, nearest, told, of, run.storage_options)
     return VectorsResult(files, sum(documents), sum(without), mean, told)
 
 
@@ -145,11 +142,11 @@ def read_factors(
 ) -> VectorsResult:
     """Write one Parquet file a shard, a row for each record: see `factors_schema`.
 
-    Arguments and errors as of `read_components`; no rows are told.
+    Arguments and errors as of `read_components`, but that no rows are told.
     """
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
-    work = write_factors, VectorsContext, model, output, 0
+    work = write_factors, VectorsContext, model, output, 0, options.id_column
     found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without = zip(*found, strict=True)
     return VectorsResult(files, sum(documents), sum(without))
@@ -160,19 +157,19 @@ def write_components(
 ) -> tuple[str, int, int, float, tuple[tuple[NearRow, ...], ...]]:
     """Write those of one shard: URL, records, no rows, their log likelihood, the nearest rows."""
     model, reading = context.model, context.reading
-    name, schema = proportions_file(shard.url), components_schema(model.n_topics)
+    named = context.id_column is not None
+    name, schema = proportions_file(shard.url), components_schema(model.n_topics, named)
     documents = without = 0
     total = 0.0
     near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if context.nearest else 0)
     with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
-        for read in reading.read(shard):
-            found: Any = read
+        for found, ids in _read(shard, context):
             values = found.batch.values
             densities = model.log_densities(values)
             logs, shares = log_sums(densities), posteriors(densities)
-            held = _rows(shard, documents, found.kept)
             columns = [
-                *held,
+                *([] if ids is None else [ids]),
+                *origins(shard, documents, found.kept.size),
                 _where(found.kept, pa.array(shares.argmax(axis=1).astype(np.int32))),
                 _where(found.kept, pa.array(logs)),
                 _where(
@@ -182,8 +179,17 @@ def write_components(
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             for number in range(len(near)):
-                places = documents + np.flatnonzero(found.kept)
-                added = _nearest(shard.url, values, places, model.means[number], context.nearest)
+                kept = np.flatnonzero(found.kept)
+                chosen, distances = _nearest(values, model.means[number], context.nearest)
+                added = [
+                    NearRow(
+                        distance,
+                        shard.url,
+                        documents + place,
+                        "" if ids is None else ids[place].as_py(),
+                    )
+                    for distance, place in zip(distances, kept[chosen].tolist(), strict=True)
+                ]
                 near[number] = tuple(sorted((*near[number], *added))[: context.nearest])
             documents += found.kept.size
             without += int((~found.kept).sum())
@@ -194,22 +200,28 @@ def write_components(
 def write_factors(shard: Shard, place: int, context: VectorsContext) -> tuple[str, int, int]:
     """Write those of one shard: URL, records, those that are no row of numbers."""
     model, reading = context.model, context.reading
-    name, schema = proportions_file(shard.url), factors_schema(model.n_topics)
+    named = context.id_column is not None
+    name, schema = proportions_file(shard.url), factors_schema(model.n_topics, named)
     documents = without = 0
     with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
-        for read in reading.read(shard):
-            found: Any = read
+        for found, ids in _read(shard, context):
             values = model.values(found.batch.values)
             held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-            columns = [*_rows(shard, documents, found.kept), _where(found.kept, held)]
+            columns = [
+                *([] if ids is None else [ids]),
+                *origins(shard, documents, found.kept.size),
+                _where(found.kept, held),
+            ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             documents += found.kept.size
             without += int((~found.kept).sum())
     return url, documents, without
 
 
-def components_schema(k: int) -> pa.Schema:
+def components_schema(k: int, named: bool = False) -> pa.Schema:
     """Columns of a file of a mixture: a row a record, null where it is no row of numbers.
+
+    Records with names have these in front, as `id`.
 
     Examples
     --------
@@ -218,6 +230,7 @@ def components_schema(k: int) -> pa.Schema:
     """
     return pa.schema(
         [
+            *_ID * named,
             ("source", pa.string()),
             ("row", pa.int64()),
             ("topic", pa.int32()),
@@ -227,7 +240,7 @@ def components_schema(k: int) -> pa.Schema:
     )
 
 
-def factors_schema(k: int) -> pa.Schema:
+def factors_schema(k: int, named: bool = False) -> pa.Schema:
     """Columns of a file of factors, likewise.
 
     Examples
@@ -236,13 +249,29 @@ def factors_schema(k: int) -> pa.Schema:
     ['source', 'row', 'factors']
     """
     return pa.schema(
-        [("source", pa.string()), ("row", pa.int64()), ("factors", pa.list_(pa.float64(), k))]
+        [
+            *_ID * named,
+            ("source", pa.string()),
+            ("row", pa.int64()),
+            ("factors", pa.list_(pa.float64(), k)),
+        ]
     )
 
 
-def _rows(shard: Shard, first: int, kept: NDArray[np.bool_]) -> list[Any]:
-    numbers = np.arange(first, first + kept.size, dtype=np.int64)
-    return [pa.repeat(pa.scalar(shard.url), kept.size), pa.array(numbers)]
+def _read(shard: Shard, context: VectorsContext) -> Iterator[tuple[Any, pa.StringArray | None]]:
+    """Batches of a shard, and what their records are called, where that is asked for."""
+    reading, column = context.reading, context.id_column
+    batches = reading.read(shard)
+    if column is None:
+        yield from ((read, None) for read in batches)
+        return
+    told = reading.store.form, column, reading.limits, reading.storage_options
+    named = with_names(batches, _records, ids_of(shard, *told), shard.url)
+    yield from ((read, ids) for read, _, ids in named)
+
+
+def _records(read: Any) -> int:
+    return int(read.kept.size)
 
 
 def _where(kept: NDArray[np.bool_], found: Any) -> Any:
@@ -254,12 +283,9 @@ def _where(kept: NDArray[np.bool_], found: Any) -> Any:
 
 
 def _nearest(
-    url: str,
-    values: NDArray[Any],
-    places: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    number: int,
-) -> list[NearRow]:
+    values: NDArray[Any], mean: NDArray[np.float64], number: int
+) -> tuple[NDArray[np.intp], list[float]]:
+    """Rows nearest to a mean, the first of equals first, and their distances."""
     distances = np.linalg.norm(values - mean, axis=1)
-    chosen = np.lexsort((places, distances))[:number]
-    return [NearRow(float(distances[one]), url, int(places[one])) for one in chosen]
+    chosen = np.argsort(distances, kind="stable")[:number]
+    return chosen, distances[chosen].tolist()

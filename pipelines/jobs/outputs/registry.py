@@ -67,8 +67,10 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
         MultiViewMixture.name: Output(assign, METHODS, frozenset({"seed"})),
         HiddenMarkovModel.name: Output(decode, DECODINGS),
         LatentTree.name: Output(complete),
-        GaussianMixture.name: Output(read_components, (), frozenset({"top_documents"})),
-        IndependentFactors.name: Output(read_factors),
+        GaussianMixture.name: Output(
+            read_components, (), frozenset({"top_documents", "id_column"})
+        ),
+        IndependentFactors.name: Output(read_factors, (), frozenset({"id_column"})),
     }
 )
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+import pyarrow as pa
+
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
 from streaming_moments.pipelines.cluster.run import Run
@@ -89,6 +92,12 @@ def write_each(
     calls = [(shard, place, held) for place, shard in enumerate(shards)]
     in_flight = cluster.workers * plan.in_flight
     yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)
+
+
+def origins(shard: Shard, first: int, number: int) -> list[Any]:
+    """Columns `source` and `row` of so many records of a shard, from one of them on."""
+    rows = np.arange(first, first + number, dtype=np.int64)
+    return [pa.repeat(pa.scalar(shard.url), number), pa.array(rows)]
 
 
 def written_each(*asked: Any) -> list[Any]:

@@ -8,6 +8,16 @@ const ranked = (topic, weight) => topic.words
   .filter((one) => one.inside > 0 && one.overall > 0)
   .sort((one, other) => other.score - one.score || one.word.localeCompare(other.word))
   .slice(0, shown);
+// of clusters and factors the largest numbers, in the place of words
+const signed = (value) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))}`;
+const rowsOf = (topic, weight) => {
+  const rows = topic.words.length
+    ? ranked(topic, weight).map(({ word, inside, bar }) => ({ word, size: inside,
+      value: percent(inside, 2) + (bar === undefined ? "" : ` \u00b1 ${percent(bar, 2)}`) }))
+    : topic.coordinates.map(([word, value]) => ({ word, size: Math.abs(value), value: signed(value) }));
+  const most = Math.max(...rows.map((row) => row.size)) || 1;
+  return rows.map((row) => ({ ...row, share: row.size / most }));
+};
 const names = new Map(content.topics.map((topic, place) => [topic.topic, content.names[place]]));
 
 // the topics that go with one most
@@ -47,13 +57,31 @@ const drawSample = (card, sample) => {
   card.append(box);
 };
 
+const drawNearest = (card, nearest) => {
+  if (!nearest.length) return;
+  const box = element("details", undefined, { class: "sample" });
+  box.open = document.body.clientWidth > 600;
+  box.append(element("summary", nearest.length === 1 ? "The row nearest to the mean" : `The ${nearest.length} rows nearest to the mean`));
+  const list = element("ol", undefined, { class: "near" });
+  for (const one of nearest) {
+    const item = element("li");
+    item.append(
+      element("span", one.id || `row ${one.row.toLocaleString("en")} of ${one.source}`, { class: "word", title: `row ${one.row} of ${one.source}`, dir: "auto" }),
+      element("span", short(one.distance), { class: "value", title: "distance from the mean" }));
+    list.append(item);
+  }
+  box.append(list);
+  card.append(box);
+};
+
 const facts = (topic) => [
   percent(topic.weight),
   ...(topic.npmi === null ? [] : [`NPMI ${topic.npmi.toFixed(2)}`]),
-  ...(topic.bar === null ? [] : [`L1 error ${topic.bar.toFixed(2)}`]),
+  ...(topic.bar === null ? [] : [content.what === "topic" ? `L1 error ${topic.bar.toFixed(2)}` : `error bar ${short(topic.bar)}`]),
   ...Object.entries(topic.told).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${short(value)}`),
 ];
 
+const title = content.what[0].toUpperCase() + content.what.slice(1);
 let chosen = null;
 const drawCards = (weight) => {
   const opened = new Map([...document.querySelectorAll(".card details")].map((one) => [one.closest(".card").id, one.open]));
@@ -61,7 +89,7 @@ const drawCards = (weight) => {
     const card = element("article", undefined, { class: "card", id: `topic-${topic.topic}`, tabindex: -1 });
     if (topic.topic === chosen) card.classList.add("chosen");
     const head = element("h3", names.get(topic.topic));
-    head.prepend(element("span", topic.topic, { class: "count", title: `Topic ${topic.topic}` }));
+    head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
     const note = content.notes[topic.topic];
     if (note) head.append(element("span", note, { class: "note" }));
     const line = element("p", undefined, { class: "quiet facts-line" });
@@ -69,22 +97,21 @@ const drawCards = (weight) => {
     card.append(head, line);
     drawTrend(card, place);
     const list = element("ol");
-    const rows = ranked(topic, weight);
-    const most = Math.max(...rows.map((row) => row.inside));
-    for (const row of rows) {
+    for (const row of rowsOf(topic, weight)) {
       const item = element("li");
       item.append(
-        element("i", undefined, { style: `width:${100 * row.inside / most}%` }),
+        element("i", undefined, { style: `width:${100 * row.share}%` }),
         element("span", row.word, { class: "word", title: row.word }),
-        element("span", percent(row.inside, 2) + (row.bar === undefined ? "" : ` \u00b1 ${percent(row.bar, 2)}`), { class: "value" }));
+        element("span", row.value, { class: "value" }));
       list.append(item);
     }
     card.append(list);
     const others = together(topic.topic);
     if (others) card.append(element("p", `often with ${others}`, { class: "quiet together" }));
     drawSample(card, topic.sample);
+    drawNearest(card, topic.nearest);
     if (opened.has(card.id)) card.querySelector("details").open = opened.get(card.id);
-    if (document.getElementById("map")) {
+    if (document.getElementById("map") || document.getElementById("plane")) {
       const back = element("a", "↑ on the map", { href: `#place-${topic.topic}`, class: "back" });
       back.addEventListener("click", () => choose(topic.topic));
       card.append(back);

@@ -133,19 +133,21 @@ const drawShares = ({ dates, shares, bars }) => (parent) => {
       title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
     }));
     drawLine(chart, points, {
-      height: 96, label: `Share of topic ${topic.topic} over time`, low: 0, high: most, area: true, left: 40,
+      height: 96, label: `Share of ${content.what} ${topic.topic} over time`, low: 0, high: most, area: true, left: 40,
       yTicks: 2, tickText: shareTicks, labels: ends(dates),
     });
   });
 };
 
 const drawRuns = (parent) => {
+  const [records, tokens, outside] = content.counted, outsideVocabulary = outside === "outside";
+  const first = (text) => text[0].toUpperCase() + text.slice(1);
   const kinds = [
     ["captured", "Captured spectrum", "the smallest share of an eigenvalue, near 1 is good", { low: 0, high: 1 }],
-    ["outside_share", "Tokens outside the vocabulary", "share of all tokens", { low: 0, tickText: shareTicks }],
+    ["outside_share", outsideVocabulary ? "Tokens outside the vocabulary" : `${first(records)} ${outside}`, `share of all ${outsideVocabulary ? tokens : records}`, { low: 0, tickText: shareTicks }],
     ["effective_documents", "Effective documents", "below some hundreds a few long ones rule", { low: 0 }],
     ["pair_distance", "Distance from the run before", "total variation of the pair distributions", { low: 0 }],
-    ["documents", "Documents counted", "in all", {}],
+    ["documents", `${first(records)} counted`, "in all", {}],
   ];
   const runs = content.runs;
   const measured = kinds.filter(([name]) => runs.some((run) => run[name] !== null));

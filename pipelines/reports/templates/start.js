@@ -1,6 +1,6 @@
 // what is drawn when the page is there, and anew when its width changes
-const charts = { map: drawMap, coherence: drawCoherence, spectrum: drawSpectrum, steps: drawSteps };
-const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns };
+const charts = { map: drawMap, plane: drawPlane, coherence: drawCoherence, spectrum: drawSpectrum, steps: drawSteps };
+const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns, "measure-panels": drawMeasures };
 const draw = () => {
   for (const place of document.querySelectorAll("[data-chart]")) charts[place.dataset.chart](place);
   for (const [name, make] of Object.entries(panels)) {
@@ -17,15 +17,21 @@ if (slider) {
   };
   slider.addEventListener("input", follow);
   follow();
-}
+} else if (content.topics.length) drawCards(0);
 const data = document.getElementById("data");
 if (data) {
   data.addEventListener("click", () => {
     data.href = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
   });
 }
+const table = document.getElementById("table");
+if (table) {
+  table.addEventListener("click", () => {
+    table.href = URL.createObjectURL(new Blob([asTable()], { type: "text/csv" }));
+  });
+}
 // a link that names a card was followed before there were any
-if (slider && /^#topic-\d+$/.test(location.hash)) document.querySelector(location.hash)?.scrollIntoView();
+if (content.topics.length && /^#topic-\d+$/.test(location.hash)) document.querySelector(location.hash)?.scrollIntoView();
 let drawn = 0;
 const again = () => {
   if (document.body.clientWidth === drawn) return;

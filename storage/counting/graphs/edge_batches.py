@@ -209,20 +209,26 @@ def sample_edges(
         found = pc.value_counts(pa.chunked_array(names))
         counted.append(pa.table({_NAME: found.field(0), _COUNT: found.field(1)}))
         if len(counted) > 1 and counted[-2].num_rows <= 2 * counted[-1].num_rows:
-            counted = [added_counts(counted)]
+            counted = [_each_once(counted)]
         keys = np.concatenate([keys, rng.random(table.num_rows)])
         own = pa.table(dict(zip(("source", "target"), names, strict=True)))
         drawn = own if drawn is None else pa.concat_tables([drawn, own])
         if drawn.num_rows > quota:
             kept = np.sort(np.argpartition(keys, quota)[:quota])
             drawn, keys = drawn.take(kept).combine_chunks(), keys[kept]
-    return EdgeSample(added_counts(counted), drawn)
+    return EdgeSample(_each_once(counted), drawn)
 
 
 def added_counts(tables: Sequence[pa.Table]) -> pa.Table:
     """Names of several tables, each once, with the sum of its counts; most first, ties by name."""
-    summed = pa.concat_tables(tables).group_by(_NAME).aggregate([(_COUNT, "sum")])
-    named = summed.rename_columns(
-        [_COUNT if name == f"{_COUNT}_sum" else name for name in summed.column_names]
-    )
-    return named.sort_by([(_COUNT, "descending"), (_NAME, "ascending")])
+    return _each_once(tables).sort_by([(_COUNT, "descending"), (_NAME, "ascending")])
+
+
+def _each_once(tables: Sequence[pa.Table]) -> pa.Table:
+    if len(tables) == 1:
+        return tables[0]
+    held = pa.concat_tables(tables)
+    names = held[_NAME].combine_chunks().dictionary_encode()
+    # whole numbers below 2^53, so exact
+    sums = np.bincount(names.indices, held[_COUNT]).astype(np.int64)
+    return pa.table({_NAME: names.dictionary, _COUNT: sums})

@@ -26,6 +26,7 @@ _REMEMBERED = 6  # rounds
 _SINGULAR = 1e-8
 _LEAST_ROOT = 1e-6  # of the weight of a component
 _LEAST_VARIANCE = 1e-3  # of the mean of all components
+_LEAST_SHARE = 1e-9  # of the variance of a coordinate: a component of equal rows has a density too
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,8 @@ def mixture_components(
     else:
         rotation, spread = _diagonal_spread(moments, signal, third)
         variances = _told_apart(rotation, spread, signal.noise)
-    least = _LEAST_VARIANCE * signal.noise.mean()
+    mean_variance = np.trace(moments.covariance) / moments.mean.size
+    least = max(_LEAST_VARIANCE * signal.noise.mean(), _LEAST_SHARE * mean_variance)
     weights = rotation[-1] ** 2
     means = moments.mean + _whitened_means(rotation).T @ signal.loadings.T
     # equal weights differ by rounding

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form
+from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 
 _ROUNDS = 60
 _MORE_DIRECTIONS = 5
 _ROWS = 64
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,11 @@ def triples_by_model(
         a0: what `forms.Dirichlet` corrects is put back.
     triples : float
         C3.
+
+    Raises
+    ------
+    NotIdentifiable
+        By the model no triple has different indices.
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
@@ -123,6 +130,11 @@ def triples_by_model(
     third = 2 / (alpha0 + 2) * T + alpha0 / (alpha0 + 2) * crossed
     third -= 2 * alpha0**2 / ((alpha0 + 1) * (alpha0 + 2)) * np.outer(first**2, first)
     share = EqualIndices(np.diag(second), third).all_triples
+    if share >= 1 - _ROUNDING:
+        raise NotIdentifiable(
+            "what nodes lack as they are no neighbours of themselves outweighs the edges that are "
+            "there; ask for fewer communities, or count more edges"
+        )
     return np.asarray(third * triples / (1 - share))
 
 

@@ -88,6 +88,10 @@ class Communities(TopicModel):
         """The fit of few nodes, in one place, with what is filled in made of it in turn."""
         whole = _whole(blocks)
         lengths, form = whole.length_histogram, form_of(options.alpha0)
+        if not lengths.C3:
+            raise NotIdentifiable(
+                "no node has three neighbours, by which communities are told; count more edges"
+            )
         last = both_rows if options.rows == "mean" else topic_rows
         sums = whole.pair_counts.astype(np.float64)
         pairs = pairs_by_rank(sums, whole.moment_counts / lengths.C1, options.topics, form)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,11 +21,19 @@ from streaming_moments.decompositions.vectors.factors import (
     weak_factors,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
-from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
-from streaming_moments.models.mixtures.gaussian_mixture import BY_SPECTRUM, require_joint
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.vectors import (
+    BY_SPECTRUM,
+    ROW_COPIES,
+    fit_of_blocks,
+    fits_of_halves,
+    read_by_parts,
+    require_joint,
+    require_number,
+)
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
@@ -40,17 +49,11 @@ _DAYS = ("since", "until", "half_life")
 
 
 WEAK = ("refuse", "keep")
-_ROWS = 4096  # that are centred at a time
 
 
 def _require_weak(name: str) -> None:
     if name not in WEAK:
         raise InvalidInput(f'weak is "{name}"; choose {" or ".join(WEAK)}')
-
-
-def _require_number(number: int) -> None:
-    if number < BY_SPECTRUM:
-        raise InvalidInput(f"{number} factors asked for; it must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +62,7 @@ class FactorOptions(FitOptions):
 
     topics: int = option(
         "Number of factors, or auto: as many as the spectrum tells apart.",
-        check=_require_number,
+        check=partial(require_number, of="factors"),
         auto=True,
         found=BY_SPECTRUM,
         also=("components",),
@@ -183,9 +186,7 @@ class IndependentFactors:
         InvalidInput
             Fourth moments are needed, and the statistics keep none.
         """
-        blocks = rows.each("reading row blocks", _itself)
-        made: Self = rows.value(rows.once("factors", cls.of_blocks, blocks, options))
-        return made
+        return fit_of_blocks(rows, "factors", cls.of_blocks, options)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
@@ -203,7 +204,8 @@ class IndependentFactors:
         found = independent_factors(moments, *asked)
         if options.weak == "refuse":
             require_told_apart(found, options.order)
-        bars = _bars(whole, found, *asked) if whole.foundation.halves else None
+        halves = fits_of_halves(whole, lambda half: independent_factors(half, *asked))
+        bars = _bars(found, *halves) if halves else None
         grid, totals = moments.grid, whole.totals
         return cls(
             found.mixing * grid.step,
@@ -226,8 +228,8 @@ class IndependentFactors:
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
-        """Sums of all rows and of a half, as they are and as tensors of floats."""
-        return 10
+        """As of any model of vectors."""
+        return ROW_COPIES
 
     @property
     def n_topics(self) -> int:
@@ -264,14 +266,10 @@ class IndependentFactors:
         ForeignStatistics
             Rows of another width.
         """
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise ForeignStatistics(
-                f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
-                "of so many numbers"
-            )
-        parts = range(0, max(1, len(rows)), _ROWS)
-        centred = (rows[at : at + _ROWS].astype(np.float64) - self.mean for at in parts)
-        return np.concatenate([one @ self.unmixing for one in centred])
+        return read_by_parts(rows, self.dimension, self._values)
+
+    def _values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray((rows.astype(np.float64) - self.mean) @ self.unmixing)
 
     def rows_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, d) rows of (n, k) factors, without noise."""
@@ -325,21 +323,13 @@ class IndependentFactors:
         return Description(facts, columns, "; ".join(said))
 
 
-def _itself(statistics: VectorStatistics) -> VectorStatistics:
-    return statistics
-
-
-def _bars(whole: VectorStatistics, found: Factors, k: int, order: Any, noise: Any) -> Any:
-    """(k,) half of the distance between the columns of the halves, matched; None without them."""
-    try:
-        halves = [
-            independent_factors(VectorMoments.of(whole.half(odd)), k, order, noise).mixing.T
-            for odd in (False, True)
-        ]
-    except NotIdentifiable:
-        return None
+def _bars(found: Factors, *halves: Factors) -> NDArray[np.float64]:
+    """(k,) half of the distance between the columns of the halves, matched."""
     own = found.mixing.T
     # without skewness a factor is known up to its sign: either is matched
-    either = [matched_rows(np.vstack([own, -own]), np.vstack([one, -one])) for one in halves]
-    even, odd = (one[:k] for one in either)
-    return np.linalg.norm(even - odd, axis=1) / 2
+    either = [
+        matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
+        for one in halves
+    ]
+    even, odd = (one[: len(own)] for one in either)
+    return np.asarray(np.linalg.norm(even - odd, axis=1) / 2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,40 +17,29 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
     require_covariance,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
-from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures import mixture_parts
-from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.vectors import (
+    BY_SPECTRUM,
+    ROW_COPIES,
+    fit_of_blocks,
+    fits_of_halves,
+    read_by_parts,
+    require_joint,
+    require_number,
+)
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_ROWS = 4096  # of which densities are taken at a time
-
-BY_SPECTRUM = 0
-"""Of the options: as many components as the spectrum tells apart."""
-
-
-def _require_number(number: int) -> None:
-    if number < BY_SPECTRUM:
-        raise InvalidInput(f"{number} components asked for; it must be at least 1")
-
-
-def require_joint(method: str) -> None:
-    """Refuse another decomposition than the one there is for vectors.
-
-    Raises
-    ------
-    InvalidInput
-        Names it.
-    """
-    if method != "joint":
-        raise InvalidInput(f'moments of vectors are decomposed by "joint", not by "{method}"')
+_OF_EACH = ("means", "weights", "variances", "bars", "weight_bars")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +48,7 @@ class MixtureOptions(FitOptions):
 
     topics: int = option(
         "Number of components, or auto: as many as the spectrum tells apart.",
-        check=_require_number,
+        check=partial(require_number, of="components"),
         auto=True,
         found=BY_SPECTRUM,
         also=("components",),
@@ -115,6 +105,8 @@ class GaussianMixture:
         Variances that came out below a thousandth of their mean, and were set to it.
     bars : (k,) float64, optional
         Distance of each mean from the true one that is to be expected, from halves of the rows.
+    weight_bars : (k,) float64, optional
+        Standard errors of the weights, likewise.
     polishing : Polishing, optional
         How, where passes were made over rows.
     since, until, half_life
@@ -147,6 +139,7 @@ class GaussianMixture:
     drawn_in: int = 0
     negative: int = 0
     bars: NDArray[np.float64] | None = None
+    weight_bars: NDArray[np.float64] | None = None
     polishing: Polishing | None = None
     since: str | None = None
     until: str | None = None
@@ -172,9 +165,7 @@ class GaussianMixture:
         InvalidInput
             Covariance "diag", and the statistics keep no squares.
         """
-        blocks = rows.each("reading row blocks", _itself)
-        made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
-        return made
+        return fit_of_blocks(rows, "components", cls.of_blocks, options)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
@@ -186,7 +177,8 @@ class GaussianMixture:
         k = options.topics or told_apart
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
-        bars = _bars(whole, found, options.covariance) if whole.foundation.halves else None
+        halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
+        bars, weight_bars = _bars(found, halves) if halves else (None, None)
         return cls(
             grid.values(found.means),
             found.weights,
@@ -199,12 +191,13 @@ class GaussianMixture:
             totals.clipped,
             found.clipped,
             None if bars is None else bars * grid.step,
+            weight_bars,
         )
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
-        """Sums of all rows and of a half, as they are and as tensors of floats."""
-        return 10
+        """As of any model of vectors."""
+        return ROW_COPIES
 
     @property
     def n_topics(self) -> int:
@@ -235,13 +228,7 @@ class GaussianMixture:
         ForeignStatistics
             Rows of another width.
         """
-        if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise ForeignStatistics(
-                f"rows of shape {rows.shape}, the model has {self.dimension} dimensions; give rows "
-                "of so many numbers"
-            )
-        parts = range(0, max(1, len(rows)), _ROWS)
-        return np.concatenate([self._log_densities(rows[at : at + _ROWS]) for at in parts])
+        return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         # centred: squares of rows far from the origin would lose what tells them apart
@@ -272,6 +259,12 @@ class GaussianMixture:
         """(n,) logarithm of the density of each row; errors as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with component `order[j]` as component j."""
+        held = ((name, getattr(self, name)) for name in _OF_EACH)
+        turned: dict[str, Any] = {name: one[order] for name, one in held if one is not None}
+        return replace(self, **turned)
+
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
         """The model of `parts`.
@@ -299,19 +292,12 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
 
-def _itself(statistics: VectorStatistics) -> VectorStatistics:
-    return statistics
-
-
-def _bars(whole: VectorStatistics, found: Components, covariance: Any) -> Any:
-    """(k,) half of the distance between the means of the halves, matched; None without them."""
-    k = len(found.weights)
-    try:
-        halves = [
-            mixture_components(VectorMoments.of(whole.half(odd)), k, covariance).means
-            for odd in (False, True)
-        ]
-    except NotIdentifiable:
-        return None
-    even, odd = (matched_rows(found.means, means) for means in halves)
-    return np.linalg.norm(even - odd, axis=1) / 2
+def _bars(
+    found: Components, halves: tuple[Components, Components]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) halves of what lies between the means, and between the weights, of the halves."""
+    orders = [matched_order(found.means, half.means) for half in halves]
+    pairs = [*zip(halves, orders, strict=True)]
+    even, odd = (half.means[order] for half, order in pairs)
+    even_weights, odd_weights = (half.weights[order] for half, order in pairs)
+    return np.linalg.norm(even - odd, axis=1) / 2, np.abs(even_weights - odd_weights) / 2

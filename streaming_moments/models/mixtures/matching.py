@@ -15,6 +15,19 @@ else:
     optimize = LateModule("scipy.optimize")
 
 
+def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(k,) which of the others is each row, so that their squared distances sum to least.
+
+    Examples
+    --------
+    >>> matched_order(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0]]))
+    array([1, 0])
+    """
+    squares = np.square(rows).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
+    _, places = optimize.linear_sum_assignment(squares - 2 * rows @ others.T)
+    return np.asarray(places)
+
+
 def matched_rows(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """(k, d) the others, in the order in which their squared distances from rows sum to least.
 
@@ -24,8 +37,4 @@ def matched_rows(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDAr
     array([[1.],
            [4.]])
     """
-    squares = np.square(rows).sum(axis=1)[:, None] + np.square(others).sum(axis=1)
-    own, places = optimize.linear_sum_assignment(squares - 2 * rows @ others.T)
-    found = np.empty_like(others)
-    found[own] = others[places]
-    return found
+    return np.asarray(others[matched_order(rows, others)])

@@ -11,6 +11,7 @@ from streaming_moments.models.base import Arrays, Attributes, Description
 from streaming_moments.models.provenance import Polishing
 
 _ARRAYS = ("means", "weights", "variances", "spectrum")
+_BARS = ("bars", "weight_bars")
 _SCALARS = (
     *("covariance", "told_apart", "documents", "without", "drawn_in", "negative"),
     *("since", "until", "half_life"),
@@ -21,8 +22,8 @@ _MANY = 0.01  # of the rows that are drawn in
 def parts_of(model: Any) -> tuple[Arrays, Attributes]:
     """Arrays and attributes."""
     arrays = {name: getattr(model, name) for name in _ARRAYS}
-    if model.bars is not None:
-        arrays["bars"] = model.bars
+    optional = {name: getattr(model, name) for name in _BARS}
+    arrays |= {name: bars for name, bars in optional.items() if bars is not None}
     attributes = {name: getattr(model, name) for name in _SCALARS}
     polishing = model.polishing
     return arrays, {**attributes, "polishing": None if polishing is None else asdict(polishing)}
@@ -37,7 +38,10 @@ def fields_given(arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
 
 def description_of(model: Any) -> Description:
     """Weights, spreads and error bars of the components; what to beware of."""
-    columns = {"weight": model.weights, "spread": np.sqrt(model.variances.mean(axis=1))}
+    columns = {"weight": model.weights}
+    if model.weight_bars is not None:
+        columns["weight bar"] = model.weight_bars
+    columns["spread"] = np.sqrt(model.variances.mean(axis=1))
     if model.bars is not None:
         columns["error bar"] = model.bars
     names = ("covariance", "told_apart", "without", "drawn_in", "negative")

@@ -207,7 +207,7 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
     else:
         seen_spread = seen
     spreads = spreads - rounding
-    least = _LEAST_VARIANCE * max(float(counts @ spreads.mean(axis=1) / counts.sum()), rounding)
+    least = _LEAST_VARIANCE * max(float(counts @ spreads.mean(axis=1) / counts.sum()), _ROUNDING)
     found = np.maximum(spreads, least) * grid.step**2
     return replace(
         model,

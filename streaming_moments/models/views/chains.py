@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import InMemory, Rows
-from streaming_moments.models.views import windows_em
 from streaming_moments.models.views.columns import view_columns
-from streaming_moments.models.views.transitions import transitions, window_table
-from streaming_moments.models.views.windows_em import Chain, Windows
+from streaming_moments.models.views.transitions import transitions
+from streaming_moments.models.views.triples_em import Triples, likelier, triple_table
+from streaming_moments.models.views.windows_em import Chain
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -40,10 +40,10 @@ def chain_of(
     chain, untold = _decomposed(rows, foundation.sketch, emission)
     if not (foundation.whole and options.refine):
         return chain, float("nan"), untold, 0
-    table = window_table(rows)
+    table = triple_table(rows)
     starts = [chain, *_of_sketch(foundation, table, options)]
-    told = Windows.of_table(table), starts, options.refine, options.seed
-    chain, score = rows.value(rows.once("refining", windows_em.likelier, *told))
+    told = Triples.of_table(table), starts, options.refine, options.seed
+    chain, score = rows.value(rows.once("refining", likelier, *told))
     return chain, score, 0, options.refine
 
 

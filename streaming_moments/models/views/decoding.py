@@ -125,7 +125,7 @@ _REORDERED = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_REORDERED)
-def window_posteriors(
+def triple_posteriors(
     cells: NDArray[np.int64],
     counts: NDArray[np.float64],
     before: NDArray[np.float64],
@@ -135,9 +135,9 @@ def window_posteriors(
     middle: NDArray[np.float64],
     right: NDArray[np.float64],
 ) -> float:
-    """Add the posteriors of the middle state of windows to the rows of their symbols.
+    """Add the posteriors of the middle state of triples to the rows of their words.
 
-    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (windows, 3) with
+    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) with
     their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
     `right` is over `before` and `after`. Returns the log likelihood of all.
     """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts
 from streaming_moments.models.views.chains import chain_of
@@ -35,18 +36,11 @@ _SMOOTHING = 1e-4
 _UNIGRAMS = 1e-3  # of a prediction by operators
 
 
-def _require_rounds(rounds: int) -> None:
-    if rounds < 0:
-        raise InvalidInput(f"refine is {rounds}; it must be 0 or more rounds")
-
-
 @dataclass(frozen=True, kw_only=True)
 class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
-    refine: int = option(
-        "Rounds by the windows; of a sketched alphabet none.", 200, _require_rounds
-    )
+    refine: int = option("Rounds by the windows; of a sketched alphabet none.", 200, require_rounds)
 
     def __post_init__(self) -> None:
         super().__post_init__()

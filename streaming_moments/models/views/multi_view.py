@@ -15,13 +15,16 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentif
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views.columns import (
+    ViewColumns,
     half_bars,
     half_rows,
     said_of_turned,
     view_columns,
 )
+from streaming_moments.models.views.mixture_em import Mixture, likelier_mixture
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -39,6 +42,9 @@ class ViewOptions(FitOptions):
 
     alpha0: float = option(
         "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+    )
+    refine: int = option(
+        "Rounds by the triples; of sketches, or with alpha0, none.", 50, require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -81,9 +87,13 @@ class MultiViewMixture:
         States that came out negative, which the statistics hardly hold.
     columns : tuple of str
         What the views are called.
+    refined : int
+        Rounds of refinement by the table of triples.
+    triple_score : float, optional
+        Nats a triple, by the refinement.
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of the rows view, and standard errors of its
-        entries, where the statistics keep halves of the records.
+        entries, where the statistics keep halves of the records; refined as the columns are.
     held_out : HeldOut, optional
         How likely the triples of each half are by the model of the other one, where that was asked.
     since, until, half_life
@@ -113,6 +123,8 @@ class MultiViewMixture:
     without: int = 0
     turned: int = 0
     columns: tuple[str, str, str] = VIEWS
+    refined: int = 0
+    triple_score: float | None = None
     bars: NDArray[np.float64] | None = None
     word_bars: NDArray[np.float64] | None = None
     held_out: HeldOut | None = None
@@ -148,31 +160,29 @@ class MultiViewMixture:
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: ViewsFoundation = rows.foundation
-        own, *sketches = foundation.bases
-        asked = (sketches[0], sketches[1]), options.topics, options.alpha0
-        fitted = view_columns(rows, *asked)
-        found = fitted.found
-        sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
-        others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
+        fitted, decomposed = _decomposed(rows, options)
+        mixture, score, refined = likelier_mixture(rows, [decomposed], options)
         bars = None
         if halves:
-            bars = half_bars(
-                found.topics,
-                lambda odd: view_columns(half_rows(rows, odd), *asked).found.topics,
-            )
-        return cls(
-            found.topics,
-            others[0],
-            others[1],
-            found.weights,
+            bars = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd, mixture))
+        model = cls(
+            mixture.rows,
+            mixture.left,
+            mixture.right,
+            mixture.weights,
             options.alpha0,
             fitted.spectrum,
             fitted.documents,
             fitted.without,
             fitted.turned,
             foundation.columns,
+            refined,
+            score,
             *(bars or (None, None)),
         )
+        # refined, another one may be the largest
+        order = np.argsort(-model.weights, kind="stable")
+        return model.reordered(order) if refined else model
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
@@ -235,6 +245,11 @@ class MultiViewMixture:
         """
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
+    def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
+        """(records,) log-probability of the words of each record of one state; as `posterior`."""
+        logarithms = log_posteriors(*self._stacked(views), self.weights)
+        return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
+
     def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
         """(records,) the likeliest state of each record given any of the views."""
         return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
@@ -244,8 +259,9 @@ class MultiViewMixture:
         arrays = {name: getattr(self, name) for name in (*VIEWS, "weights", "spectrum")}
         if self.bars is not None and self.word_bars is not None:
             arrays |= {"bars": self.bars, "word_bars": self.word_bars}
-        scalars = ("alpha0", "documents", "without", "turned", "since", "until", "half_life")
-        attributes: dict[str, Any] = {name: getattr(self, name) for name in scalars}
+        scalars = ("alpha0", "documents", "without", "turned", "refined", "triple_score")
+        named = (*scalars, "since", "until", "half_life")
+        attributes: dict[str, Any] = {name: getattr(self, name) for name in named}
         attributes |= {} if self.held_out is None else {"held_out": asdict(self.held_out)}
         return arrays, {**attributes, "columns": list(self.columns)}
 
@@ -271,16 +287,18 @@ class MultiViewMixture:
         columns = {"weight": self.weights}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        names = ("alpha0", "without", "turned")
+        names = ("alpha0", "without", "turned", "refined", "triple_score")
         facts: dict[str, Any] = {name: getattr(self, name) for name in names}
         facts["views"] = list(self.columns)
         sentence = f"views {', '.join(self.columns)}"
+        if self.refined:
+            sentence += f"; refined {self.refined} rounds by their triples"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             sentence += f"; a triple held out had log likelihood {self.held_out.mean:.4f}"
         if self.without:
             sentence += f"; {self.without:,} records lack one and count for nothing"
-        if self.turned:
+        if self.turned and not self.refined:
             sentence += f"; {said_of_turned(self.turned)}"
         return Description(facts, columns, sentence)
 
@@ -311,6 +329,23 @@ class MultiViewMixture:
 def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """With a share of every word, so that one word alone rules out no state."""
     return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
+
+
+def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
+    """The mixture as moments say it; errors as `view_columns` and `_other_view`."""
+    own, left, right = rows.foundation.bases
+    fitted = view_columns(rows, (left, right), options.topics, options.alpha0)
+    found = fitted.found
+    sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
+    others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
+    return fitted, Mixture(found.topics, others[0], others[1], found.weights)
+
+
+def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
+    """(n, k) columns of the rows view by one half, which may begin as all records have them."""
+    half = half_rows(rows, odd)
+    starts = [_decomposed(half, options)[1], whole]
+    return likelier_mixture(half, starts, options, drawn=False)[0].rows
 
 
 def _other_view(

@@ -1,4 +1,4 @@
-"""Sweeps over the windows of sequences: transitions, observable operators, the table of windows."""
+"""Sweeps over the windows of sequences: transitions, observable operators."""
 
 from __future__ import annotations
 
@@ -106,11 +106,6 @@ def operators(rows: Rows, sketch: Basis, k: int) -> Operators | None:
     return Operators(interleaved(parts), U[:, :k].T @ begun, (V[:k] @ left) / S[:k])
 
 
-def window_table(rows: Rows) -> NDArray[np.int64]:
-    """(n, n, n) int64 counts of windows, middle symbol first, of a sketch that is the identity."""
-    return interleaved(rows.gathered("windows", _table))
-
-
 def symbol_shares(rows: Rows) -> NDArray[np.float64]:
     """(n,) share of each symbol in the middle of windows."""
     counts = interleaved(rows.gathered("symbols", _middles)).astype(np.float64)
@@ -155,10 +150,6 @@ def _operated(
 
 def _firsts(statistics: ViewStatistics) -> NDArray[np.int64]:
     return statistics.sums[FIRST]
-
-
-def _table(statistics: ViewStatistics) -> NDArray[np.int64]:
-    return statistics.sums[TRIPLES][:, 1:, 1:]
 
 
 def _middles(statistics: ViewStatistics) -> NDArray[np.int64]:

@@ -20,8 +20,8 @@ from streaming_moments.statistics.row_block import RowBlock
 _DENSE = 1 / 3
 # Numbers that a register of the widest kind holds.
 _LANES = 16
-# Rows of which the entries are counted at a time.
-_ROWS = 256
+# Rows that are read at a time, and stay in cache: twice that of the odd half a difference is taken.
+_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +88,23 @@ class PairRows:
         (array([0, 1, 3]), array([2., 2., 0., 0.], dtype=float32), \
 array([3], dtype=int32), array([1.], dtype=float32))
         """
-        pairs = statistics.pair_counts if half is None else half_pairs(statistics, half)
-        rows, core = pairs.shape
+        rows, core = statistics.pair_counts.shape
+        strips = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
         entries = np.empty(rows, dtype=np.int64)
-        for start in range(0, rows, _ROWS):
-            part = slice(start, start + _ROWS)
-            entries[part] = np.count_nonzero(pairs[part], axis=1)
+        for strip in strips:
+            entries[strip] = np.count_nonzero(_pairs(statistics, half, strip), axis=1)
         full = entries >= max(_DENSE * core, 1)
         dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
         dense = np.empty((dense_places.size, core), dtype=dtype)
-        for row, place in enumerate(dense_places):
-            dense[row] = pairs[place]
         starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
         words, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=dtype)
-        likelihood_kernels.copy_rows(pairs, sparse_places, starts, words, counts)
+        for strip in strips:
+            pairs, first = _pairs(statistics, half, strip), strip.start
+            held, own = (_within(places, strip) for places in (dense_places, sparse_places))
+            for row in range(held.start, held.stop):
+                dense[row] = pairs[dense_places[row] - first]
+            places = sparse_places[own] - first
+            likelihood_kernels.copy_rows(pairs, places, starts[own], words, counts)
         _, C2, _ = row_constants(statistics, Mixture())
         scales = quotients(np.full(rows, statistics.row_lengths.whole.C2, dtype=np.float64), C2)
         return cls(
@@ -202,8 +205,17 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return lefts, rights, np.ascontiguousarray(rights[:, :k].T)
 
 
-def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
+def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics or WeightedStatistics
+        One block of rows.
+    half : int
+        Which.
+    rows : slice, optional
+        Of the block; all by default.
 
     Raises
     ------
@@ -224,4 +236,15 @@ def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
             "the statistics keep no halves of the documents, which this compares; gather them with "
             "halves=True, or rebase a store that was made before there were any or with --no-halves"
         )
-    return statistics.pair_counts - even if half else even
+    return statistics.pair_counts[rows] - even[rows] if half else even[rows]
+
+
+def _pairs(statistics: Statistics, half: int | None, rows: slice) -> NDArray[Any]:
+    """Some rows: of the odd half a difference, of which few are held at a time."""
+    return statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
+
+
+def _within(places: NDArray[np.int64], rows: slice) -> slice:
+    """Which of some rising places are of those rows."""
+    first, last = np.searchsorted(places, [rows.start, rows.stop]).tolist()
+    return slice(first, last)

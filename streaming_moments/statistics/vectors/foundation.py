@@ -43,7 +43,9 @@ _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
 """Columns of a sketch of which fourth moments are kept: they grow with the fourth power."""
-_LARGEST_SINGLE = 2.0**24
+_SINGLE_BITS = 24
+_LARGEST_SINGLE = 2.0**_SINGLE_BITS
+_AT_A_TIME = 1024  # rows that are made floats, so that they fit the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +193,16 @@ class VectorsFoundation:
         """(N, s) sketches y of rows of the grid."""
         # no part of Q'x is larger than its norm times that of Q's column
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
-        exact = peak * reach_of(self.grid) < _LARGEST_SINGLE
-        kind = np.float32 if exact else np.float64
-        wide = (rows.astype(kind) @ self.matrix.astype(kind)).astype(np.int64)
-        shift = self.shift.astype(np.int64)
-        sketches: NDArray[np.int32] = ((wide + (1 << shift >> 1)) >> shift).astype(np.int32)
+        exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
+        kind: Any = np.float32 if exact else np.float64
+        whole: Any = np.int32 if exact else np.int64
+        matrix, shift = self.matrix.astype(kind), self.shift.astype(whole)
+        half = np.ones_like(shift) << shift >> 1
+        sketches = np.empty((len(rows), self.columns), dtype=np.int32)
+        for start in range(0, len(rows), _AT_A_TIME):
+            part = slice(start, start + _AT_A_TIME)
+            wide = (rows[part].astype(kind) @ matrix).astype(whole)
+            sketches[part] = (wide + half) >> shift
         return sketches
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

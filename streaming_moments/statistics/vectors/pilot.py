@@ -20,6 +20,9 @@ _MOST_WHOLE_STEPS = 64
 # Of the median norm of the pilot: rows beyond it are drawn in. Measured on 1% outliers.
 _RADIUS = 1.3
 _FAR = 4.0
+# Of the median norm: rows of the pilot beyond it say nothing of how far others spread.
+_STRANGE = 10.0
+_SMALLEST = 1e-90  # its square is a variance
 _WITHIN = 0.99
 # Up to so many numbers a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
@@ -51,11 +54,11 @@ def foundation_of(
     """A foundation for vectors like those of a pilot.
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
-    vary, the radius 1.3 times the median norm, or more where rows spread in few directions. The
-    sketch has the leading directions of a factor model of the pilot (diagonal noise, so that noisy
-    coordinates do not rule), rounded to int8, and two seeded columns of +-1; rows of up to 64
-    numbers are their own sketch. It is shifted so that y spreads over 2^3 to 2^4, or less where
-    2 x 10^9 rows would not fit.
+    vary, the radius 1.3 times the median norm, or more where rows spread in few directions; rows
+    beyond ten median norms have no say in either. The sketch has the leading directions of a factor
+    model of the pilot (diagonal noise, so that noisy coordinates do not rule), rounded to int8, and
+    two seeded columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so that
+    y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows would not fit.
 
     Parameters
     ----------
@@ -122,25 +125,39 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
-    offset = np.median(values, axis=0)
-    spread = values.std(axis=0)
-    varying = values.min(axis=0) < values.max(axis=0)
-    if not varying.any():
+    if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
             f"all {len(values)} rows of the pilot are equal; give other shards, or a larger pilot"
         )
-    middling = float(np.median(spread[varying]))
+    offset = np.median(values, axis=0)
+    with np.errstate(over="ignore"):
+        far = values - offset
+        size = _middle(np.maximum(far.max(axis=1), -far.min(axis=1)))
+        far /= size
+        norms = np.sqrt(np.einsum("nd,nd->n", far, far)) * size
+    del far
+    if not _SMALLEST < size < 1 / _SMALLEST:
+        raise InvalidInput(
+            f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
+        )
+    middle = _middle(norms)
+    # a few strange ones would make steps in which all others are one
+    ordinary = values if norms.max() <= (most := _STRANGE * middle) else values[norms <= most]
+    spread = ordinary.std(axis=0)
+    middling = float(np.median(spread[ordinary.min(axis=0) < ordinary.max(axis=0)]))
     whole = middling <= _MOST_WHOLE_STEPS and bool((values == np.rint(values)).all())
     if whole:
         offset = np.rint(offset)
-    norms = np.sqrt(((values - offset) ** 2).sum(axis=1))
-    # half of the rows may lie at the offset, as sparse ones
-    middle = float(np.median(norms)) or float(np.median(norms[norms > 0]))
-    reach = middle * (_reach(values) if reach is None else reach)
+    reach = middle * (_reach(ordinary) if reach is None else reach)
     step = 1.0 if whole else middling / _STEPS
     if reach / step > LARGEST_RADIUS:
         step, whole = reach / LARGEST_RADIUS, False
     return Grid(offset, step, min(ceil(reach / step), LARGEST_RADIUS), whole)
+
+
+def _middle(sizes: NDArray[np.float64]) -> float:
+    """The median, or that of those above 0: half of the rows may lie at the offset, as sparse."""
+    return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
 def _reach(values: NDArray[np.float64]) -> float:
@@ -150,7 +167,7 @@ def _reach(values: NDArray[np.float64]) -> float:
     centred = values - values.mean(axis=0)
     tall = centred.shape[0] > centred.shape[1]
     gram = centred.T @ centred if tall else centred @ centred.T
-    directions = np.trace(gram) ** 2 / (gram**2).sum()
+    directions = 1 / ((gram / np.trace(gram)) ** 2).sum()
     far, middle = (2 * gammaincinv(directions / 2, share) for share in (_WITHIN, 0.5))
     return max(_RADIUS, float(np.sqrt(far / middle)))
 

@@ -27,8 +27,9 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
-# Columns of a product with all behind them, so that half of a symmetric one is not made.
-_PANEL = 128
+# Columns of a product with all behind them, so that half of a symmetric one is not made; fewer
+# multiply more slowly.
+_PANEL = 256
 # Rows of a product: fewer spend the time on adding up, more do not fit the cache.
 _CHUNK = 2048
 # Of them at a time where products of columns are held as well, of so many columns with others.

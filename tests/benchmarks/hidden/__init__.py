@@ -1,1 +1,1 @@
-"""Sequences, views, graphs and tables beside their peers."""
+"""Sequences, views, graphs, tables and embeddings beside their peers."""

@@ -1,4 +1,4 @@
-"""Edges of a large graph: grouped by node, and their lists counted."""
+"""Edges of a large graph, counted: grouped by node, and their lists; or in any order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from measure import Clock, peak_memory
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards
@@ -27,18 +28,27 @@ _COMMUNITIES, _INSIDE, _SHARDS = 10, 0.8, 8
 class CountEdges:
     """Edges of ten communities in Parquet, four fifths inside; threads of this process."""
 
+    lists: bool = True
     edges: int = 1_000_000
     nodes: int = 100_000
 
     @property
     def name(self) -> str:
-        return f"graph of {self.edges:,} edges and {self.nodes:,} nodes counted"
+        how = "as lists" if self.lists else "in any order"
+        return f"graph of {self.edges:,} edges and {self.nodes:,} nodes counted {how}"
 
     def run(self, clock: Clock) -> Mapping[str, float]:
         with TemporaryDirectory() as place, connect() as cluster:
             folder, run = Path(place), Run(cluster)
             self._write(folder / "edges", 0)
             shards = list_shards([str(folder / "edges")])
+            if not self.lists:
+                told = KindOptions(kind="edges"), CountingOptions(), PilotOptions()
+                with clock.running("create"):
+                    store = create_kind(str(folder / "store"), shards, *told, run)
+                with clock.running("update"):
+                    store = update(store, shards, run).store
+                return {"edges": store.totals().edges, "peak_bytes": peak_memory()}
             with clock.running("neighbours"):
                 lists = neighbours(shards, str(folder / "lists"), run)
             found = list_shards(lists.files)

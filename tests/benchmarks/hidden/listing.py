@@ -1,4 +1,4 @@
-"""Which measurements of sequences, views, graphs and tables there are."""
+"""Which measurements of sequences, views, graphs, tables and embeddings there are."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from typing import Any
 
 from hidden.beside import Beside, Source, Way
 from hidden.edges import CountEdges
+from hidden.embeddings import BUNDLED, BundledRows, EmbeddedTexts
 from hidden.graphs import AdjacencyNmf, OurCommunities, Partition, PlantedGraph, RealGraph
 from hidden.records import OurViews, PlantedViews, ViewsEm
 from hidden.sequence_ways import Hmmlearn, OurMarkov, Pass, Pomegranate, Race
 from hidden.sequences import PlantedSequences, TextSymbols
 from hidden.tables import OurTree, PlantedTable, RealTable, TreeEm
+from hidden.vector_ways import OurMixture, SklearnMeans, SklearnMixture
 from measure import Job
 
 # What is timed alone, or in turns, stands with the scaling.
 TIMED = ("race on ", "pass over ", "graph of ")
 
 LETTER_STATES = (6, 10)
+SVD_DIMENSIONS = (32, 256)
 # It brings PyTorch, so it is no part of the extra; of 10,000 symbols alone, as it is slow.
 _TORCH: tuple[Way, ...] = (Pomegranate(),) if find_spec("pomegranate") else ()
 MARKOV: tuple[Way, ...] = (OurMarkov(), OurMarkov(refine=0), Hmmlearn())
-VIEWS: tuple[Way, ...] = (OurViews(), OurViews(columns=8), ViewsEm())
+VIEWS: tuple[Way, ...] = (OurViews(), OurViews(refine=0), OurViews(columns=8), ViewsEm())
 GRAPHS: tuple[Way, ...] = (
     OurCommunities(),
     OurCommunities(refine=0),
@@ -40,6 +43,14 @@ TABLES: tuple[Way, ...] = (
     TreeEm("ours", rounds=5, seed=None),
     TreeEm("ours", seed=None),
     TreeEm(),
+)
+CLUSTERS: tuple[Way, ...] = (
+    *(OurMixture("spherical", passes) for passes in (0, 2)),
+    *(OurMixture("tied-spherical", passes) for passes in (0, 2, 10)),
+    *(OurMixture("tied-diag", passes) for passes in (0, 2)),
+    *(SklearnMixture(covariance) for covariance in ("spherical", "diag")),
+    SklearnMeans(),
+    SklearnMeans("MiniBatchKMeans"),
 )
 _FIRST_WORDS = 100_000  # of which hmmlearn ends in a run
 
@@ -59,12 +70,15 @@ class HiddenProgramme:
         Planted data drawn anew.
     quick : bool
         The smallest of each kind alone.
+    labelled : tuple of str
+        Paths of labelled texts, which are embedded.
     """
 
     texts: tuple[str, ...] = ()
     seeds: int = 5
     draws: int = 1
     quick: bool = False
+    labelled: tuple[str, ...] = ()
 
     def sources(self) -> list[Source]:
         return [source for source, _ in self._beside()]
@@ -83,6 +97,7 @@ class HiddenProgramme:
         yield Pass(TextSymbols(10, words=127))
         yield Pass(TextSymbols(10, words=9_999))
         yield CountEdges()
+        yield CountEdges(lists=False)
 
     def _beside(self) -> list[tuple[Source, Sequence[Way]]]:
         draws = range(self.draws)
@@ -100,6 +115,7 @@ class HiddenProgramme:
                 (views[0], VIEWS),
                 (graphs[0], GRAPHS),
                 (tables[0], TABLES),
+                (BundledRows("iris"), CLUSTERS),
             )
             return list(pairs)
         letters = [TextSymbols(k, path) for path in self.texts for k in LETTER_STATES]
@@ -112,6 +128,15 @@ class HiddenProgramme:
             *((source, VIEWS) for source in views),
             *((source, GRAPHS) for source in (*graphs, *real)),
             *((source, TABLES) for source in (*tables, *known)),
+            *((source, CLUSTERS) for source in self._embedded()),
+        ]
+
+    def _embedded(self) -> list[Source]:
+        """Texts by their leading directions and by random ones, and what scikit-learn brings."""
+        return [
+            *(EmbeddedTexts(path, "svd", d) for path in self.labelled for d in SVD_DIMENSIONS),
+            *(EmbeddedTexts(path, "projection", 256) for path in self.labelled),
+            *(BundledRows(which) for which in BUNDLED),
         ]
 
     def _seeded(self, way: Way) -> list[Way]:

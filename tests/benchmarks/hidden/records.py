@@ -53,22 +53,28 @@ class OurViews:
     """MomentViews."""
 
     columns: int | None = None
+    refine: int = 50
     seed: None = None
 
     @property
     def name(self) -> str:
-        return f"{OURS}, {f'{self.columns} columns' if self.columns else 'defaults'}"
+        if self.columns:
+            return f"{OURS}, {self.columns} columns"
+        return f"{OURS}, {'defaults' if self.refine == 50 else f'refine {self.refine}'}"
 
     def prepare(self, data: SyntheticViews) -> Any:
         matrices = [view.to_csr() for view in data.batch.views]
         k = data.weights.size
         # kernels are compiled once and kept
-        MomentViews(2, sketch_columns=self.columns).fit([one[:500] for one in matrices])
+        self._asked(2).fit([one[:500] for one in matrices])
         return k, matrices
 
     def fit(self, prepared: Any) -> MomentViews:
         k, matrices = prepared
-        return MomentViews(k, sketch_columns=self.columns).fit(matrices)
+        return self._asked(k).fit(matrices)
+
+    def _asked(self, k: int) -> MomentViews:
+        return MomentViews(k, sketch_columns=self.columns, refine=self.refine)
 
     def result(self, fitted: MomentViews, prepared: Any) -> tuple[Any, float]:
         return [one.T for one in fitted.components_], float("nan")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from campaigns import Campaigns
 from dask.sizeof import sizeof
 from distributed import Future, WorkerPlugin
 from hypothesis import HealthCheck, given, settings
@@ -121,7 +122,9 @@ def same(one, other):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=Campaigns.asked_for().size(12, 25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     number=st.integers(1, 9),
@@ -202,7 +205,9 @@ def test_whitening_by_rows_is_that_of_the_whole_core_on_any_cluster(
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=Campaigns.asked_for().size(3, 8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     number=st.integers(1, 9),

@@ -1,13 +1,16 @@
 """Sums that stay on the workers: the same bits however many hold them, and whatever is lost."""
 
 import asyncio
+import json
 import logging
 import socket
-import tracemalloc
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 
@@ -16,17 +19,14 @@ import pytest
 from distributed import LocalCluster, Security
 
 from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, reduction, sums
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.gathering import plan_of
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.gathering.settling import settle
 from streaming_moments.pipelines.gathering.sums import (
-    GroupSums,
     Opening,
     ProcessSums,
     SumsAstray,
@@ -245,53 +245,28 @@ def test_rows_are_read_as_they_were_frozen_or_not_at_all(store):
     assert readable(held.freeze("client/job", 1, 3).token)
 
 
-def let_go(held, opening, sums):
-    """How sums are given up, to which a task may still be adding."""
-    yield lambda: held.discard(opening.owner, sums.nonce)
-    yield lambda: held.freeze(opening.owner, opening.group, opening.epoch + 1)
-    yield lambda: held.release(opening.owner)
-    yield lambda: held.keep_only(set())
-    # of a later group; the same task a second time
-    yield lambda: held._entered(replace(opening, group=2), sums.layout, 5)
-    yield lambda: held._entered(opening, sums.layout, 4)
+@pytest.fixture(scope="module")
+def memory(undisturbed, shards):
+    """What sums hold, and take, in a process without other threads: see `memory_of_sums.py`."""
+    programme = Path(__file__).with_name("memory_of_sums.py")
+    done = subprocess.run(
+        [sys.executable, programme, undisturbed[0], shards], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("way", range(6))
-def test_sums_that_are_given_up_hold_nothing_whoever_still_adds_to_them(store, shards, way):
-    opening = Opening("client/job", 1, 0, range(store.row_blocks))
-    context = ReadingContext.of(store, LIMITS, None)
-    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
-    held = opened_sums()
-    tracemalloc.start()
-    try:
-        sums = held._entered(opening, store.layout, 4)
-        sums.add([prepared], 0)
-        assert tracemalloc.get_traced_memory()[0] >= store.layout.state_bytes
-        tracemalloc.reset_peak()
-        list(let_go(held, opening, sums))[way]()
-        assert tracemalloc.get_traced_memory()[1] < 1.5 * store.layout.state_bytes
-    finally:
-        tracemalloc.stop()
-    with pytest.raises(SumsAstray):
-        sums.add([prepared], 0)
+def test_sums_that_are_given_up_hold_nothing_whoever_still_adds_to_them(memory):
+    assert memory["held"] >= memory["state"]
+    assert len(memory["given up"]) == 6
+    for way, (peak, astray) in memory["given up"].items():
+        assert peak < 1.5 * memory["state"], way
+        assert astray, way
 
 
-def test_what_is_taken_away_takes_no_memory_of_a_block(store, shards):
-    opening = Opening("client/job", 1, 0, range(store.row_blocks))
-    context = ReadingContext.of(store, LIMITS, None)
-    [prepared, *_] = [one for one, _ in context.prepared(list_shards([str(shards)])[0])]
-    sums = GroupSums(store.layout, opening, 0)
-    adding, taking = [], []
-    # other threads of this process may take some too: the least of several is its own
-    for _ in range(10):
-        for change, peaks in ((sums.add, adding), (sums.take_away, taking)):
-            tracemalloc.start()
-            change([prepared], 0)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-    left = [block.rows(slice(None)) for block in sums.blocks.values()]
-    assert not any(array.any() for block in left for array in block.values())
-    assert min(taking) < min(adding) + store.layout.block_bytes / 10
+def test_what_is_taken_away_takes_no_memory_of_a_block(memory):
+    assert memory["nothing left"]
+    assert memory["taking"] < memory["adding"] + memory["block"] / 10
 
 
 def test_what_a_killed_job_has_left_is_given_up_by_the_next(store, undisturbed, four):

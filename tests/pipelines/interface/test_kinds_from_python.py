@@ -153,3 +153,20 @@ def test_numbers_of_components_are_not_compared_by_what_is_held_out():
     store = create_store("memory://rows-from-python", rows, shape=shape, counting=ALONE)
     with pytest.raises(InvalidInput, match="not of gaussian_mixture"):
         store.select_as(GaussianMixture, [1, 2])
+
+
+def test_rows_of_numbers_need_no_name():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    named, plain = (
+        create_store(url, rows.tolist(), shape=shape, counting=ALONE).update(given, source="rows")
+        for url, shape, given in (
+            ("memory://named-vectors", KindOptions("vectors", "vector"), rows.tolist()),
+            ("memory://plain-vectors", KindOptions("vectors"), list(rows)),
+        )
+    )
+    assert plain.snapshot.load() == named.snapshot.load()
+    assert plain.documents == 60
+    again = plain.update([{"vector": one} for one in rows], source="mappings")
+    assert again.documents == 120
+    with pytest.raises(ShardError, match="give a list"):
+        plain.update(["law"], source="texts")

@@ -64,6 +64,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     opened = MomentStore.open(store)
     assert opened.verify() == []
     assert opened.foundation.whole != sketched
+    assert ("lists by `streaming-moments neighbours`" in run("log", store)[1]) == sketched
 
     fit = ("--model", "communities", "--topics", "2", "--alpha0", "0", "--json")
     code, out, err = run("refit", store, *fit)

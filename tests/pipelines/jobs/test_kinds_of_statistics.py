@@ -241,9 +241,9 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
         (("status", view_store, "--drift", "first"), "--drift is of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time is of topics"),
-        (("select", view_store, "--topics", "2-3", "--refine", "5"), "--refine is of topics"),
+        (("refit", view_store, "--model", "views", "--topics", "2", "--refine", "-1"), "0 to 10"),
         (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
-        (("rebase", view_store), "holds statistics of kind 'views'"),
+        (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (("polish", view_store, views), "no passes over documents are known for model views"),
     ):

@@ -121,7 +121,8 @@ def test_topics_are_refined_as_often_as_told(run, store):
     assert (shown["refined"], shown["implied_alpha0"]) == (10, model.implied_alpha0)
     np.testing.assert_allclose(shown["correlations"], model.correlations)
     np.testing.assert_allclose(model.pair_weights.sum(axis=1), model.weights)
-    assert "refined 10 rounds by the pairs of words, which imply alpha0" in run("topics", store)[1]
+    said = run("topics", store)[1]
+    assert "alpha0 0.5; refined 10 rounds by the pairs of words, which imply alpha0" in said
     code, _, err = run("refit", store, *fit, "--refine", "-1")
     assert (code, "refine is -1; it must be 0 to 10,000 rounds" in err) == (2, True)
     chosen = run("select", store, "--topics", "2,3", "--refine", "3")[1]

@@ -21,6 +21,7 @@ from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.storage.counting.reading import index_of, read_indexed
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.polishing import PolishingFolder
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
@@ -98,6 +99,24 @@ def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_
     assert read == first
     again.work.delete()
     assert not [name for name in counted.folder.sizes("polishing") if again.work.polishing in name]
+
+
+def test_sums_of_many_groups_are_added_up_a_few_a_task(counted, embedded, monkeypatch):
+    model = counted.load_model("fitted")
+    whole = polish(counted, model, Run(embedded), passes=1)
+    whole.work.delete()
+    summed = PolishingFolder.summed
+    taken = []
+
+    def noted(work, number, parts):
+        taken.append(len(parts))
+        return summed(work, number, parts)
+
+    monkeypatch.setattr(PolishingFolder, "summed", noted)
+    monkeypatch.setattr(job, "_SUMS_AT_A_TIME", 2)
+    same(polish(counted, model, Run(embedded), passes=1).model, whole.model)
+    # six groups; of three sums two; of two the one that is read here
+    assert sorted(taken) == [1, 1, 2, 2, 2, 2, 2]
 
 
 def test_shards_that_cannot_be_read_are_left_out_if_asked_for(counted, shards, embedded, tmp_path):

@@ -33,6 +33,8 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 
 def counted_store(folder, shards, embedded, codocuments, halves=True):
     options = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
@@ -118,10 +120,12 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
         return load(opened, index, halves)
 
     monkeypatch.setattr(MomentStore, "load_block", counting)
-    rich = select(store, (2, 4, 5), [0.0, 0.5], Run(embedded))
+    asked = (2, 4, 5), [0.0, 0.5]
+    rich = select(store, *asked, Run(embedded), refine=2)
     assert sorted(read) == list(range(store.row_blocks))
     read.clear()
-    poor = select(store, (2, 4, 5), [0.0, 0.5], Run(without_room_for_blocks(store, 5, embedded)))
+    run = Run(without_room_for_blocks(store, 5, embedded))
+    poor = select(store, *asked, run, refine=2)
     # core; pair counts, of each half too; for each alpha0 slices, rows of 2 and 4 and of 5;
     # co-document counts
     assert sorted(read) == sorted(11 * [*range(store.row_blocks)])
@@ -148,7 +152,7 @@ def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embed
 def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded):
     columns = store.basis.columns
     # so near to the weights of two topics that the second moment keeps few positive eigenvalues
-    selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], Run(embedded))
+    selection = select(store, [1, 2, columns, columns + 1], [1.0, 1e6], Run(embedded), refine=1)
     by_place = {(one.alpha0, one.n_topics): one for one in selection.candidates}
     assert by_place[1.0, 2].npmi is not None
     for alpha0 in (1.0, 1e6):
@@ -189,6 +193,7 @@ def test_a_number_that_the_method_cannot_find_goes_with_its_reason(tmp_path, emb
 def test_the_command_prints_a_table_that_marks_the_best(run, store, tmp_path):
     plot = tmp_path / "k.png"
     arguments = ("select", store.url, "--topics", "2-3,40", "--alpha0", "0.5,1", "--alpha0", "0")
+    arguments += ("--refine", "1")
     code, out, err = run(*arguments, "--plot", plot)
     assert (code, err) == (0, "")
     assert out.count("40 topics asked for but the basis") == 3
@@ -273,6 +278,20 @@ def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
     assert type(found).from_parts(*found.parts()).alpha0 == found.alpha0
     with pytest.raises(InvalidInput, match="keep no halves.*and alpha given"):
         refit_by(whole_store, TopicModel, options, Run(embedded))
+
+
+def test_alpha_is_found_by_the_command(run, store):
+    code, out, err = run(
+        "refit", store.url, "--topics", 3, "--refine", 2, "--alpha", "auto", "--json"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert told["model"].startswith("k3-a0.1-joint-r2-auto-")
+    assert told["alpha0"] == fit_by(store.load(), 3, 0.1, refine=2, alpha="auto").alpha0 != 0.1
+    assert MomentStore.open(store.url).commit.message.endswith(", alpha auto")
+    both = requested("topics", {"refine": "auto", "alpha": "auto"})
+    assert (both.auto, both.options.alpha) == (("topics", "refine"), "auto")
+    assert requested("communities", {"topics": 2, "alpha": "auto"}).options.alpha == "auto"
 
 
 def fewer_rounds_for_more_topics(halves, start):

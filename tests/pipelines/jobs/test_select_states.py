@@ -136,7 +136,7 @@ def stores(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("kind", "model"), [("sequences", ("--model hmm", 200)), ("views", ("--model views", None))]
+    ("kind", "model"), [("sequences", ("--model hmm", 200)), ("views", ("--model views", 50))]
 )
 def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
     plot = tmp_path / "k.png"

@@ -32,7 +32,10 @@ def folder(drawn, tmp_path_factory):
     parts[2][4] = None
     for number, part in enumerate(parts):
         column = pa.array(part, type=pa.list_(pa.float64()))
-        pq.write_table(pa.table({"vector": column}), place / f"{number}.parquet")
+        names = [None if row == 1 else f"row {row}" for row in range(1000)]
+        table = pa.table({"vector": column, "name": names})
+        # names are read in other pieces than numbers
+        pq.write_table(table, place / f"{number}.parquet", row_group_size=300)
     return place
 
 
@@ -136,6 +139,7 @@ def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp
     tables = [pq.read_table(file) for file in told["files"]]
     whole = pa.concat_tables(tables)
     assert whole["row"].to_pylist() == list(range(1000)) * 3
+    assert "id" not in whole.column_names, "where no ids are asked for"
     assert whole["topic"][2004].as_py() is None
     assert whole["proportions"][2004].as_py() is None
     kept = np.delete(np.arange(3000), 2004)
@@ -158,11 +162,16 @@ def test_factors_of_rows_are_written(store, drawn, folder, run, tmp_path) -> Non
     given = "refit", store, "--model", "factors", "--components", "2", "--weak", "keep"
     assert run(*given, "--name", "weak")[0] == 0
     code, said, _ = run(
-        "transform", store, folder, "--output", tmp_path / "out", "--model", "weak", "--json"
+        *("transform", store, folder, "--output", tmp_path / "out", "--model", "weak", "--json"),
+        *("--id-column", "name"),
     )
     assert code == 0
     model = opened(store).load_any_model("weak")
     table = pq.read_table(json.loads(said)["files"][0])
+    shard = folder / "0.parquet"
+    ids = [f"{shard}#1" if row == 1 else f"row {row}" for row in range(1000)]
+    assert table["id"].to_pylist() == ids
+    assert table["source"].to_pylist() == [str(shard)] * 1000
     np.testing.assert_allclose(
         np.array(table["factors"].to_pylist()), model.values(drawn.rows[:1000])
     )

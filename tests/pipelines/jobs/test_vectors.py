@@ -156,3 +156,15 @@ def test_other_kinds_have_no_use_for_what_is_of_vectors(run, shards, tmp_path):
         code, _, err = run(*given, "--kind", kind, "--squares")
         assert code
         assert "no use for --squares" in " ".join(err.split())
+
+
+def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_said(run, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(9_500, 3)) * [1.0, 1.0, 1e-3]
+    np.save(tmp_path / "rows.npy", rows)
+    for options, drawn in (((), 9_500), (("--pilot-documents", "9000"), 9_000)):
+        store = tmp_path / str(drawn)
+        code, said, _ = run("create", store, tmp_path / "rows.npy", "--kind", "vectors", *options)
+        assert code == 0
+        said = " ".join(said.split())
+        assert f"a pilot of {drawn:,} rows" in said
+        assert "1 of the numbers vary by less than a step" in said

@@ -11,6 +11,7 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models import predicting
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
@@ -18,6 +19,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.gathering import gathering
+from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -73,13 +76,15 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
 
 
 @pytest.mark.parametrize("halves", [True, False])
-def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, halves):
+def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, monkeypatch, halves):
+    monkeypatch.setattr(predicting, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2))
     source = counted
     if not halves:
         shutil.copytree(counted.url.removeprefix("file://"), tmp_path / "store")
         copy = MomentStore.open(str(tmp_path / "store"))
         source = rebase(copy, Run(embedded), halves=False).store
-    section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0))
+    section = RefitSection(topics=(2, 4, 60), alpha0=(0.0, 1.0), further={"refine": 1})
     told = []
     chosen = chosen_model(source, section, Run(embedded, tell=told.append))
     model, tried = chosen.model, chosen.tried
@@ -97,7 +102,8 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, ha
     assert chosen.why in told
     assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
     assert model.npmi.mean() == pytest.approx(best.npmi)
-    assert np.allclose(model.topics, fit(source.load(), best.n_topics, best.alpha0).topics)
+    expected = fit(source.load(), best.n_topics, best.alpha0, refine=1)
+    assert np.allclose(model.topics, expected.topics)
     with pytest.raises(NotIdentifiable, match="60 topics asked for"):
         chosen_model(source, RefitSection(topics=(60,), alpha0=(1.0,)), Run(embedded))
     night = {"store": "s", "shards": "*.txt", "output": "r"}
@@ -254,7 +260,10 @@ def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
     assert latest(place)["version"] is None
 
 
-def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
+def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):
+    monkeypatch.setattr(
+        gathering, "plan_of", lambda *of: dataclasses.replace(plan_of(*of), passes=2)
+    )
     (place / "2026-11-21.txt").write_text((place / "2026-11-20.txt").read_text())
     text = configured(place)
     window = (place / "night.toml").read_text().replace("alpha0 = 1", "alpha0 = 1\nwindow_days = 1")
@@ -275,6 +284,7 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys):
         "report",
     ]
     assert all(event.keys() >= {"timestamp", "level", "seconds", "store"} for event in events)
+    assert "the shards are read 2 times" in events[2]["told"][0]
     store = MomentStore.open(str(place / "store"))
     model = store.load_model("published")
     assert (model.documents, model.since) == (200, "2026-11-21")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -217,8 +218,15 @@ def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, 
     assert page.locator(".elsewhere a").count() == 2, "there was no night before the first"
 
 
-def test_the_changes_are_from_the_model_that_was_published_before(nights):
+def test_the_changes_are_from_the_model_that_was_published_before(nights, run):
     first, second, _ = nights
+    command, *told = shlex.split(second.page["diff"])
+    assert f"<code>{second.page['diff']}</code>" in second.html
+    assert command == "streaming-moments"
+    code, printed, _ = run(*told, "--json")
+    gained = json.loads(printed)
+    assert code == 0
+    assert (gained["before"], gained["after"]) == (first.report.version, second.report.version)
     before = {topic.topic: topic.weight for topic in first.report.topics}
     kept = {pair.after: pair for pair in second.report.matching.kept}
     changes = {one["topic"]: one for one in second.page["changes"] if one["topic"] is not None}

@@ -15,6 +15,7 @@ from streaming_moments.storage.log.locks import LOCKS
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 CLOCK = Folder.clock
 
 
@@ -39,6 +40,7 @@ def night(tmp_path, planted):
     (tmp_path / "night.toml").write_text(
         f'store = "{tmp_path}/store"\nshards = "{tmp_path}/shard-*.txt"\n'
         f'output = "{tmp_path}/reports"\nlock_expiry = "1h"\n[refit]\ntopics = 2\nalpha0 = 1\n'
+        "refine = 1\n"
         "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 3\n"
     )
     return Nights()

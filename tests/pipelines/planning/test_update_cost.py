@@ -48,6 +48,8 @@ def test_workers_add_up_what_they_read_in_even_shares():
         assert more.received_bytes == pytest.approx(state * (workers - 1) / workers, rel=0.01)
     # a hundredth of a row block on each of a thousand workers, and who writes it collects them
     assert cost(1000).received_bytes == pytest.approx(1.1 * state, rel=0.01)
+    for workers in (7, 16, 64, 256):
+        assert cost(workers).received_bytes <= 1.2 * state * (workers - 1) / workers
 
 
 def test_a_close_takes_at_most_a_twentieth_of_its_group():

@@ -3,7 +3,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.decompositions.forms import form_of
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.communities.filling import (
     EqualIndices,
@@ -107,6 +107,21 @@ def test_few_nodes_are_filled_in_whatever_the_row_blocks():
     assert membership_error(one.transform(graph.batch), graph.memberships) < 0.3
     again = Communities.from_parts(*one.parts())
     assert np.array_equal(again.transform(graph.batch), one.transform(graph.batch))
+
+
+def test_what_a_model_has_of_equal_neighbours_alone_is_not_filled_in():
+    with pytest.raises(NotIdentifiable, match="count more edges"):
+        triples_by_model(np.array([[1.0], [0.0]]), np.ones(1), 0.5, 60.0)
+
+
+@pytest.mark.parametrize("joined", [2, 6])
+def test_a_graph_without_three_neighbours_tells_no_communities(joined):
+    matrix = np.zeros((6, 6), dtype=int)
+    for one in range(joined):
+        other = (one + 1) % 6
+        matrix[one, other] = matrix[other, one] = 1
+    with pytest.raises(NotIdentifiable, match="no node has three neighbours"):
+        MomentCommunities(1, alpha0=0.5).fit(matrix)
 
 
 def test_the_estimator_takes_an_adjacency_matrix():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models import topic_reading
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import mixture_shares
 
@@ -82,3 +83,17 @@ def test_counts_of_nothing_have_no_shares():
         mixture_shares(model, np.ones(200, dtype=np.int64), np.ones(2))
     with pytest.raises(InvalidInput, match="-1"):
         mixture_shares(model, np.full(200, -1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shares_are_those_at_which_the_reading_of_a_document_settles(seed):
+    rng = np.random.default_rng(seed)
+    words, k, tokens = 80, 2 + seed, 10 ** (1 + seed)
+    topics, weights = rng.dirichlet(np.full(words, 0.1), k).T, rng.dirichlet(np.ones(k))
+    model = TopicModel.from_topics(topics, weights)
+    counts = rng.multinomial(tokens, topics @ rng.dirichlet(np.full(k, 0.2)))
+    there = np.flatnonzero(counts).astype(np.int32)
+    read, ends = np.empty((1, k)), np.array([0, there.size])
+    taken = there, counts[there], model.smoothed(1e-3), model.weights
+    topic_reading.proportions(ends, *taken, 1.0, 20_000, read)
+    np.testing.assert_allclose(mixture_shares(model, counts)[0], read[0], atol=1e-5)

@@ -217,3 +217,17 @@ def test_what_is_asked_for_wrongly_is_named(drawn) -> None:
             InMemory((foundation.of_vectors(VectorBatch.of(drawn.rows[:100])),)),
             MixtureOptions(topics=2, covariance="diag"),
         )
+
+
+@pytest.mark.parametrize("covariance", ["spherical", "tied-spherical"])
+def test_components_without_any_spread_have_densities(covariance) -> None:
+    rows = np.repeat([[1.0, 1, 1, 1], [4, 1, 2, 1]], [50, 20], axis=0)
+    foundation = foundation_of(rows)
+    assert foundation.grid.whole
+    statistics = foundation.of_vectors(VectorBatch.of(rows))
+    options = MixtureOptions(topics=2, covariance=covariance)
+    model = GaussianMixture.fit(InMemory((statistics,)), options)
+    for one in (model, polished(model, [rows], foundation.grid)):
+        assert (one.variances > 0).all()
+        assert np.isfinite(one.log_likelihoods(rows)).all()
+        assert np.array_equal(one.assign(rows), np.repeat([0, 1], [50, 20]))

@@ -9,14 +9,14 @@ from scipy.optimize import linear_sum_assignment
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.transitions import window_table
-from streaming_moments.models.views.windows_em import (
-    Chain,
-    Windows,
+from streaming_moments.models.views.triples_em import (
+    Triples,
     after_rounds,
     likelier,
     spread,
+    triple_table,
 )
+from streaming_moments.models.views.windows_em import Chain
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -151,7 +151,7 @@ def test_rounds_never_make_the_windows_less_likely():
     rng = np.random.default_rng(0)
     table = rng.poisson(3, (5, 5, 5))
     start = Chain(rng.dirichlet(np.ones(5), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))
-    windows = Windows.of_table(table)
+    windows = Triples.of_table(table)
     scores = [after_rounds(windows, start, rounds)[1] for rounds in range(1, 12)]
     assert all(np.diff(scores) > -1e-12)
     chain, _ = after_rounds(windows, start, 2)
@@ -176,7 +176,7 @@ def test_rounds_never_make_the_windows_less_likely():
 def test_longer_steps_are_never_less_likely_and_get_further():
     drawn = markov_sequences(100, n_symbols=12, k=4, seed=3)
     sums = foundation_of(12).of_sequences(drawn.batch).sums["triple_sketch"]
-    windows = Windows.of_table(sums[:, 1:, 1:])
+    windows = Triples.of_table(sums[:, 1:, 1:])
     rng = np.random.default_rng(1)
     chain = Chain(rng.dirichlet(np.ones(12), 4).T, rng.dirichlet(np.ones(4), 4).T, np.full(4, 0.25))
     found = [after_rounds(windows, chain, rounds, 1.2) for rounds in (1, 2, 5, 10, 20, 100)]
@@ -245,8 +245,8 @@ def test_one_long_sequence_begins_as_the_states_are_everywhere():
 
 def test_of_many_starts_the_likelier_go_on():
     drawn = markov_sequences(300, n_symbols=6, k=3, seed=2)
-    windows = Windows.of_table(
-        window_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
+    windows = Triples.of_table(
+        triple_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
     )
     rng = np.random.default_rng(0)
     start = Chain(rng.dirichlet(np.ones(6), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))

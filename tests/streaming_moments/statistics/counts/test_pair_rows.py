@@ -5,6 +5,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts import pair_rows
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
 
@@ -14,7 +15,9 @@ BASIS = Basis(np.random.default_rng(1).integers(-9, 10, (10, 3)).astype(np.int8)
 
 @pytest.mark.parametrize("block", [RowBlock(), RowBlock(1, 3)])
 @pytest.mark.parametrize("half", [0, 1])
-def test_a_half_is_read_as_if_its_documents_were_alone(block, half):
+@pytest.mark.parametrize("rows", [16, 5])
+def test_a_half_is_read_as_if_its_documents_were_alone(block, half, rows, monkeypatch):
+    monkeypatch.setattr(pair_rows, "_ROWS", rows)
     whole = MomentStatistics.of(CountBatch.from_csr(COUNTS), BASIS, block)
     alone = MomentStatistics.of(CountBatch.from_csr(COUNTS[half::2]), BASIS, block, halves=False)
     found, expected = PairRows.of(whole, half=half), PairRows.of(alone)

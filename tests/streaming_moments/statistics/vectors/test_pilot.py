@@ -119,3 +119,31 @@ def test_a_pilot_that_tells_nothing_is_refused(rows, told):
         foundation_of(rows)
     with pytest.raises(InvalidInput, match="give 1 at least"):
         foundation_of(np.eye(3), columns=0)
+
+
+@pytest.mark.parametrize("times", [1e4, 1e12, 1e250])
+def test_a_few_strange_rows_of_a_pilot_do_not_rule_its_grid(times):
+    rows = rows_of(size=20)
+    spoilt = rows.copy()
+    spoilt[3] *= times
+    spoilt[7, 2] = -times
+    clean, found = foundation_of(rows), foundation_of(spoilt)
+    assert found.grid.step == pytest.approx(clean.grid.step, rel=0.05)
+    assert found.grid.radius == pytest.approx(clean.grid.radius, rel=0.05)
+    assert found.prepared(VectorBatch.of(spoilt)).totals.clipped >= 2
+    kept = np.delete(np.arange(len(rows)), [3, 7])
+    assert np.abs(found.grid.quantised(rows)[0][kept]).mean() > 5
+
+
+@pytest.mark.parametrize("scale", [1e-80, 1e80])
+def test_numbers_of_any_size_have_a_grid(scale):
+    rows = rows_of(size=20)
+    plain, scaled = foundation_of(rows), foundation_of(rows * scale)
+    assert scaled.grid.step == pytest.approx(plain.grid.step * scale, rel=1e-12, abs=0)
+    assert scaled.grid.radius == plain.grid.radius
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-250, 1e250, 1e300])
+def test_numbers_of_which_a_variance_is_none_are_refused(scale):
+    with pytest.raises(InvalidInput, match="scale them by"):
+        foundation_of(rows_of(size=20) * scale)

@@ -20,7 +20,7 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.vectors import foundation as foundations
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
-from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch, join_vectors
 from streaming_moments.statistics.vectors.statistics import joined_blocks
@@ -360,3 +360,16 @@ def test_central_moments_are_those_of_the_rows_on_the_grid():
         VectorMoments.of(foundation.of([]))
     block = foundation.of_vectors(batch, RowBlock())
     assert InMemory((block,)).foundation == foundation
+
+
+@pytest.mark.parametrize(("size", "shift"), [(60, 7), (80, 7), (80, 30)])
+def test_sketches_are_rounded_whether_single_precision_holds_them_or_not(size, shift):
+    grid = Grid(np.zeros(size), step=1.0, radius=LARGEST_RADIUS, whole=True)
+    matrix = np.full((size, 1), 127, dtype=np.int8)
+    foundation = VectorsFoundation(grid, matrix, np.array([shift], dtype=np.uint8))
+    rng = np.random.default_rng(size)
+    rows = rng.integers(-1_800, 1_800, (1_500, size)).astype(np.int16)
+    rows[0], rows[1] = 1_800, -1_800
+    exact = [sum(127 * one for one in row) for row in rows.tolist()]
+    expected = [(one + (1 << shift >> 1)) >> shift for one in exact]
+    assert foundation.sketched(rows)[:, 0].tolist() == expected

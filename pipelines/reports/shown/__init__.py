@@ -1,0 +1,1 @@
+"""What pages and reports show of a model: of each family its parts, charts and tables."""

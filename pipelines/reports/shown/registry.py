@@ -1,0 +1,53 @@
+"""Shown: what pages and reports show of models, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.page import TopicReport
+from streaming_moments.pipelines.reports.shown import clusters, factors, states, topics
+from streaming_moments.pipelines.reports.shown.asked import Shown
+from streaming_moments.storage.store.store import MomentStore
+
+_TOPICS = Shown(
+    "topic", topics.parts_of, topics.with_topics, True, topics.documents_written, topics.sampled
+)
+_STATES = Shown("state", states.parts_of, states.with_states)
+SHOWN: Mapping[str, Shown] = MappingProxyType(
+    {
+        **{one.name: _TOPICS for one in MODELS.values() if issubclass(one, TopicModel)},
+        GaussianMixture.name: Shown(
+            "cluster", clusters.parts_of, clusters.with_clusters, True, clusters.rows_written
+        ),
+        IndependentFactors.name: Shown("factor", factors.parts_of, factors.with_factors),
+    }
+)
+
+
+def shown_of(model: Model) -> Shown:
+    """How a model is shown; one without a line of its own by its states."""
+    return SHOWN.get(model.name, _STATES)
+
+
+def reported(
+    store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
+) -> tuple[TopicReport, ...]:
+    """Parts of a model of a store, called `name` there, as a report holds them.
+
+    Of states no more than is needed to name and to follow them; none of a model without words.
+
+    Parameters
+    ----------
+    store, name, model : MomentStore, str, Model
+        The model, and where it is kept.
+    found : mapping
+        What was found for each part, by number: documents of topics, rows of clusters.
+    """
+    return shown_of(model).parts(store, name, model, found)

@@ -1,0 +1,108 @@
+"""What models of vectors share: one fit of all row blocks, bars by halves, rows read by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.rows import Rows
+from streaming_moments.statistics.vectors.moments import VectorMoments
+from streaming_moments.statistics.vectors.statistics import VectorStatistics
+
+M = TypeVar("M")
+
+BY_SPECTRUM = 0
+"""Of options: as many components, or factors, as the spectrum tells apart."""
+
+ROW_COPIES = 10
+"""Sums of all rows and of a half, as they are and as tensors of floats."""
+
+_ROWS = 4096  # that are read at a time
+
+
+def require_joint(method: str) -> None:
+    """Refuse another decomposition than the one there is for vectors.
+
+    Raises
+    ------
+    InvalidInput
+        Names it.
+    """
+    if method != "joint":
+        raise InvalidInput(f'moments of vectors are decomposed by "joint", not by "{method}"')
+
+
+def require_number(number: int, of: str) -> None:
+    """Refuse a number below `BY_SPECTRUM`.
+
+    Raises
+    ------
+    InvalidInput
+        Says the number, and of what.
+    """
+    if number < BY_SPECTRUM:
+        raise InvalidInput(f"{number} {of} asked for; it must be at least 1")
+
+
+def fit_of_blocks(
+    rows: Rows, of: str, fit: Callable[[Sequence[VectorStatistics], Any], M], options: Any
+) -> M:
+    """A model by one step that is given the statistics of all row blocks.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of `VectorStatistics`.
+    of : str
+        What the step is called after.
+    fit : callable
+        The model of the row blocks and `options`.
+    """
+    blocks = rows.each("reading row blocks", _itself)
+    made: M = rows.value(rows.once(of, fit, blocks, options))
+    return made
+
+
+def _itself(statistics: VectorStatistics) -> VectorStatistics:
+    return statistics
+
+
+def fits_of_halves(
+    whole: VectorStatistics, fit: Callable[[VectorMoments], M]
+) -> tuple[M, M] | None:
+    """`fit` of the even and of the odd rows; None where there are no halves, or one has no fit."""
+    if not whole.foundation.halves:
+        return None
+    try:
+        return fit(VectorMoments.of(whole.half(False))), fit(VectorMoments.of(whole.half(True)))
+    except NotIdentifiable:
+        return None
+
+
+def read_by_parts(
+    rows: NDArray[Any], dimension: int, read: Callable[[NDArray[Any]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """(n, k) of (n, d) rows, of so many at a time that floats of all are never held.
+
+    Raises
+    ------
+    ForeignStatistics
+        Rows of another width.
+
+    Examples
+    --------
+    >>> read_by_parts(np.ones((2, 3)), 3, lambda part: part.sum(axis=1, keepdims=True))
+    array([[3.],
+           [3.]])
+    """
+    if rows.ndim != 2 or rows.shape[1] != dimension:
+        raise ForeignStatistics(
+            f"rows of shape {rows.shape}, the model has {dimension} dimensions; give rows "
+            "of so many numbers"
+        )
+    parts = range(0, max(1, len(rows)), _ROWS)
+    return np.concatenate([read(rows[at : at + _ROWS]) for at in parts])

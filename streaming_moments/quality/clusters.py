@@ -1,0 +1,219 @@
+"""Clusters: which components of a new mixture are those of an earlier one, how far each moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.states import Clusters
+from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
+
+_FLAT = 1e-12  # of the largest number of the means: shorter axes are rounding
+
+
+@dataclass(frozen=True)
+class ClusterMove:
+    """How far the mean of a component lies from where it lay.
+
+    Parameters
+    ----------
+    length : float
+        In the unit of the rows.
+    spreads, bars : float
+        In standard deviations of the component, of both models alike, along its way; and in error
+        bars of the mean, the larger of both models', NaN where none is known.
+    """
+
+    length: float
+    spreads: float
+    bars: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Two directions in which the means of components lie apart most.
+
+    Parameters
+    ----------
+    centre : (d,) float64
+        Mean of all rows.
+    axes : (d, 2) float64
+        Orthonormal, the widest first; zero where rows have one number alone.
+    shares : (2,) float64
+        Of the variance between the means.
+    """
+
+    centre: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    def places(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(k, 2) where the means lie."""
+        return np.asarray((means - self.centre) @ self.axes)
+
+    def ellipses(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(k, 3) ellipses of one standard deviation, in the plane.
+
+        Half of the longer axis, half of the shorter one, and the angle of the longer one to the
+        first axis of the plane, in radians.
+
+        Parameters
+        ----------
+        variances : (k, 1) or (k, d) float64
+            Of all coordinates alike, or of each.
+        """
+        each = np.broadcast_to(variances, (len(variances), len(self.axes)))
+        inside = np.einsum("da,kd,db->kab", self.axes, each, self.axes, optimize=True)
+        values, vectors = np.linalg.eigh(inside)
+        longer = vectors[:, :, 1]
+        angles = np.where(
+            np.isclose(values[:, 0], values[:, 1]), 0.0, np.arctan2(longer[:, 1], longer[:, 0])
+        )
+        lengths = np.sqrt(np.maximum(values[:, ::-1], 0.0))
+        return np.column_stack([lengths, angles])
+
+
+def compare_clusters(
+    before: Clusters, after: Clusters, rule: MatchingRule = MatchingRule()
+) -> TopicMatching:
+    """What became of each component of a mixture in a later one.
+
+    The distance of two is the total variation between normal distributions with their means and
+    the mean of their variances, `2 Phi(D / 2) - 1` for means D standard deviations apart: exact
+    where the variances are equal. Two are one within that of the rule; where the means lie no
+    further apart than their error bar; or than half of the way from either to any other component
+    of its model, so that it is told which has moved however far it did. No mixes are looked for.
+
+    Raises
+    ------
+    InvalidInput
+        Means of different numbers of dimensions.
+
+    Examples
+    --------
+    >>> before = Clusters(np.array([[0.0, 0.0], [9.0, 0.0]]), np.ones((2, 1)))
+    >>> after = Clusters(np.array([[9.0, 1.0], [0.0, 5.0]]), np.ones((2, 1)))
+    >>> matching = compare_clusters(before, after)
+    >>> [(pair.before, pair.after, round(pair.distance, 2)) for pair in matching.kept]
+    [(1, 0, 0.38)]
+    >>> [lone.topic for lone in matching.gone], [lone.topic for lone in matching.born]
+    ([0], [1])
+    """
+    distances = _variations(_apart(before, after))
+    lengths = np.array([np.linalg.norm(after.means - mean, axis=1) for mean in before.means])
+    within = np.maximum(_bars(before)[:, None], _bars(after))
+    alone = np.minimum(_lone(before)[:, None], _lone(after)) / 2
+    return paired(distances, (distances <= rule.furthest) | (lengths <= np.maximum(within, alone)))
+
+
+def furthest_move(before: Clusters, after: Clusters) -> float:
+    """How far a mean lies from where it lay at most, in standard deviations of its component.
+
+    Of pairs as `compare_clusters` makes them, however far apart.
+
+    Raises
+    ------
+    InvalidInput
+        Means of different numbers of dimensions.
+
+    Examples
+    --------
+    >>> before = Clusters(np.array([[0.0, 0.0], [9.0, 0.0]]), np.ones((2, 1)))
+    >>> furthest_move(before, Clusters(np.array([[9.0, 1.0], [0.0, 5.0]]), np.ones((2, 1))))
+    5.0
+    """
+    apart = _apart(before, after)
+    pairs = paired(_variations(apart), np.ones(apart.shape, dtype=np.bool_)).kept
+    return max(float(apart[pair.before, pair.after]) for pair in pairs)
+
+
+def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterMove:
+    """How far a component that both have has moved.
+
+    Of the bars before and after the larger one counts: with rows added the difference of two
+    estimates errs by no more than the earlier one.
+    """
+    step = after.means[pair.after] - before.means[pair.before]
+    variances = (before.variances[pair.before] + after.variances[pair.after]) / 2
+    length = float(np.linalg.norm(step))
+    bar = max(_bars(before)[pair.before], _bars(after)[pair.after])
+    bars = nan if bar < 0 else 0.0 if not length else length / bar if bar else inf
+    return ClusterMove(length, float(_spreads(step[None], variances)[0]), bars)
+
+
+def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) -> Plane:
+    """The plane of the two leading principal directions of the means, by their weights.
+
+    Where the means lie on a line, or on a point, coordinates make up the directions that lack. The
+    largest entry of each axis is positive, so that the map does not flip overnight.
+
+    Parameters
+    ----------
+    means : (k, d) float64
+        Of the components.
+    weights : (k,) float64
+        Sum 1.
+
+    Examples
+    --------
+    >>> plane = principal_plane(np.array([[0.0, 0, 4], [0, 1, 0], [0, -1, 0]]), np.full(3, 1 / 3))
+    >>> plane.axes.T.round(6) + 0.0, plane.shares.round(2)
+    (array([[0., 0., 1.],
+           [0., 1., 0.]]), array([0.84, 0.16]))
+    """
+    centre, d = weights @ means, means.shape[1]
+    apart = np.sqrt(weights)[:, None] * (means - centre)
+    _, lengths, rows = np.linalg.svd(apart, full_matrices=False)
+    least = _FLAT * np.abs(means).max()
+    found = [row for row, length in zip(rows, lengths, strict=True) if length > least]
+    axes = found[:2]
+    for coordinate in np.eye(d)[: 2 + len(axes)]:
+        rest = coordinate - sum(((axis @ coordinate) * axis for axis in axes), np.zeros(d))
+        if len(axes) < 2 and np.linalg.norm(rest) > 0.1:
+            axes.append(rest / np.linalg.norm(rest))
+    signed = [axis * (-1 if axis[np.abs(axis).argmax()] < 0 else 1) for axis in axes]
+    held = np.zeros((d, 2))
+    held[:, : len(signed)] = np.array(signed).T
+    shares = np.zeros(2)
+    shares[: len(found[:2])] = np.square(lengths[: len(found[:2])])
+    return Plane(centre, held, shares / np.square(lengths).sum() if found else shares)
+
+
+def _lone(clusters: Clusters) -> NDArray[np.float64]:
+    """(k,) distance of each mean from the nearest other one; infinite of one alone."""
+    lengths = np.array([np.linalg.norm(clusters.means - mean, axis=1) for mean in clusters.means])
+    np.fill_diagonal(lengths, np.inf)
+    return np.asarray(lengths.min(axis=1))
+
+
+def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
+    """(k, m) distances of the means in standard deviations, of both components alike."""
+    if before.means.shape[1] != after.means.shape[1]:
+        raise InvalidInput(
+            f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
+            "be compared; compare models of one store"
+        )
+    pairs = zip(before.means, before.variances, strict=True)
+    each = [_spreads(after.means - mean, (own + after.variances) / 2) for mean, own in pairs]
+    return np.array(each)
+
+
+def _variations(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Total variations between normal distributions so many standard deviations apart."""
+    from scipy.special import erf
+
+    return np.asarray(erf(apart / np.sqrt(8)))
+
+
+def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) lengths of (n, d) steps in standard deviations."""
+    return np.asarray(np.sqrt((np.square(steps) / variances).sum(axis=1)))
+
+
+def _bars(clusters: Clusters) -> NDArray[np.float64]:
+    """(k,) error bars, below any distance where none are known."""
+    return np.full(clusters.number, -1.0) if clusters.bars is None else clusters.bars

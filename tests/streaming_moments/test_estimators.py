@@ -1,0 +1,200 @@
+"""What every estimator does, on what it takes: checks of scikit-learn, searches, pickles, `+`."""
+
+import pickle
+import re
+import traceback
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from streaming_moments import sklearn
+from streaming_moments.errors import ForeignStatistics
+from streaming_moments.synthetic import lda_corpus
+from streaming_moments.synthetic.graphs import community_graph
+from streaming_moments.synthetic.hidden import markov_sequences, view_records
+from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
+from streaming_moments.synthetic.tables import latent_tree_table
+
+RECORDS = 600
+SIZES = (9, 8, 7)
+# What it takes, and how it is made; of views one matrix, as searches split rows.
+SPLIT = {
+    "MomentCommunities": lambda: (
+        sklearn.MomentCommunities(2, alpha0=0.0),
+        community_graph(100, 2, inside=0.5, outside=0.05, alpha0=0.0).batch.to_csr(),
+    ),
+    "MomentFactors": lambda: (
+        sklearn.MomentFactors(2),
+        factor_rows(RECORDS, 5, 2, noise=0.1, seed=1).rows,
+    ),
+    "MomentGaussianMixture": lambda: (
+        sklearn.MomentGaussianMixture(2),
+        mixture_rows(RECORDS, 4, 2, separation=6.0, seed=1).rows,
+    ),
+    "MomentHMM": lambda: (
+        sklearn.MomentHMM(2, 6, refine=20),
+        [
+            *markov_sequences(120, length=30, n_symbols=6, k=2, seed=1).batch.symbols.reshape(
+                120, 30
+            )
+        ],
+    ),
+    "MomentLatentTree": lambda: (
+        sklearn.MomentLatentTree(2),
+        latent_tree_table(2 * RECORDS, n_columns=4, n_states=2, n_categories=2, seed=1).codes,
+    ),
+    "MomentTopics": lambda: (
+        sklearn.MomentTopics(2),
+        lda_corpus(RECORDS, 40, 2, alpha0=0.3, mean_length=30, seed=2).batch.to_csr(),
+    ),
+    "MomentViews": lambda: (
+        sklearn.MomentViews(2, sizes=SIZES),
+        sp.hstack(
+            [one.to_csr() for one in view_records(2 * RECORDS, SIZES, k=2, seed=1).batch.views],
+            format="csr",
+        ),
+    ),
+}
+
+SKETCHED = ("MomentCommunities", "MomentFactors", "MomentGaussianMixture", "MomentTopics")
+
+
+@pytest.fixture(scope="module")
+def given():
+    return {name: make() for name, make in SPLIT.items()}
+
+
+def read(fitted, X):
+    """What the model says of some records."""
+    for name in ("predict_proba", "transform"):
+        if hasattr(fitted, name):
+            return getattr(fitted, name)(X)
+    raise AssertionError(fitted)
+
+
+def alike(one, other):
+    pairs = zip(one, other, strict=True) if isinstance(one, list) else [(one, other)]
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def parts(X):
+    half = (X.shape[0] if hasattr(X, "shape") else len(X)) // 2
+    return X[:half], X[half:]
+
+
+def test_there_is_one_of_each():
+    assert sorted(SPLIT) == sklearn.__all__
+
+
+# Estimators of which scikit-learn's checks draw no data, and what they say of those that it has.
+OWN_DATA = {
+    "MomentCommunities": "holds 0 and 1",
+    "MomentHMM": "",  # drawn for sequences they have no second axis
+    "MomentLatentTree": "a minimum of 3 is required|one state tells nothing|holds fractions",
+    "MomentViews": "give a list of three matrices",
+}
+
+
+@pytest.mark.parametrize("name", OWN_DATA)
+def test_checks_of_scikit_learn_find_amiss_their_data_alone(name, monkeypatch):
+    kind = getattr(sklearn, name)
+    with pytest.warns(SkipTestWarning, match="requires input"):
+        check_estimator(kind())
+
+    def taken(self):
+        tags = said(self)
+        tags.input_tags.two_d_array = True
+        return tags
+
+    said = kind.__sklearn_tags__
+    monkeypatch.setattr(kind, "__sklearn_tags__", taken)
+    found = check_estimator(kind(), on_fail=None, on_skip=None)
+    for one in found:
+        if one["status"] == "failed":
+            told = "".join(traceback.format_exception(one["exception"]))
+            assert re.search(OWN_DATA[name], told), told
+    assert any(one["status"] == "passed" for one in found)
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_clones_pickles_and_fits_anew_are_the_same(name, given):
+    made, X = given[name]
+    before = made.get_params()
+    fitted = clone(made)
+    assert set(vars(fitted)) == set(before)
+    with pytest.raises(NotFittedError):
+        read(fitted, X)
+    assert fitted.fit(X) is fitted
+    assert fitted.get_params() == before
+    held = set(vars(fitted))
+    said = read(fitted, X)
+    assert set(vars(fitted)) == held
+    for again in (clone(fitted).fit(X), fitted.fit(X), pickle.loads(pickle.dumps(fitted))):
+        assert alike(read(again, X), said)
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_parts_are_added_as_if_one_had_seen_all(name, given):
+    made, X = given[name]
+    first, second = parts(X)
+    begun = clone(made).partial_fit(first)
+    rest = begun.like()
+    with pytest.raises(NotFittedError):
+        read(rest, second)
+    together = begun + rest.partial_fit(second)
+    one = clone(begun).partial_fit(first).partial_fit(second)
+    assert one.statistics_ == together.statistics_
+    assert one.statistics_ != begun.statistics_
+    assert alike(read(one, X), read(together, X))
+    assert alike(read(begun + begun.like(), X), read(begun, X))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        begun + 3
+
+
+# statistics of few symbols or words need no sketch, and so none of their own
+@pytest.mark.parametrize("name", [*SKETCHED])
+def test_what_was_begun_apart_is_not_added(name, given):
+    made, X = given[name]
+    first, second = parts(X)
+    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+        clone(made).fit(first) + clone(made).fit(second)
+
+
+def test_trees_of_other_categories_are_not_added(given):
+    made, X = given["MomentLatentTree"]
+    first, second = (clone(made).fit(one) for one in parts(X))
+    # the same columns and categories are the same statistics, whoever began them
+    assert (first + second).statistics_ == clone(made).fit(X).statistics_
+    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+        first + clone(made).fit(np.where(X == 0, "no", "yes"))
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_pipelines_and_searches_take_them(name, given):
+    made, X = given[name]
+    pipeline = make_pipeline("passthrough", clone(made))
+    step = name.lower()
+    if hasattr(made, "score"):
+        search = GridSearchCV(
+            pipeline, {f"{step}__n_components": [1, 2]}, cv=2, error_score="raise"
+        )
+        if name == "MomentLatentTree":
+            search.param_grid = {f"{step}__contract": [0.1, 0.2]}
+        pipeline = search.fit(X).best_estimator_
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert alike(read(pipeline.fit(X), X), read(clone(made).fit(X), X))
+
+
+@pytest.mark.parametrize("name", [name for name in SPLIT if hasattr(SPLIT[name]()[0], "transform")])
+def test_what_transforms_gives_frames(name, given):
+    made, X = given[name]
+    frame = clone(made).set_output(transform="pandas").fit_transform(X)
+    plain = clone(made).fit_transform(X)
+    assert np.array_equal(frame.to_numpy(), plain)
+    assert len(set(frame.columns)) == plain.shape[1]
