@@ -15,7 +15,7 @@ from streaming_moments.starting import begun
 # Each with the module it is in, and the first line of its help.
 _COMMANDS = {
     "accumulate": (
-        "serving",
+        "service.serving",
         "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.",
     ),
     "compact": (
@@ -80,13 +80,13 @@ _COMMANDS = {
         "Compare numbers of topics, or states, on STORE by what is held out; keeps no model.",
     ),
     "serve": (
-        "serving",
+        "service.serving",
         "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
     ),
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
     "token": (
-        "serving",
+        "service.tokens",
         "Make and remove the tokens by which callers of the service are known.",
     ),
     "topics": ("showing", "Show the topics of a model of STORE."),

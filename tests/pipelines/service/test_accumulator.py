@@ -1,10 +1,13 @@
 """What is acknowledged is counted once, by whoever accumulates."""
 
 import json
+import re
 import shutil
 import time
+import tomllib
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service import accumulator as module
+from streaming_moments.pipelines.service import config as config_module
 from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
 from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
@@ -175,6 +179,13 @@ def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
 def test_a_wrong_configuration_is_named(content, told):
     with pytest.raises(InvalidInput, match=told):
         service_of(content, "service.toml")
+
+
+def test_the_configuration_of_the_readme_is_one():
+    readme = (Path(config_module.__file__).parent / "README.md").read_text()
+    [example] = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    config = service_of(tomllib.loads(example), "README.md")
+    assert config.limits.inbox_age == timedelta(minutes=15)
 
 
 def test_a_configuration_that_cannot_be_read_is_named(tmp_path):

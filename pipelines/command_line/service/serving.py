@@ -1,4 +1,4 @@
-"""Commands of the service: to serve, to accumulate apart, and who may ask."""
+"""Commands of the service: to serve, and to accumulate apart."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ from types import FrameType
 import click
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_line.events import event_logger
 from streaming_moments.pipelines.command_line.options import Session, running
 from streaming_moments.pipelines.service.config import read_service
-from streaming_moments.pipelines.service.tokens import Role, add_token, read_tokens, remove_token
-from streaming_moments.pipelines.terminal import say, tell
-
-_ROLES = click.Choice([role.name.lower() for role in Role])
+from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
 @click.command()
@@ -86,35 +82,6 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
         if until_closed:
             threading.Thread(target=_await_end, args=(over,), daemon=True).start()
         take_turns(accumulator, over.wait)
-
-
-@click.group()
-def token() -> None:
-    """Make and remove the tokens by which callers of the service are known."""
-
-
-@token.command()
-@click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("name")
-@click.option("--role", type=_ROLES, default="reader", show_default=True, help="What it may do.")
-def add(file: str, name: str, role: str) -> None:
-    """Make a token called NAME and print it; FILE keeps its hash alone."""
-    say(add_token(file, name, Role.called(role)))
-
-
-@token.command()
-@click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("name")
-def remove(file: str, name: str) -> None:
-    """Let the token called NAME be one no more; servers see that within seconds."""
-    remove_token(file, name)
-
-
-@token.command(name="list")
-@click.argument("file", type=click.Path(dir_okay=False))
-def list_tokens(file: str) -> None:
-    """Show names and roles."""
-    say(*(f"{one.name} {one.role}" for one in read_tokens(file)))
 
 
 def _end_quietly(number: int, frame: FrameType | None) -> None:
