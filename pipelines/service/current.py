@@ -17,6 +17,7 @@ from streaming_moments.storage.dates import NO_PATTERN
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
@@ -106,7 +107,7 @@ class Current:
                 problems[name] = f"{type(error).__name__}: {error}"
             return otherwise
 
-        store = tried("store", before.store.latest, before.store)
+        store = tried("store", lambda: _latest(before.store), before.store)
         published = before.published
         if published is None or store.version != before.store.version:
             published = tried("model", lambda: self._published(store, before), published)
@@ -152,6 +153,12 @@ class Current:
             self._tokens_seen = seen
             return found
         return self.view.tokens
+
+
+def _latest(store: MomentStore) -> MomentStore:
+    """The store at its latest version; one look where that is no other, however long the log."""
+    gone_on = store.folder.exists(commit_file(store.version + 1))
+    return store.latest() if gone_on else store
 
 
 def shape_of(store: MomentStore, line_bytes: int) -> RecordShape:

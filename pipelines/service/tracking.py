@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.answers import Receipt
 from streaming_moments.pipelines.service.counted import read_counted
 from streaming_moments.storage.files.urls import shard_name
@@ -15,6 +16,7 @@ from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import Seal, SealLog
 from streaming_moments.storage.store.store import MomentStore
 
+_HEADER = 1 << 16  # bytes that a header hardly passes
 _FAR = 1000  # seals behind the first that may have a receipt
 
 
@@ -72,15 +74,26 @@ class Tracker:
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
         new = sorted(names - self._headers.keys())
-        contents = inbox.folder.find_all([f"{BATCHES}/{name}" for name in new]) if new else []
-        for name, content in zip(new, contents, strict=True):
+        places = [f"{BATCHES}/{name}" for name in new]
+        begun = inbox.folder.find_all(places, [_HEADER] * len(new)) if new else []
+        for name, place, content in zip(new, places, begun, strict=True):
             if content is not None:
-                self._headers[name] = receipts_of_batch(content, f"{inbox.folder.url}/{name}")
+                self._headers[name] = self._receipts(place, content)
         waits = any(
             known.get(receipt) is not None and digest in ("", known[receipt])
             for known in list(self._headers.values())
         )
         return Receipt(receipt, "accepted") if waits else None
+
+    def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
+        """Receipts of a batch that begins so; one whose header is longer is read whole."""
+        folder = self.seals.inbox.folder
+        try:
+            return receipts_of_batch(begun, f"{folder.url}/{place}")
+        except StoreError:
+            whole = folder.find(place) if len(begun) >= _HEADER else begun
+            # gone: it was sealed meanwhile
+            return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
 
 
 def receipt_of(receipt: str, sealed: Seal, store: MomentStore, inbox: Inbox) -> Receipt:

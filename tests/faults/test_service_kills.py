@@ -2,8 +2,10 @@
 
 import json
 import multiprocessing
+import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,10 +40,15 @@ VICTIMS = ("server", "accumulator", "both")
 class Served:
     """`streaming-moments serve` in a process of its own."""
 
-    def __init__(self, config, log):
+    def __init__(self, config, log, **environment):
         command = [sys.executable, "-m", "streaming_moments", "serve", str(config)]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **environment},
         )
         line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
@@ -267,6 +274,30 @@ def problems_of(place, senders):
     if store.load().word_counts.tolist() != [counts[term] for term in store.vocabulary.terms]:
         problems.append("other counts")
     return problems + store.verify()
+
+
+def test_a_clock_that_is_off_neither_loses_nor_doubles_nor_keeps_anyone_waiting(local):
+    """One server, with what accumulates, is a day ahead, another a day behind."""
+    folder = local.folder / "shifted"
+    folder.mkdir()
+    clock = Path(__file__).parents[1] / "pipelines" / "nightly" / "shifted_clock.py"
+    shutil.copy(clock, folder / "sitecustomize.py")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with open(local.log, "w") as log:
+        served = [
+            Served(local.config, log, PYTHONPATH=path, CLOCK_OFF_BY_DAYS=days)
+            for days in ("1", "-1")
+        ]
+        sender = Sender("c", [one.url for one in served])
+        for number in range(20):
+            sender.send(number)
+        status = requests.get(f"{served[0].url}/v1/status", timeout=20).json()
+        assert status["inbox"]["seconds"] < 3600
+        assert [one.end() for one in served] == [0, 0]
+    accumulated(local)
+    assert problems_of(local, [sender]) == []
+    days = {path.split("/")[0] for path in Folder.at(f"{local.store}-inbox").sizes("sealed")}
+    assert len(days) == 2
 
 
 def test_sigterm_answers_what_is_open_and_ends(local):

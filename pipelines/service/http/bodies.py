@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pydantic_core import from_json
 
 from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.records import Unreadable
 
@@ -90,7 +91,8 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     content : bytes
         The body.
     content_type : str
-        `application/json` of an array, or `application/x-ndjson` of an object a line.
+        `application/json` of an array, `application/x-ndjson` of an object a line, or
+        `application/vnd.apache.arrow.stream` of rows.
     most : int
         Documents.
 
@@ -112,10 +114,12 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
         several: Iterator[object] = iter(found)
     elif kind in _LINES:
         several = _of_lines(content)
+    elif kind == STREAM:
+        several = documents_of_stream(content)
     else:
         raise Problem(
             415,
-            f"the content type is {kind[:60]!r}; send {JSON} or {_LINES[0]}",
+            f"the content type is {kind[:60]!r}; send {JSON}, {_LINES[0]} or {STREAM}",
             "Content-Type",
         )
     for number, one in enumerate(several):

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from streaming_moments.pipelines.service.answers import ProblemDetails
+from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
 from streaming_moments.pipelines.service.http.bodies import JSON
 from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
 from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
@@ -84,6 +85,7 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
         content: dict[str, Any] = {call.encoding: {"schema": several if call.several else one}}
         if call.several:
             content[_LINES] = {"schema": {"type": "string", "description": "One a line."}}
+            content[STREAM] = {"schema": {"type": "string", "description": "Arrow IPC, by rows."}}
         operation["requestBody"] = {"required": True, "content": content}
     if tokens and call.role is not None:
         operation["security"] = [{"token": []}]

@@ -37,7 +37,7 @@ TITLES: Mapping[int, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: who passes it on sets where it came from
 class Problem(Exception):
     """What is answered in place of an answer.
 

@@ -6,13 +6,16 @@ import gzip
 import json
 import re
 import socket
+import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import jsonschema
 import openapi_spec_validator
 import pytest
+import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +27,7 @@ from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
 
+TODAY = datetime(2026, 11, 23, tzinfo=UTC)
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
@@ -173,6 +177,39 @@ def test_a_model_that_is_published_meanwhile_answers_from_then_on(serve, place):
         client.service.current.look()
         assert client("GET", "/v1/models").json()["answering"] == "second"
         assert client("POST", "/v1/transform", json={"texts": ["a"]}).json()["model"] == "second"
+
+
+def test_no_request_is_dropped_while_models_are_published(serve, place, planted):
+    over, found = threading.Event(), []
+
+    def ask():
+        session = requests.Session()
+        while not over.is_set():
+            answer = session.post(
+                f"http://127.0.0.1:{client.port}/v1/transform",
+                json={"texts": [planted[len(found) % 50]]},
+                timeout=60,
+            )
+            found.append((answer.status_code, answer.json()["model"]))
+
+    with serve(refresh="20ms") as client:
+        store = MomentStore.open(str(place / "store"))
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for one in asking:
+            one.start()
+        model = store.load_model("first")
+        for number in range(3):
+            before = store.commit.tags.get("published")
+            store = store.save_model(f"m{number}", model, tag=TagMove("published", before))
+            deadline = time.monotonic() + 60
+            while client.service.view.published.name != f"m{number}":
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        over.set()
+        for one in asking:
+            one.join()
+    assert {status for status, _ in found} == {200}
+    assert {model for _, model in found} <= {"first", "m0", "m1", "m2"}
 
 
 def test_what_the_store_holds_is_answered_as_the_commands_say_it(client, run, place):
@@ -328,3 +365,15 @@ def test_no_body_whatever_is_a_fault(client, call, body, kind, encoding, key):
     assert answer.status_code < 500
     if answer.status_code >= 400:
         assert problem(answer, answer.status_code)["detail"]
+
+
+def test_a_receipt_is_found_in_a_batch_of_many(client):
+    """Whose header is longer than what is read at first."""
+    current = client.service.current
+    several = [
+        current.shape.submission([{"text": str(n)}], new_receipt(0), False, TODAY.date())[0]
+        for n in range(500)
+    ]
+    current.inbox.put(several)
+    told = client("GET", f"/v1/receipts/{several[-1].receipt}").json()
+    assert told["state"] == "accepted"

@@ -1,0 +1,82 @@
+"""Arrow streams: their rows are documents, and no stream is larger than it came."""
+
+import datetime
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming_moments.pipelines.service.http.arrow_bodies import documents_of_stream
+from streaming_moments.pipelines.service.http.bodies import documents_in
+from streaming_moments.pipelines.service.http.problems import Problem
+
+TABLE = pa.table(
+    {
+        "text": ["the sea", "the law", None],
+        "id": pa.array([1, None, 3]),
+        "date": pa.array([datetime.date(2026, 11, 20)] * 3),
+    }
+)
+
+
+def stream(table, **options):
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(**options)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return sink.getvalue().to_pybytes()
+
+
+def test_rows_are_documents():
+    kind = "application/vnd.apache.arrow.stream"
+    assert list(documents_in(stream(TABLE), kind, 5)) == [
+        {"text": "the sea", "id": 1, "date": "2026-11-20"},
+        {"text": "the law", "date": "2026-11-20"},
+        {"id": 3, "date": "2026-11-20"},
+    ]
+    with pytest.raises(Problem, match="more than 2"):
+        list(documents_in(stream(TABLE), kind, 2))
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_compressed_batches_are_refused_before_they_are_read(codec):
+    bomb = pa.table({"text": ["a" * (1 << 24)]})
+    content = stream(bomb, compression=codec)
+    assert len(content) < 1 << 20
+    with pytest.raises(Problem, match="compressed") as refused:
+        list(documents_of_stream(content))
+    assert refused.value.status == 415
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a" * 1000] * 3).dictionary_encode(),
+        pa.array([["a"]] * 3),
+        pa.array([1.5] * 3),
+        pa.array([b"a"] * 3),
+        pa.nulls(3),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_columns_of_other_types_are_refused(column):
+    with pytest.raises(Problem, match="send others as JSON"):
+        list(documents_of_stream(stream(pa.table({"text": column}))))
+
+
+@given(st.integers(0, 1 << 30))
+@settings(max_examples=200)
+def test_a_damaged_stream_is_documents_or_a_problem(seed):
+    rng = random.Random(seed)
+    content = bytearray(stream(TABLE))
+    for _ in range(rng.randint(1, 4)):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    cut = bytes(content[: rng.choice([len(content), rng.randrange(len(content))])])
+    try:
+        found = list(documents_of_stream(cut))
+    except Problem as refused:
+        found = []
+        assert refused.status in (400, 415)  # noqa: PT017
+    assert len(found) <= 3
