@@ -16,6 +16,7 @@ import jsonschema
 import openapi_spec_validator
 import pytest
 import requests
+from campaigns import Campaigns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
 
 TODAY = datetime(2026, 11, 23, tzinfo=UTC)
+BODIES = Campaigns.asked_for().size(150, 10_000)
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
@@ -355,7 +357,7 @@ calls = st.sampled_from(["/v1/documents", "/v1/transform"])
 
 @given(calls, bodies, kinds, encodings, st.text(st.characters(max_codepoint=255), max_size=9))
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=BODIES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_no_body_whatever_is_a_fault(client, call, body, kind, encoding, key):
     headers = {"Content-Type": kind, "Content-Encoding": encoding}
