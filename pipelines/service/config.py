@@ -59,7 +59,8 @@ class ListenSection:
 class LimitsSection:
     """What is taken at most.
 
-    `body` and `document` are bytes, those of a body also decompressed; `inbox` and `inbox_age` what
+    `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
+    document may be, as each day is counted apart; `inbox` and `inbox_age` what
     may wait to be counted; `seconds` how long a body or an answer may take; `requests` how many
     are worked on at once, and `connections` how many there may be; `drain` how long those that
     are open are waited for at the end.
@@ -69,6 +70,7 @@ class LimitsSection:
     document: Size = 1 << 20
     documents: Count = 10_000
     texts: Count = 1_000
+    days: Count = 366
     inbox: Size = 1 << 30
     inbox_age: Positive = timedelta(minutes=15)
     seconds: Positive = timedelta(seconds=30)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.interface.reading import columns_of
-from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.config import LimitsSection, ServiceConfig
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.tokens import Token, read_tokens
 from streaming_moments.storage.dates import NO_PATTERN
@@ -73,7 +73,7 @@ class Current:
         self.inbox = Inbox.open(config.inbox_url, config.storage_options or None)
         self.seals = SealLog(self.inbox)
         store = MomentStore.open(config.store, storage_options=config.storage_options or None)
-        self.shape = shape_of(store, config.limits.document)
+        self.shape = shape_of(store, config.limits)
         self._tokens_seen: tuple[float, int] | None = None
         self.view = View(store, tokens=self._read_tokens())
         self._over, self._looking = threading.Event(), threading.Lock()
@@ -161,7 +161,7 @@ def _latest(store: MomentStore) -> MomentStore:
     return store.latest() if gone_on else store
 
 
-def shape_of(store: MomentStore, line_bytes: int) -> RecordShape:
+def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
     """What a document has that a store counts.
 
     Raises
@@ -187,4 +187,4 @@ def shape_of(store: MomentStore, line_bytes: int) -> RecordShape:
             f"{store.url} finds days in URLs by {dates.pattern!r}, and the service names shards by "
             "2026-11-23; create a store without --date-pattern"
         )
-    return RecordShape(form.text_column, columns, dates.column, line_bytes)
+    return RecordShape(form.text_column, columns, dates.column, limits.document, limits.days)

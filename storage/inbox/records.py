@@ -66,6 +66,9 @@ class RecordShape:
         Name that the date has where it is read; None where shards are of a day each.
     line_bytes : int
         Longest line.
+    days : int, optional
+        How many days before that of its arrival the date of a document may be, and it may be of the
+        day after. Each day is counted apart; None takes any.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class RecordShape:
     columns: tuple[str, ...] = ()
     date_column: str | None = None
     line_bytes: int = 8 << 20
+    days: int | None = None
 
     def __post_init__(self) -> None:
         read = [
@@ -134,7 +138,7 @@ class RecordShape:
         if record.get(_ID) is not None:
             kept[_ID] = _identity(record[_ID], place)
         given = record.get(_DATE) if _DATE not in self.columns else None
-        day = today if given is None else _day(given, place)
+        day = today if given is None else self._dated(_day(given, place), place, today)
         if self.date_column is not None:
             kept[self.date_column] = day.isoformat()
         try:
@@ -207,6 +211,16 @@ class RecordShape:
         )
         content = b"".join(b"".join(lines) for _, lines in sorted(days.items()))
         return Submission(receipt, digest.hexdigest(), keyed, pieces, content), tuple(bad)
+
+    def _dated(self, day: date, place: int, today: date) -> date:
+        if self.days is not None and not -1 <= (today - day).days <= self.days:
+            raise RecordRefused(
+                place,
+                _DATE,
+                f"it is {day}, expected one of the {self.days} days before {today}; count what is "
+                "older by `streaming-moments update`",
+            )
+        return day
 
     def _require_fields(self, record: Mapping[str, object], place: int) -> None:
         for name in record:

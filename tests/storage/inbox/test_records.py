@@ -96,6 +96,19 @@ def test_a_bad_document_refuses_all_or_is_left_out():
         shape.submission([{}], receipt, False, TODAY, skip_bad=True)
 
 
+@pytest.mark.parametrize(
+    ("day", "taken"),
+    [("2026-11-24", True), ("2026-11-13", True), ("2026-11-25", False), ("2026-11-12", False)],
+)
+def test_dates_far_from_the_day_of_arrival_are_refused_where_told(day, taken):
+    shape, record = RecordShape(days=10), {"text": "a", "date": day}
+    if taken:
+        assert shape.line(record, 0, TODAY)[0].isoformat() == day
+    else:
+        with pytest.raises(RecordRefused, match="10 days before 2026-11-23"):
+            shape.line(record, 0, TODAY)
+
+
 def test_documents_of_too_many_days_are_refused():
     days = [{"text": "a", "date": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"} for n in range(32)]
     with pytest.raises(InvalidInput, match="of 32 days"):
