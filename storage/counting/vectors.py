@@ -250,11 +250,8 @@ def pilot_of(
     parts = [one.of_width(width)[0] for one in samples]
     drawn = sum(map(len, parts))
     kept = np.zeros(drawn, dtype=bool)
-    kept[
-        np.random.default_rng(seed).permutation(drawn)[
-            : max(2, min(most, PILOT_BYTES // (8 * width)))
-        ]
-    ] = True
+    most = max(2, min(most, PILOT_BYTES // (8 * width)))
+    kept[np.random.default_rng(seed).permutation(drawn)[:most]] = True
     ends = np.cumsum([len(part) for part in parts])
     chosen = [part[own] for part, own in zip(parts, np.split(kept, ends[:-1]), strict=True)]
     return np.concatenate(chosen, dtype=np.float64), widths.size - drawn

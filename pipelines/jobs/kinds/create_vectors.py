@@ -88,7 +88,8 @@ def vectors_of(
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
         f"a pilot of {len(rows):,} rows{most} in {len(samples)} shards: "
-        f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, a step of {foundation.grid.step:.3g}",
+        f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
+        f"a step of {foundation.grid.step:.3g}",
         f"room for {foundation.room(totals):.2g} rows like these",
     ]
     if bad:
