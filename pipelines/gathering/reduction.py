@@ -186,7 +186,8 @@ def pieces_of(place: int, blocks: int, workers: int) -> int:
     """Pieces that one of so many row blocks is added up in, each by another worker.
 
     As many blocks as come to all workers alike are added up whole. The others are in as few pieces
-    as share them evenly, so that none receives a fifth more than what all others send on average.
+    as share them evenly, so that, of eight blocks or more, none receives a fifth more than what all
+    others send on average, or a block more.
 
     Parameters
     ----------

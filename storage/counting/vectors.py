@@ -30,6 +30,9 @@ BadRows = Literal["skip", "refuse"]
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
 _COLUMN = "vector"
 
+PILOT_BYTES = 256 << 20
+"""What a coordinator holds of a pilot, as float64."""
+
 
 @dataclass(frozen=True)
 class VectorsForm:
@@ -218,8 +221,19 @@ def sample_vectors(
     return number_rows(table, vectors.columns, shard.url)
 
 
-def pilot_of(samples: Sequence[NumberRows]) -> tuple[NDArray[np.float64], int]:
+def pilot_of(
+    samples: Sequence[NumberRows], most: int, seed: int
+) -> tuple[NDArray[np.float64], int]:
     """(N, d) rows of the commonest width, and how many others there were.
+
+    Parameters
+    ----------
+    samples : sequence of NumberRows
+        Of shards.
+    most : int
+        Rows to keep, of no more than `PILOT_BYTES`; of more, some are drawn.
+    seed : int
+        Of these.
 
     Raises
     ------
@@ -232,9 +246,15 @@ def pilot_of(samples: Sequence[NumberRows]) -> tuple[NDArray[np.float64], int]:
         raise InvalidInput(
             f"none of the {widths.size} rows of the pilot holds numbers; check --columns"
         )
-    parts = [one.of_width(int(known[counts.argmax()]))[0] for one in samples]
-    rows = np.concatenate([part.astype(np.float64) for part in parts])
-    return rows, widths.size - len(rows)
+    width = int(known[counts.argmax()])
+    parts = [one.of_width(width)[0] for one in samples]
+    drawn = sum(map(len, parts))
+    kept = np.zeros(drawn, dtype=bool)
+    most = max(2, min(most, PILOT_BYTES // (8 * width)))
+    kept[np.random.default_rng(seed).permutation(drawn)[:most]] = True
+    ends = np.cumsum([len(part) for part in parts])
+    chosen = [part[own] for part, own in zip(parts, np.split(kept, ends[:-1]), strict=True)]
+    return np.concatenate(chosen, dtype=np.float64), widths.size - drawn
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -171,7 +171,7 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
     least = _FLAT * np.abs(means).max()
     found = [row for row, length in zip(rows, lengths, strict=True) if length > least]
     axes = found[:2]
-    for coordinate in np.eye(d)[: 2 + len(axes)]:
+    for coordinate in np.eye(min(d, 2 + len(axes)), d):
         rest = coordinate - sum(((axis @ coordinate) * axis for axis in axes), np.zeros(d))
         if len(axes) < 2 and np.linalg.norm(rest) > 0.1:
             axes.append(rest / np.linalg.norm(rest))

@@ -10,6 +10,7 @@ from streaming_moments.models.topics import TopicModel
 
 _STEPS = 200
 _SETTLED = 1e-10  # of the logarithm of the posterior, a token
+_ROUNDING = 4 * np.finfo(float).eps
 _SHORTEST = 2.0**-40  # step
 _TO_THE_EDGE = 0.95  # of the way to a share of 0
 _SMOOTHING = 1e-3
@@ -71,6 +72,9 @@ def mixture_shares(
             )
     if counts.size and counts.min() < 0:
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
+    if counted is not None:
+        # of a word that no document counts there are none
+        counts = np.where(counted > 0, counts, 0)
     words = np.flatnonzero(counts)
     if not words.size:
         return np.full(model.n_topics, np.nan), np.full(model.n_topics, np.nan)
@@ -99,7 +103,9 @@ def _most_probable(
     """
     total = float(counts.sum()) + 1.0
     prior = np.maximum(prior, np.finfo(float).tiny)
-    shares, k = prior / prior.sum(), prior.size
+    k = prior.size
+    # steps are in units of the shares: from one that is nearly 0 there would be none
+    shares = (prior / prior.sum() + 1 / k) / 2
     of_words, prior = counts / total, prior / total
 
     def value(tried: NDArray[np.float64]) -> float:
@@ -123,9 +129,8 @@ def _most_probable(
                 break
             length /= 2
         gained, shares, here = there - here, tried, there
-        if gained <= _SETTLED / total and length == 1.0:
-            break
-        if length < _SHORTEST:
+        # less than this is rounding
+        if gained <= max(_SETTLED / total, _ROUNDING * abs(here)) or length < _SHORTEST:
             break
     return np.asarray(shares)
 

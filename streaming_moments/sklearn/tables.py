@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streaming_moments.arguments import require_fitting
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.merging import Merging
@@ -104,16 +104,28 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
             return self.fit(X)
         return self._fitted(self.statistics_ + self._counted(*self._values(X)))
 
+    def __add__(self, other: Self) -> Self:
+        """As of any estimator; values are read by their types, which are the same."""
+        known = [getattr(one, "categories_", None) for one in (self, other)]
+        # statistics know values by how they are written
+        if None not in known and _types(known[0]) != _types(known[1]):
+            raise ForeignStatistics(
+                "columns of the two trees hold values of other types, such as 1 and '1'; give rows "
+                "of the same types, or begin one with `like()` of the other"
+            )
+        return super().__add__(other)
+
     def transform(self, X: Any) -> NDArray[Any]:
         """(rows, V) the rows, with the likeliest value given what is known where one is missing.
 
-        Of whole numbers int64, else objects.
+        Of whole numbers that int64 holds int64, else objects.
         """
         check_is_fitted(self, "model_")
         codes = self._codes(*self._values(X))
         completed, _ = self.model_.tree.completed(codes)
         columns = [own[codes] for own, codes in zip(self.categories_, completed.T, strict=True)]
-        whole = all(type(value) is int for own in self.categories_ for value in own)
+        values = [value for own in self.categories_ for value in own]
+        whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
@@ -178,6 +190,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return cast("Tags", tags)
+
+
+def _types(categories: Any) -> list[list[type]]:
+    return [[type(value) for value in own.tolist()] for own in categories]
 
 
 def _order(value: Any) -> tuple[str, Any]:

@@ -95,7 +95,7 @@ def test_there_is_one_of_each():
 # Estimators of which scikit-learn's checks draw no data, and what they say of those that it has.
 OWN_DATA = {
     "MomentCommunities": "holds 0 and 1",
-    "MomentHMM": "",  # drawn for sequences they have no second axis
+    "MomentHMM": "symbols of|too many indices|[Cc]omplex data|0 feature|NaN and inf|sparse",
     "MomentLatentTree": "a minimum of 3 is required|one state tells nothing|holds fractions",
     "MomentViews": "give a list of three matrices",
 }
@@ -173,6 +173,15 @@ def test_trees_of_other_categories_are_not_added(given):
     assert (first + second).statistics_ == clone(made).fit(X).statistics_
     with pytest.raises(ForeignStatistics, match="begin one with `like"):
         first + clone(made).fit(np.where(X == 0, "no", "yes"))
+    # written alike, and read by their types
+    with pytest.raises(ForeignStatistics, match="values of other types"):
+        first + clone(made).fit(X.astype(str).astype(object))
+
+
+def test_trees_of_large_whole_numbers_give_them_back(given):
+    made, X = given["MomentLatentTree"]
+    large = X.astype(np.uint64) + np.uint64(2**63)
+    assert np.array_equal(clone(made).fit_transform(large), large)
 
 
 @pytest.mark.parametrize("name", SPLIT)

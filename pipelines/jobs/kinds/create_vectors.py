@@ -14,12 +14,15 @@ from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOption
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
-from streaming_moments.storage.counting.vectors import VectorsForm, pilot_of, sample_vectors
+from streaming_moments.storage.counting.vectors import (
+    PILOT_BYTES,
+    VectorsForm,
+    pilot_of,
+    sample_vectors,
+)
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 
-# What a coordinator holds of a pilot, as float64.
-_PILOT_BYTES = 256 << 20
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
 
@@ -76,18 +79,17 @@ def vectors_of(
         for place, (shard, quota) in enumerate(quotas(shards, options))
     ]
     samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
-    rows, bad = pilot_of(samples)
-    drawn = len(rows)
-    most = max(2, min(options.pilot_documents, _PILOT_BYTES // (8 * rows.shape[1])))
-    if drawn > most:
-        rng = np.random.default_rng(options.seed)
-        rows = rows[np.sort(rng.permutation(drawn)[:most])]
+    rows, bad = pilot_of(samples, options.pilot_documents, options.seed)
+    drawn = sum(one.widths.size for one in samples) - bad
+    cut = len(rows) < min(drawn, options.pilot_documents)
+    most = f" ({mebibytes(PILOT_BYTES)})" if cut else ""
     kept = shape.squares, shape.fourth, counting.halves
     foundation = foundation_of(rows, shape.sketch_columns, options.seed, *kept)
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
-        f"a pilot of {len(rows):,} rows in {len(samples)} shards: {foundation.dimension:,} numbers "
-        f"each, a sketch of {foundation.columns} columns, a step of {foundation.grid.step:.3g}",
+        f"a pilot of {len(rows):,} rows{most} in {len(samples)} shards: "
+        f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
+        f"a step of {foundation.grid.step:.3g}",
         f"room for {foundation.room(totals):.2g} rows like these",
     ]
     if bad:

@@ -148,6 +148,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
     whole = middling <= _MOST_WHOLE_STEPS and bool((values == np.rint(values)).all())
     if whole:
         offset = np.rint(offset)
+        middle = _middle(np.linalg.norm(values - offset, axis=1))
     reach = middle * (_reach(ordinary) if reach is None else reach)
     step = 1.0 if whole else middling / _STEPS
     if reach / step > LARGEST_RADIUS:

@@ -85,7 +85,9 @@ def test_no_worker_receives_a_fifth_more_than_an_even_share(blocks, workers):
         for piece in range(pieces):
             received[(place * pieces + piece) % workers] += (workers - 1) / pieces
         received[place % workers] += pieces > 1
-    assert max(received.values()) <= 1.2 * blocks * (workers - 1) / workers
+    even = blocks * (workers - 1) / workers
+    # or the one block that it puts together
+    assert max(received.values()) <= max(1.2 * even, even + 1)
 
 
 def test_blocks_that_do_not_come_out_even_are_shared(store, undisturbed, monkeypatch):

@@ -15,6 +15,7 @@ from small_shards import COMPRESS, parquet, put
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.vectors.rows import VectorBatch, join_vectors
+from streaming_moments.storage.counting import vectors
 from streaming_moments.storage.counting.vectors import (
     VectorReader,
     VectorsForm,
@@ -279,12 +280,17 @@ def test_vectors_are_read_by_their_mean_and_held_to_it(kind):
         read(shard, LISTS, limits, width=50)
 
 
-def test_a_pilot_takes_rows_of_the_commonest_width():
+def test_a_pilot_takes_rows_of_the_commonest_width(monkeypatch):
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(3, v=ODD))
     sample = sample_vectors(shard, FORM, LISTS, 100, 0)
-    rows, others = pilot_of([sample, sample])
+    rows, others = pilot_of([sample, sample], 100, 0)
     assert rows.tolist() == [[1, 2], [5, 6]] * 2
     assert others == 10
+    rows, others = pilot_of([sample, sample], 3, 0)
+    assert (rows.shape, others) == ((3, 2), 10)
+    assert {*map(tuple, rows.tolist())} <= {(1, 2), (5, 6)}
+    monkeypatch.setattr(vectors, "PILOT_BYTES", 2 * 8 * 2)
+    assert len(pilot_of([sample, sample], 100, 0)[0]) == 2
     few = sample_vectors(written("rows.npy")[0], FORM, LISTS, 6, 0)
     assert few.widths.tolist() == [5] * 6
     with pytest.raises(InvalidInput, match="none of the 2 rows"):
@@ -295,7 +301,9 @@ def test_a_pilot_takes_rows_of_the_commonest_width():
                     ["v"],
                     "x",
                 )
-            ]
+            ],
+            100,
+            0,
         )
 
 

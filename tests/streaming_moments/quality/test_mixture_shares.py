@@ -72,6 +72,39 @@ def test_counts_beyond_32_bits_are_taken():
     assert (bars < 1e-3).all()
 
 
+@pytest.mark.parametrize("weight", [1e-9, 1e-12])
+def test_a_topic_that_is_nearly_gone_comes_back(weight):
+    model, _ = drawn(2, n=50, k=3)
+    model = TopicModel.from_topics(model.topics, np.array([0.5, 0.5, weight]) / (1 + weight))
+    counts = np.rint(1e6 * model.topics @ [0.2, 0.1, 0.7]).astype(np.int64)
+    np.testing.assert_allclose(mixture_shares(model, counts)[0], [0.2, 0.1, 0.7], atol=0.01)
+
+
+def test_shares_are_found_in_few_steps(monkeypatch):
+    steps, solve = [], np.linalg.lstsq
+
+    def counted(*told, **how):
+        steps.append(1)
+        return solve(*told, **how)
+
+    monkeypatch.setattr(np.linalg, "lstsq", counted)
+    for seed in range(10):
+        model, rng = drawn(seed, n=1000, k=10)
+        steps.clear()
+        mixture_shares(model, rng.multinomial(10 ** (3 + seed % 6), model.topics @ model.weights))
+        assert len(steps) < 30
+
+
+def test_words_that_no_document_counts_say_nothing():
+    model, rng = drawn(5)
+    counts = rng.multinomial(5000, model.topics @ [0.4, 0.3, 0.2, 0.1])
+    counted = np.where(np.arange(200) < 150, 1.0, 0.0)
+    without = np.where(counted > 0, counts, 0)
+    found = mixture_shares(model, counts, counted)
+    np.testing.assert_array_equal(found, mixture_shares(model, without, counted))
+    assert np.isnan(mixture_shares(model, counts - without, counted)).all()
+
+
 def test_counts_of_nothing_have_no_shares():
     model, _ = drawn(3)
     shares, bars = mixture_shares(model, np.zeros(200, dtype=np.int64))

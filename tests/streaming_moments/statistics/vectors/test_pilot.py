@@ -5,7 +5,7 @@ import pytest
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.vectors.moments import VectorMoments
-from streaming_moments.statistics.vectors.pilot import foundation_of
+from streaming_moments.statistics.vectors.pilot import foundation_of, grid_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 
@@ -147,3 +147,11 @@ def test_numbers_of_any_size_have_a_grid(scale):
 def test_numbers_of_which_a_variance_is_none_are_refused(scale):
     with pytest.raises(InvalidInput, match="scale them by"):
         foundation_of(rows_of(size=20) * scale)
+
+
+def test_the_radius_of_whole_numbers_is_about_their_whole_offset():
+    half = np.random.default_rng(0).integers(0, 2, (1000, 100))
+    rows = np.r_[half, 1 - half]
+    grid = grid_of(rows)
+    assert (grid.whole, grid.radius) == (True, 10)
+    assert (np.linalg.norm(rows - grid.offset, axis=1) <= grid.radius).mean() > 0.9
