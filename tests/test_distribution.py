@@ -213,7 +213,7 @@ def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
     command = [sys.executable, "-m", "streaming_moments", "nightly", "night.toml"]
     codes = []
     for _ in range(2):
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
         codes.append(ran.returncode)
     assert codes == [0, 10], ran.stdout + ran.stderr
     assert ran.stdout == "nothing new; 0 shards counted\n"
@@ -234,7 +234,7 @@ def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):
         env={"PATH": path, "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "words by relevance" in ran.stdout

@@ -11,11 +11,28 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.seeds import require_seed
 
 Arrays = Mapping[str, NDArray[Any]]
 Attributes = Mapping[str, Any]
+
+
+def require_joint(method: str, of: str) -> None:
+    """Refuse another decomposition than the one there is of some moments.
+
+    Raises
+    ------
+    InvalidInput
+        Names it, and of what.
+
+    Examples
+    --------
+    >>> require_joint("joint", "three views")
+    """
+    if method != "joint":
+        raise InvalidInput(f'{of} are decomposed by "joint", not by "{method}"')
 
 
 def option(

@@ -24,18 +24,6 @@ ROW_COPIES = 10
 _ROWS = 4096  # that are read at a time
 
 
-def require_joint(method: str) -> None:
-    """Refuse another decomposition than the one there is for vectors.
-
-    Raises
-    ------
-    InvalidInput
-        Names it.
-    """
-    if method != "joint":
-        raise InvalidInput(f'moments of vectors are decomposed by "joint", not by "{method}"')
-
-
 def require_number(number: int, of: str) -> None:
     """Refuse a number below `BY_SPECTRUM`.
 

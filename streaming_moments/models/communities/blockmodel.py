@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.faces import LateModule
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import (
+    Arrays,
+    Attributes,
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+)
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.communities.node_views import (
     ExpectedEnds,
@@ -22,7 +29,6 @@ from streaming_moments.models.communities.node_views import (
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.views.columns import half_rows
-from streaming_moments.models.views.multi_view import require_joint
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.basis import Basis
@@ -54,7 +60,7 @@ class BlockmodelOptions(FitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_joint(self.method)
+        require_joint(self.method, "three views")
 
     @property
     def said(self) -> str:

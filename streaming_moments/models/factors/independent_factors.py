@@ -22,7 +22,14 @@ from streaming_moments.decompositions.vectors.factors import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import (
+    Arrays,
+    Attributes,
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+)
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.vectors import (
@@ -31,7 +38,6 @@ from streaming_moments.models.vectors import (
     fit_of_blocks,
     fits_of_halves,
     read_by_parts,
-    require_joint,
     require_number,
 )
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -86,7 +92,7 @@ class FactorOptions(FitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_joint(self.method)
+        require_joint(self.method, "moments of vectors")
 
     @property
     def said(self) -> str:

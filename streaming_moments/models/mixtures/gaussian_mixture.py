@@ -18,7 +18,7 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
+from streaming_moments.models.base import Arrays, Attributes, FitOptions, option, require_joint
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures import mixture_parts
 from streaming_moments.models.mixtures.matching import matched_order
@@ -30,7 +30,6 @@ from streaming_moments.models.vectors import (
     fit_of_blocks,
     fits_of_halves,
     read_by_parts,
-    require_joint,
     require_number,
 )
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -62,7 +61,7 @@ class MixtureOptions(FitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_joint(self.method)
+        require_joint(self.method, "moments of vectors")
 
     @property
     def said(self) -> str:

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.models.base import Arrays, Attributes, FitOptions, option
+from streaming_moments.models.base import Arrays, Attributes, FitOptions, option, require_joint
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts
 from streaming_moments.models.views.chains import chain_of
 from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
-from streaming_moments.models.views.multi_view import require_joint
 from streaming_moments.models.views.transitions import (
     Operators,
     first_states,
@@ -44,7 +43,7 @@ class MarkovOptions(FitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_joint(self.method)
+        require_joint(self.method, "three views")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.views import frame, side_columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.base import (
+    Arrays,
+    Attributes,
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+)
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.refinement import require_rounds
@@ -49,19 +56,7 @@ class ViewOptions(FitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_joint(self.method)
-
-
-def require_joint(method: str) -> None:
-    """Refuse another decomposition than the one there is for three views.
-
-    Raises
-    ------
-    InvalidInput
-        Names it.
-    """
-    if method != "joint":
-        raise InvalidInput(f'three views are decomposed by "joint", not by "{method}"')
+        require_joint(self.method, "three views")
 
 
 @dataclass(frozen=True, eq=False)

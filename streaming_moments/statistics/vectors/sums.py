@@ -82,7 +82,7 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     Examples
     --------
     >>> bytes_beside(4096, 50) >> 20
-    194
+    196
     """
     pairs = packed_size(columns)
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]

@@ -1,7 +1,11 @@
+import logging
 import shutil
+from contextlib import contextmanager
 
 import pytest
+from distributed import LocalCluster
 
+from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
@@ -28,3 +32,26 @@ def store(tmp_path, undisturbed):
     """The empty store, for one test."""
     shutil.copytree(undisturbed[0], tmp_path / "store")
     return MomentStore.open(str(tmp_path / "store"))
+
+
+@pytest.fixture(scope="session")
+def workers_of_sums():
+    """Starts workers that reach one another by TCP, each with sums of its own."""
+
+    @contextmanager
+    def started(number, threads=2):
+        with (
+            LocalCluster(
+                n_workers=number,
+                threads_per_worker=threads,
+                processes=False,
+                protocol="tcp",
+                dashboard_address=":0",
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            ) as local,
+            connect(local.scheduler_address, memory=1 << 30) as cluster,
+        ):
+            yield cluster
+
+    return started

@@ -1,16 +1,13 @@
 """When a group closes, and what its close asks of each worker."""
 
-import logging
 from collections import Counter, deque
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from distributed import LocalCluster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering import group, groups, reduction, sums
@@ -90,7 +87,9 @@ def test_no_worker_receives_a_fifth_more_than_an_even_share(blocks, workers):
     assert max(received.values()) <= max(1.2 * even, even + 1)
 
 
-def test_blocks_that_do_not_come_out_even_are_shared(store, undisturbed, monkeypatch):
+def test_blocks_that_do_not_come_out_even_are_shared(
+    store, undisturbed, workers_of_sums, monkeypatch
+):
     _, listed, expected = undisturbed
     received, held = Counter(), []
     add_theirs, run = reduction.add_theirs, Reduction.run
@@ -107,18 +106,7 @@ def test_blocks_that_do_not_come_out_even_are_shared(store, undisturbed, monkeyp
     monkeypatch.setattr(reduction, "add_theirs", noted)
     monkeypatch.setattr(sums, "add_theirs", noted)
     monkeypatch.setattr(Reduction, "run", counted)
-    with (
-        LocalCluster(
-            n_workers=len(listed),
-            threads_per_worker=1,
-            processes=False,
-            protocol="tcp",
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as local,
-        connect(local.scheduler_address, memory=1 << 30) as cluster,
-    ):
+    with workers_of_sums(len(listed), threads=1) as cluster:
         found = update(store, listed, Run(cluster)).store
     assert found.load() == expected.load()
     # of eight blocks two whole ones would be 1.5 times what comes to each of six workers alike

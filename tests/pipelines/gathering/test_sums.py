@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import logging
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -16,9 +14,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from distributed import LocalCluster, Security
+from distributed import Security
 
-from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering import counting, exchange, reduction, sums
@@ -40,26 +37,8 @@ from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
 
-@contextmanager
-def workers_of_sums(number):
-    """Workers that reach one another by TCP, each with sums of its own."""
-    with (
-        LocalCluster(
-            n_workers=number,
-            threads_per_worker=2,
-            processes=False,
-            protocol="tcp",
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as local,
-        connect(local.scheduler_address, memory=1 << 30) as cluster,
-    ):
-        yield cluster
-
-
 @pytest.fixture(scope="module")
-def four():
+def four(workers_of_sums):
     with workers_of_sums(4) as cluster:
         yield cluster
 

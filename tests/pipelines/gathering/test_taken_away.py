@@ -1,13 +1,11 @@
 """Shards that turn bad when some of them was added: taken away, whoever holds what of them."""
 
-import logging
 from collections import Counter
 from dataclasses import replace
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.gathering.gathering import plan_of
@@ -18,20 +16,9 @@ from streaming_moments.storage.listing import list_shards
 
 
 @pytest.fixture(scope="module")
-def three():
-    """Workers that reach one another by TCP, each with sums of its own."""
-    with (
-        LocalCluster(
-            n_workers=3,
-            threads_per_worker=1,
-            processes=False,
-            protocol="tcp",
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as local,
-        connect(local.scheduler_address, memory=1 << 30) as cluster,
-    ):
+def three(workers_of_sums):
+    """Three workers of a thread each."""
+    with workers_of_sums(3, threads=1) as cluster:
         yield cluster
 
 
