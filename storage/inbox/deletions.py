@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.created import create_once
@@ -143,16 +144,25 @@ class Deletions:
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
-        """Those that are not done, by their identity."""
+        """Those that are not done, by their identity: one that is begun before all others.
+
+        What another one plans on is what the one that is begun leaves behind.
+        """
         folder = self._inbox.folder
+        asked = [name for name in folder.names(ASKED) if name.endswith(".json")]
+        begun = set(folder.names(PLANS)) if asked else set()
         found = {}
-        for name in folder.names(ASKED):
-            data = folder.find(f"{ASKED}/{name}") if name.endswith(".json") else None
+        for name in sorted(asked, key=lambda name: (name not in begun, name)):
+            data = folder.find(f"{ASKED}/{name}")
             if data is not None:
                 where = f"{folder.url}/{ASKED}/{name}"
                 content = unseal(data, where)
                 found[name.removesuffix(".json")] = checked(_DELETION, content, f"{where} is none")
         return found
+
+    def is_waiting(self, identity: str) -> bool:
+        """Whether one is asked for and not done."""
+        return self._inbox.folder.exists(f"{ASKED}/{identity}.json")
 
     def done(self, identity: str) -> Deleted | None:
         """What one did; None while it is not done, or of what is none."""
@@ -190,7 +200,10 @@ class Deletions:
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
-        content = folder.read(one.path)
+        found = folder.find(one.path)
+        if found is None and one.after is None:
+            return old, None  # who deleted it died before the end
+        content = folder.read(one.path) if found is None else found
         if _sha256(content) == one.before:
             create_once(folder, old, content)
             if one.after is not None:
@@ -217,7 +230,11 @@ class Deletions:
             folder.delete([f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"])
         content = seal(_DELETED.dump_python(Deleted(plan.documents, version), mode="json"))
         create_once(folder, f"{DONE}/{identity}.json", content)
-        folder.delete([f"{ASKED}/{identity}.json"])
+        self.withdraw(identity)
+
+    def withdraw(self, identity: str) -> None:
+        """Ask for one no more: it is done."""
+        self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> int:
         """How many documents of a receipt are still in the shards of its seal."""
@@ -283,7 +300,7 @@ def _by_id(
     names: Sequence[str], sealed: Seal, path: str, content: bytes, gone: Sequence[int]
 ) -> list[int]:
     wanted = set(names)
-    if not any(json.dumps(name)[1:-1].encode() in content or not name.isascii() for name in names):
+    if not any(to_json(name)[1:-1] in content for name in names):
         return []
     return [
         place

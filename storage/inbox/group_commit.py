@@ -104,6 +104,8 @@ class GroupCommit:
                 told = submission.receipt, submission.digest, after
                 claim = self._claiming.submit(self._inbox.claim, *told)
             one = _Waiting(submission, claim, Future())
+            # who asked may be gone before it is written: nothing of it is cancelled
+            one.done.set_running_or_notify_cancel()
             self._waiting.append(one)
             self._nbytes += len(submission.content)
             self._held += len(submission.content)

@@ -174,6 +174,10 @@ class Inbox:
         found = create_once(self.folder, name, mine.sealed())
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
+    def renew(self, receipt: str, claim: Claim) -> None:
+        """Let a claim that there is say a later seal before that of its key; errors as `claim`."""
+        self.folder.write(claim_file(receipt), claim.sealed())
+
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
         """The claims of some keys; None where nothing came under one."""
         names = [claim_file(receipt) for receipt in receipts]
@@ -203,7 +207,8 @@ class Inbox:
         found = self.pending()
         if not found:
             return Backlog()
-        age = max(self.folder.clock() - found[0].arrived, timedelta(0))
+        # after a clock was set back what came before is no less old
+        age = abs(self.folder.clock() - found[0].arrived)
         documents = sum(batch.documents for batch in found)
         return Backlog(len(found), documents, sum(batch.nbytes for batch in found), age)
 

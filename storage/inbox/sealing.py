@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import TypeAlias
@@ -33,7 +33,9 @@ MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 _REACHED = "reached.json"  # a note of a number that the log has reached at least
-_HELD = 256  # seals in memory
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # seals in memory, and what they name
+_NEAR = 256  # seals before the last, among which nearly all that is looked for is
+_AT_ONCE = 32  # seals that are fetched together
 
 
 class SealedByAnother(StoreError):
@@ -148,6 +150,11 @@ class Seal:
             for piece in kept.pieces
         )
 
+    @cached_property
+    def submissions(self) -> int:
+        """How many are in its shards."""
+        return sum(len(batch.kept) for batch in self.batches)
+
     @property
     def documents(self) -> int:
         """How many its shards hold."""
@@ -191,13 +198,10 @@ class SealLog:
             The storage cannot be read, or a note of it is damaged.
         """
         folder = self.inbox.folder
-        noted = folder.find(_REACHED)
-        if noted is None:
+        number = self._noted()
+        if number is None:
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
-        else:
-            where = f"{folder.url}/{_REACHED}"
-            number = checked(_NUMBER, unseal(noted, where).get("seal"), f"{where} names no seal")
         number = max(number, *self._held, 0) if self._held else number
         while folder.exists(seal_file(number + 1)):
             number += 1
@@ -212,11 +216,7 @@ class SealLog:
             There is none of that number, or it is damaged.
         """
         held = self._held.get(number)
-        if held is None:
-            where = f"{self.inbox.folder.url}/{seal_file(number)}"
-            content = unseal(self.inbox.folder.read(seal_file(number)), where)
-            held = self._remembered(checked(_SEAL, content, f"{where} is no seal"))
-        return held
+        return self._remembered(*self._read_anew([number])) if held is None else held
 
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
         """The seal that has a receipt; None where none has it.
@@ -228,8 +228,30 @@ class SealLog:
         after, last : int
             Seals from the one behind the first number to the second are looked at.
         """
-        seals = (self.read(number) for number in range(after + 1, last + 1))
-        return next((one for one in seals if receipt in one.receipts), None)
+        return self.find_all({receipt: after}, last).get(receipt)
+
+    def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
+        """The seals that have some of the receipts, in one pass; errors as `read`.
+
+        Parameters
+        ----------
+        receipts : mapping
+            For each the number of a seal behind which it is looked for.
+        last : int
+            Number of the last seal that is looked at.
+        """
+        found = dict[str, Seal]()
+        near = last - _NEAR
+        far = {receipt for receipt, after in receipts.items() if after < near}
+        first = min((receipts[receipt] for receipt in far), default=near) + 1
+        # what is long ago is read without being kept in memory
+        for start in range(first, near + 1, _AT_ONCE):
+            for one in self._read_anew(range(start, min(start + _AT_ONCE, near + 1))):
+                found |= dict.fromkeys(far & one.receipts, one)
+        for number in range(max(near, min(receipts.values(), default=last)) + 1, last + 1):
+            one = self.read(number)
+            found |= dict.fromkeys(receipts.keys() & one.receipts, one)
+        return found
 
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
@@ -282,7 +304,8 @@ class SealLog:
         if not waiting:
             return
         contents: _Contents | None = None
-        if len(waiting) == len(names):
+        # once noted its shards were all there, and what was taken out of them since is not put back
+        if len(waiting) == len(names) and (self._noted() or 0) < number:
             try:
                 contents = dict(zip(names, self.inbox.read_all(names), strict=True))
             except StoreError:
@@ -321,16 +344,27 @@ class SealLog:
     def _taken(self, contents: _Contents, number: int) -> tuple[Taken, ...]:
         """Of each batch the submissions that came for the first time."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
-        seen = set[str]()
+        looked_for = {
+            one.receipt: (seal_before(one.receipt) or 0) if claim is None else claim.after
+            for batch in contents.values()
+            for one in batch
+            if (claim := claims.get(one.receipt)) is None or claim.digest == one.digest
+        }
+        sealed = self.find_all(looked_for, number)
+        for receipt, after in looked_for.items():
+            if receipt in claims and after < number - _NEAR:
+                # so that nobody has to look so far again
+                behind = sealed[receipt].number - 1 if receipt in sealed else number
+                self.inbox.renew(receipt, replace(claims[receipt], after=behind))
+        seen = set(sealed)
         taken = []
         for name, submissions in contents.items():
             kept, refused = list[Kept](), list[str]()
             for place, one in enumerate(submissions):
                 claim = claims.get(one.receipt)
-                after = seal_before(one.receipt) if claim is None else claim.after
                 if claim is not None and claim.digest != one.digest:
                     refused.append(one.receipt)
-                elif one.receipt not in seen and not self.find(one.receipt, after or 0, number):
+                elif one.receipt not in seen:
                     seen.add(one.receipt)
                     kept.append(Kept(one.receipt, place, one.pieces))
             taken.append(Taken(name, tuple(kept), tuple(refused)))
@@ -344,10 +378,28 @@ class SealLog:
             for receipt, found in self.inbox.claims_of(list(keyed)).items()
         }
 
+    def _noted(self) -> int | None:
+        """Number of a seal that is ended, the latest but for lost notes."""
+        folder = self.inbox.folder
+        noted, where = folder.find(_REACHED), f"{folder.url}/{_REACHED}"
+        if noted is None:
+            return None
+        return checked(_NUMBER, unseal(noted, where).get("seal"), f"{where} names no seal")
+
+    def _read_anew(self, numbers: Sequence[int]) -> Iterator[Seal]:
+        names, url = [seal_file(number) for number in numbers], self.inbox.folder.url
+        for name, data in zip(names, self.inbox.folder.read_all(names), strict=True):
+            yield checked(_SEAL, unseal(data, f"{url}/{name}"), f"{url}/{name} is no seal")
+
     def _remembered(self, sealed: Seal) -> Seal:
         self._held[sealed.number] = sealed
-        while len(self._held) > _HELD:
-            self._held.pop(next(iter(self._held)), None)
+        held = list(self._held.items())
+        submissions = sum(one.submissions for _, one in held)
+        for place, (number, one) in enumerate(held[:-1]):
+            if len(held) - place <= _HELD and submissions <= _HELD_SUBMISSIONS:
+                break
+            submissions -= one.submissions
+            self._held.pop(number, None)
         return sealed
 
 

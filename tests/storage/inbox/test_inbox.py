@@ -1,6 +1,8 @@
 """The inbox: durable or an error, one content to a key, of two writers one."""
 
 import errno
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -132,6 +134,23 @@ def test_closing_writes_what_waits(tmp_path):
     assert waiting.done()
     assert inbox.backlog().documents == 1
     assert commits.held_bytes == 0
+
+
+def test_who_is_gone_before_its_documents_are_written_harms_nobody(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    commits = GroupCommit(inbox, window=0.2)
+    gone, stays = commits.submit(sent("a"), 0), commits.submit(sent("b"), 0)
+    gone.cancel()
+    assert stays.result(30)
+    assert commits.submit(sent("c"), 0).result(30)
+    commits.close()
+
+
+def test_a_clock_that_was_set_back_makes_nothing_younger(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    ahead = time.time() + 3600
+    os.utime(tmp_path / "batches" / inbox.put([sent("a")]), (ahead, ahead))
+    assert inbox.backlog().age.total_seconds() > 3000
 
 
 def test_a_key_of_other_documents_is_refused_also_after_a_restart(inbox):

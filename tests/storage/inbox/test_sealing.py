@@ -3,58 +3,19 @@
 import contextlib
 import uuid
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import replace
 
 import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mortal_folder import Killed, mortal
 from sent_documents import sealed_texts, sent
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox import sealing
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
-
-
-class Killed(BaseException):
-    """The process is gone: nothing catches it."""
-
-
-@dataclass(frozen=True)
-class Mortal(Folder):
-    """A folder of a process that dies at one of its operations, before it or after it."""
-
-    dies_at: int = -1
-    after: bool = False
-    passed: count = field(default_factory=count, compare=False)
-
-    def _lives(self, function, *arguments):
-        dies = next(self.passed) == self.dies_at
-        if dies and not self.after:
-            raise Killed
-        found = function(*arguments)
-        if dies:
-            raise Killed
-        return found
-
-    def create(self, name, content):
-        self._lives(super().create, name, content)
-
-    def write(self, name, content):
-        self._lives(super().write, name, content)
-
-    def delete(self, names):
-        for name in names:
-            self._lives(super().delete, [name])
-
-    def read_all(self, names, limits=None):
-        return self._lives(super().read_all, names, limits)
-
-
-def mortal(folder, dies_at, after=False):
-    return Inbox(Mortal(folder.url, folder.storage_options, dies_at, after))
 
 
 def sealed_all(inbox):
@@ -117,6 +78,51 @@ def test_a_batch_that_is_written_again_after_it_was_sealed_adds_nothing(inbox):
     sealed_all(inbox)
     assert sealed_texts(inbox) == ["a", "b", "c"]
     assert inbox.pending() == []
+
+
+def test_what_was_taken_out_is_not_put_back_by_a_batch_that_is_written_again(inbox):
+    one, identity = sent("a"), uuid.uuid4().hex
+    inbox.put([one], identity)
+    (sealed,) = sealed_all(inbox)
+    inbox.folder.delete([shard.path for shard in sealed.shards])
+    inbox.put([one], identity)
+    assert sealed_all(inbox) == []
+    assert inbox.pending() == []
+    assert inbox.folder.sizes("sealed") == {}
+
+
+def test_what_comes_again_long_after_is_looked_for_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(sealing, "_NEAR", 2)
+    monkeypatch.setattr(sealing, "_AT_ONCE", 2)
+    inbox = Inbox.open(str(tmp_path))
+    old, never = sent("a", key="a"), sent("b", key="b")
+    for one in (old, never):
+        inbox.claim(one.receipt, one.digest, 0)
+    for number in range(9):
+        inbox.put([sent(f"c{number}")] + [old] * (number == 3))
+        sealed_all(inbox)
+    # its claim is of long ago, as that of who died before its batch
+    inbox.renew(old.receipt, replace(inbox.claim(old.receipt, old.digest, 0), after=0))
+    inbox.put([old, never])
+    log = SealLog(Inbox.open(str(tmp_path)))
+    assert log.seal_next().receipts == {never.receipt}
+    claims = inbox.claims_of([old.receipt, never.receipt])
+    assert [claim.after for claim in claims.values()] == [3, 9]
+    assert log.find(old.receipt, 0, 10).number == 4
+    assert log.find(never.receipt, 9, 10).number == 10
+    assert log.find(sent("d").receipt, 0, 10) is None
+    inbox.put([old, never])
+    assert not log.seal_next().shards
+
+
+def test_few_submissions_are_held_in_memory(inbox, monkeypatch):
+    monkeypatch.setattr(sealing, "_HELD_SUBMISSIONS", 5)
+    log = SealLog(inbox)
+    for number in range(4):
+        inbox.put([sent(f"{number} {one}") for one in range(2)])
+        log.seal_next()
+    assert [one.number for one in log._held.values()] == [3, 4]
+    assert [log.read(number).number for number in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
 def test_seals_take_no_more_than_they_are_told_to(inbox):
