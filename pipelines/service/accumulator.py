@@ -27,6 +27,7 @@ from streaming_moments.pipelines.service.counted import (
     note_counted,
     note_reached,
 )
+from streaming_moments.pipelines.service.refusing import require_refused
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
@@ -149,20 +150,15 @@ class Accumulator:
         StreamingMomentsError
             As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
         """
-        sealed = 0
         with self._locked() as journal:
-            for _ in range(_MOST_SEALS):
-                found = self.seals.seal_next(self.rules.seal_documents, self.rules.seal_bytes)
-                if found is None:
-                    break
-                sealed += found.documents
-                journal.beat()
+            # before anything is sealed: what came before it was asked for is in a shard then
+            asked = self.deletions.waiting()
+            sealed, whole = self._sealed(journal)
             turn = replace(self._counted(journal), sealed=sealed)
-            for identity, deletion in self.deletions.waiting().items():
+            for identity, deletion in asked.items() if whole else ():
                 turn = replace(
                     turn, forgotten=turn.forgotten + self._forgotten(identity, deletion, journal)
                 )
-        self._since += turn.counted
         return turn
 
     def refit_if_due(self) -> str | None:
@@ -187,6 +183,21 @@ class Accumulator:
             return None
         return report.outcome
 
+    def _sealed(self, journal: Journal) -> tuple[int, bool]:
+        """Seal what waits; how many documents, and whether it was all that waited at first."""
+        waits = {batch.name for batch in self.seals.inbox.pending()}
+        documents = 0
+        for _ in range(_MOST_SEALS):
+            found = self.seals.seal_next(self.rules.seal_documents, self.rules.seal_bytes)
+            if found is None:
+                return documents, True
+            documents += found.documents
+            journal.beat()
+            waits -= {batch.name for batch in found.batches}
+            if not waits:
+                return documents, True
+        return documents, False
+
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox
         first, latest = counted_up_to(inbox) + 1, self.seals.latest()
@@ -196,18 +207,25 @@ class Accumulator:
         options = self.config.storage_options or None
         store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
         result = self._updated(store.writable(), seals, journal)
+        self._since += result.documents
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
         reasons = {error.url: error.reason for error in result.bad}
         for one in seals:
-            names = {shard.path: _name_of(inbox, shard.path) for shard in one.shards}
-            left = {path: reasons[name] for path, name in names.items() if name in reasons}
-            note_counted(inbox, one.number, Counted(result.store.version, left))
-        note_reached(inbox, latest)
+            names = {shard: _name_of(inbox, shard.path) for shard in one.shards}
+            left = {shard: reasons[name] for shard, name in names.items() if name in reasons}
+            for shard, reason in left.items():
+                require_refused(result.store, inbox, shard, reason, self.run)
+            told = {shard.path: reason for shard, reason in left.items()}
+            note_counted(inbox, one.number, Counted(result.store.version, told))
+            note_reached(inbox, one.number)
         return Turn(0, result.documents, after.version, tuple(reasons.items()))
 
     def _forgotten(self, identity: str, deletion: Deletion, journal: Journal) -> int:
         """Take documents out of their shards and out of the statistics; how many those are."""
         inbox, options = self.seals.inbox, self.config.storage_options or None
+        if self.deletions.done(identity) is not None:
+            self.deletions.withdraw(identity)
+            return 0
         plan, version = self.deletions.plan(identity, deletion), None
         for one in plan.shards:
             store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
@@ -228,8 +246,10 @@ class Accumulator:
         return replace(self.run, progress=Heartbeat(journal, self.run.progress))
 
     def _updated(self, store: MomentStore, seals: Sequence[Seal], journal: Journal) -> UpdateResult:
-        inbox = self.seals.inbox
-        names = [_name_of(inbox, shard.path) for one in seals for shard in one.shards]
+        inbox, ledger = self.seals.inbox, store.ledger()
+        several = (_name_of(inbox, shard.path) for one in seals for shard in one.shards)
+        # what is counted may have new content since, of which a deletion tells that was cut off
+        names = [name for name in several if ledger.find(name) is None]
         if not names:
             return UpdateResult(store, 0, 0, 0, 0, 0, ())
         listed = list_shards(names, self.run.storage_options, store.form.kind)

@@ -17,6 +17,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import ClusterSection
 from streaming_moments.pipelines.nightly.keys import STRICT, Expiry, Place, Size, Time, tag_name
 from streaming_moments.pipelines.quantities import Count
+from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LOCAL_NAMES = frozenset({"localhost"})
@@ -77,6 +78,16 @@ class LimitsSection:
     requests: Count = 64
     connections: Count = 1_000
     drain: Positive = timedelta(seconds=30)
+
+    @model_validator(mode="after")
+    def _fits_what_reads(self) -> LimitsSection:
+        most = DEFAULT_LIMITS.document_bytes
+        if self.document > most:
+            raise ValueError(
+                f"document is {self.document:,} bytes, and what counts reads at most {most:,}; "
+                "give no more"
+            )
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from anyio import CapacityLimiter
+
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.current import Current, View
@@ -16,6 +18,7 @@ from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 
 _BODIES = 4  # largest ones that are held at once
+_READERS = 8  # threads
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Service:
         The time, in UTC.
     pages : KeptPages
         Those that took a while to make.
+    taking : CapacityLimiter
+        Threads in which documents are read.
     """
 
     config: ServiceConfig
@@ -50,6 +55,7 @@ class Service:
     budget: Budget
     now: Callable[[], datetime]
     pages: KeptPages = field(default_factory=KeptPages)
+    taking: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READERS))
 
     @classmethod
     def of(

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,7 +54,8 @@ async def documents(service: Service, request: Request) -> Response:
                 several, receipt, key is not None, today, skip_bad
             )
 
-        submission, bad = await run_in_threadpool(read)
+        # not among the threads of those who read, whoever these are and however long they take
+        submission, bad = await to_thread.run_sync(read, limiter=service.taking)
         await asyncio.wrap_future(service.commits.submit(submission, sealed))
     finally:
         service.budget.give(len(content))
@@ -95,7 +97,7 @@ async def deletion(service: Service, request: Request) -> Response:
         raise Problem(422, f"{identity[:40]!r} is no deletion; give one as answered", "deletion")
 
     def found() -> Forgetting | None:
-        waits = identity in service.deletions.waiting()
+        waits = service.deletions.is_waiting(identity)
         done = service.deletions.done(identity)
         if done is not None:
             return Forgetting(identity, "done", done.documents, done.version)

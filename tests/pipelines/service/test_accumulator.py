@@ -6,25 +6,30 @@ import shutil
 import time
 import tomllib
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering import counting
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service import accumulator as module
 from streaming_moments.pipelines.service import config as config_module
 from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
 from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletions
+from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
 SOON = {"seal_after": "10ms"}
+TODAY = date(2026, 11, 23)
 
 
 @pytest.fixture
@@ -109,6 +114,77 @@ def test_documents_without_a_known_word_are_counted_too(accumulator, serve):
         assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
 
 
+def test_what_failed_around_a_shard_is_no_reason_to_drop_it(accumulator, serve, monkeypatch):
+    def failing(shard, options):
+        raise ShardError(shard.url, "cannot be read (connection reset)")
+
+    with serve() as client:
+        receipt = client.send([{"text": "a b c"}]).json()["receipt"]
+        with monkeypatch.context() as patch:
+            patch.setattr(counting, "content_of", failing)
+            with pytest.raises(StoreError, match=r"reset\)\), though it can be read"):
+                due(accumulator)
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "accepted"
+        assert due(accumulator).counted == 1
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+
+
+def test_what_nobody_can_read_is_refused_and_the_rest_is_counted(accumulator, serve):
+    good, _ = RecordShape().submission([{"text": "a"}], new_receipt(0), False, TODAY)
+    content = b'{"text": 5}\n'
+    bad = replace(
+        good,
+        receipt=new_receipt(0),
+        pieces=(Piece(date(2026, 11, 20), 1, len(content)),),
+        content=content,
+    )
+    accumulator.seals.inbox.put([good, bad])
+    turn = due(accumulator)
+    assert (turn.counted, len(turn.left_out)) == (1, 1)
+    assert accumulator.look() is None
+    with serve() as client:
+        told = client("GET", f"/v1/receipts/{bad.receipt}").json()
+        assert (told["state"], bool(told["reason"])) == ("refused", True)
+        assert client("GET", f"/v1/receipts/{good.receipt}").json()["state"] == "counted"
+
+
+def test_a_deletion_is_of_all_that_came_before_it_also_in_the_middle_of_a_turn(
+    accumulator, serve, monkeypatch
+):
+    asked, counted = [], Accumulator._counted
+
+    def slow(self, journal):
+        if not asked:
+            client.send([{"text": "a b c", "id": "late"}])
+            asked.append(client("DELETE", "/v1/documents?id=late").headers["Location"])
+        return counted(self, journal)
+
+    with serve() as client:
+        client.send([{"text": "d e f"}])
+        monkeypatch.setattr(Accumulator, "_counted", slow)
+        assert due(accumulator).counted == 1
+        assert client("GET", asked[0]).json()["state"] == "accepted"
+        due(accumulator)
+        assert client("GET", asked[0]).json()["documents"] == 1
+        assert MomentStore.open(accumulator.config.store).commit.documents == 901
+
+
+def test_a_deletion_waits_until_all_is_sealed_that_came_before_it(accumulator, serve, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_SEALS", 1)
+    rules = replace(accumulator.rules, seal_documents=1)
+    ours = replace(accumulator, config=replace(accumulator.config, accumulate=rules))
+    with serve() as client:
+        for _ in range(2):
+            client.send([{"text": "a b c", "id": "one"}])
+        asked = client("DELETE", "/v1/documents?id=one").headers["Location"]
+        due(ours)
+        assert client("GET", asked).json()["state"] == "accepted"
+        due(ours)
+        assert client("GET", asked).json()["documents"] == 2
+
+
 def test_one_of_several_accumulates(accumulator, serve):
     with serve() as client:
         client.send([{"text": "a"}])
@@ -174,6 +250,7 @@ def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
         ({"store": "s", "listen": {"origins": ["https://a"]}}, "only with tokens"),
         ({"store": "s", "accumulate": {"night": "n"}}, "given together"),
         ({"store": "s", "limits": {"seconds": "0s"}}, "seconds"),
+        ({"store": "s", "limits": {"document": "17MiB"}}, "reads at most 16,777,216"),
     ],
 )
 def test_a_wrong_configuration_is_named(content, told):
@@ -237,7 +314,7 @@ def test_documents_are_forgotten_exactly_by_receipt_and_by_id(serve, accumulator
     assert not any(one["text"].encode() in everything for one in texts)
 
 
-@pytest.mark.parametrize("dies_in", ["update", "forget", "finish"])
+@pytest.mark.parametrize("dies_in", ["update", "forget", "finish", "withdraw"])
 def test_a_deletion_that_died_is_ended_by_the_next_turn(
     serve, accumulator, planted, monkeypatch, dies_in
 ):
@@ -248,11 +325,11 @@ def test_a_deletion_that_died_is_ended_by_the_next_turn(
             client.send([{"text": planted[4]}])
         due(accumulator)
         asked = client("DELETE", "/v1/documents", params={"receipt": first}).headers["Location"]
-        place = Deletions if dies_in == "finish" else module
+        place = Deletions if dies_in in ("finish", "withdraw") else module
         real = getattr(place, dies_in)
 
         def dying(*told, **how):
-            if dies_in != "finish":
+            if place is module:
                 real(*told, **how)
             raise ZeroDivisionError
 
