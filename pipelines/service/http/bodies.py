@@ -6,6 +6,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+import numpy as np
 from pydantic_core import from_json
 
 from streaming_moments.pipelines.service.budget import Budget
@@ -18,6 +19,8 @@ FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _CROWDED = "too much is being sent at once; send it again in a moment"
 _GZIP = 31  # window bits: a header of gzip
+_NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
+_HARMLESS = 200_000  # of them, however few the documents
 
 
 async def read_body(
@@ -108,12 +111,12 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
-        found = json_in(content)
+        found = json_in(content, most)
         if not isinstance(found, list):
             raise Problem(400, 'the body is no JSON array; send [{"text": "..."}, ...]')
         several: Iterator[object] = iter(found)
     elif kind in _LINES:
-        several = _of_lines(content)
+        several = _of_lines(content, most)
     elif kind == STREAM:
         several = documents_of_stream(content)
     else:
@@ -128,14 +131,15 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
         yield one
 
 
-def json_in(content: bytes) -> object:
-    """What a body of JSON holds.
+def json_in(content: bytes, most: int) -> object:
+    """What a body of JSON holds that is of so many documents, or texts, at most.
 
     Raises
     ------
     Problem
-        400: it is none.
+        400: it is none, 413 of more values within values than documents have.
     """
+    _require_flat(content, most)
     try:
         found: object = from_json(content, allow_inf_nan=False)
     except ValueError as error:
@@ -143,7 +147,20 @@ def json_in(content: bytes) -> object:
     return found
 
 
-def _of_lines(content: bytes) -> Iterator[object]:
+def _require_flat(content: bytes, most: int) -> None:
+    """Refuse what has so many lists and objects that it would be many times larger in memory."""
+    allowed = max(_NESTED * most, _HARMLESS)
+    if content.count(b"[") + content.count(b"{") <= allowed:
+        return
+    bare = np.frombuffer(content.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    in_string = np.logical_xor.accumulate(bare == ord('"'))
+    found = np.count_nonzero(((bare == ord("[")) | (bare == ord("{"))) & ~in_string)
+    if found > allowed:
+        raise Problem(413, f"the body has {found:,} lists and objects; send at most {allowed:,}")
+
+
+def _of_lines(content: bytes, most: int) -> Iterator[object]:
+    _require_flat(content, most)
     start = 0
     while start < len(content):
         stop = content.find(b"\n", start)

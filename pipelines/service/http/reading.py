@@ -58,7 +58,7 @@ async def transform(service: Service, request: Request) -> Response:
     told = limits.body, limits.seconds.total_seconds(), service.budget
     content = await read_body(request.stream(), request.headers, *told)
     try:
-        texts = texts_in(json_in(content), limits.texts, limits.document)
+        texts = texts_in(json_in(content, limits.texts), limits.texts, limits.document)
         found = await run_in_threadpool(published.infer, texts)
     finally:
         service.budget.give(len(content))

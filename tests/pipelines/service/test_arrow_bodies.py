@@ -2,7 +2,10 @@
 
 import datetime
 import random
+import struct
+import tracemalloc
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -29,6 +32,13 @@ def stream(table, **options):
     return sink.getvalue().to_pybytes()
 
 
+def stream_whole(table):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
 def test_rows_are_documents():
     kind = "application/vnd.apache.arrow.stream"
     assert list(documents_in(stream(TABLE), kind, 5)) == [
@@ -38,6 +48,34 @@ def test_rows_are_documents():
     ]
     with pytest.raises(Problem, match="more than 2"):
         list(documents_in(stream(TABLE), kind, 2))
+
+
+def test_rows_beyond_what_is_taken_are_never_made():
+    content = stream_whole(pa.table({"id": pa.array(np.zeros(1_000_000, np.int8))}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Problem, match="more than 2"):
+            list(documents_in(content, "application/vnd.apache.arrow.stream", 2))
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_columns_that_share_a_buffer_are_refused():
+    """Eight columns of which all are the bytes of the first."""
+    column, names = pa.array(np.zeros(1 << 10, np.int64)), [f"c{number}" for number in range(8)]
+    content = bytearray(stream_whole(pa.table([column] * 8, names)))
+    size = 8 << 10
+    for number in range(1, 8):
+        # offset and length of its validity, which it has none of, and of its values
+        own = struct.pack("<qqqq", number * size, 0, number * size, size)
+        content = content.replace(own, struct.pack("<qqqq", 0, 0, 0, size))
+    content = content.replace(struct.pack("<q", 8 * size), struct.pack("<q", size))
+    end = content.rindex(b"\xff\xff\xff\xff")
+    content = bytes(content[: end - 7 * size] + content[end:])
+    assert pa.ipc.open_stream(content).read_all().num_columns == 8
+    with pytest.raises(Problem, match="share"):
+        list(documents_of_stream(content))
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
