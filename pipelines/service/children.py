@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from time import monotonic
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds before it is begun anew
 _ENDING = 30.0  # seconds to end a turn; one that is killed is ended by the next
@@ -33,9 +34,12 @@ def kept_running(arguments: Sequence[str], tell: Callable[[str], None]) -> Itera
     def keep() -> None:
         delay = _FIRST
         while not over.is_set():
+            begun = monotonic()
             code = running[0].wait()
             if over.is_set():
                 return
+            if monotonic() - begun > _LONGEST:
+                delay = _FIRST
             tell(f"what accumulates ended with code {code}; begun anew in {delay:g} s")
             if over.wait(delay):
                 return

@@ -21,6 +21,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
+_MODEL = "model"  # that which could not be looked at
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class Current:
 
         store = tried("store", lambda: _latest(before.store), before.store)
         published = before.published
-        if published is None or store.version != before.store.version:
-            published = tried("model", lambda: self._published(store, before), published)
+        if published is None or store.version != before.store.version or _MODEL in before.problems:
+            published = tried(_MODEL, lambda: self._published(store, before), published)
         tokens = tried("tokens", self._read_tokens, before.tokens)
         backlog = tried("inbox", self.inbox.backlog, before.backlog)
         sealed = tried("seals", self.seals.latest, before.sealed)
@@ -127,10 +128,8 @@ class Current:
     def _published(self, store: MomentStore, before: View) -> Published | None:
         known = before.published
         name = answering(store, self._config.tag)
-        if known is not None and known.name == name:
-            reference = store.models[known.name]
-            if reference == before.store.models.get(known.name):
-                return replace(known, version=store.version)
+        if known is not None and known.name == name and known.reference == store.models[name]:
+            return replace(known, version=store.version)
         found = Published.of(store, self._config.tag)
         if found is not None:
             found.warm()

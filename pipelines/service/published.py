@@ -16,6 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.counting import WordIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded
+from streaming_moments.storage.log.commits import ModelReference
 from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
@@ -64,12 +65,15 @@ class Published:
         The model.
     index : WordIndex or None
         Finds its words in texts; None of a model that takes none.
+    reference : ModelReference
+        Which of that name it is.
     """
 
     name: str
     version: int
     model: Model
     index: WordIndex | None
+    reference: ModelReference
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
@@ -90,7 +94,7 @@ class Published:
             # texts are not cut into passages
             whole = TokenPolicy(policy.min_length, policy.stop_words)
             index = WordIndex.of(vocabulary_of(store, model), whole)
-        return cls(name, store.version, model, index)
+        return cls(name, store.version, model, index, store.models[name])
 
     def infer(self, texts: Sequence[str]) -> list[Inferred]:
         """Topics of some texts; one without known words gets the shares of the topics.

@@ -48,6 +48,10 @@ class Tracker:
         StoreError
             The inbox cannot be read.
         """
+        # a claim that is renewed between two looks says where to look
+        return self._found(receipt, store) or self._found(receipt, store)
+
+    def _found(self, receipt: str, store: MomentStore) -> Receipt | None:
         inbox = self.seals.inbox
         after, digest = seal_before(receipt), ""
         if after is None:
@@ -56,8 +60,7 @@ class Tracker:
                 return None
             after, digest = claim.after, claim.digest
         # a seal between the two looks takes what waited
-        found = self._sealed(receipt, after, store) or self._waiting(receipt, digest)
-        return found or self._sealed(receipt, after, store)
+        return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
         last = min(self.seals.latest(), after + _FAR)
@@ -70,6 +73,8 @@ class Tracker:
 
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
+        if self._is_in_header(receipt, digest):
+            return Receipt(receipt, "accepted")  # of what waited then: it is in no seal yet
         names = {batch.name for batch in inbox.pending()}
         for gone in self._headers.keys() - names:
             self._headers.pop(gone, None)
@@ -79,11 +84,13 @@ class Tracker:
         for name, place, content in zip(new, places, begun, strict=True):
             if content is not None:
                 self._headers[name] = self._receipts(place, content)
-        waits = any(
+        return Receipt(receipt, "accepted") if self._is_in_header(receipt, digest) else None
+
+    def _is_in_header(self, receipt: str, digest: str) -> bool:
+        return any(
             known.get(receipt) is not None and digest in ("", known[receipt])
             for known in list(self._headers.values())
         )
-        return Receipt(receipt, "accepted") if waits else None
 
     def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
         """Receipts of a batch that begins so; one whose header is longer is read whole."""
@@ -101,12 +108,13 @@ def receipt_of(receipt: str, sealed: Seal, store: MomentStore, inbox: Inbox) -> 
     documents = sealed.documents_of(receipt)
     shards = sealed.shards_of(receipt)
     noted = read_counted(inbox, sealed.number)
-    ledger = store.ledger()
     left_out = [noted.left_out[shard.path] for shard in shards if shard.path in noted.left_out]
     if left_out:
         return Receipt(receipt, "refused", documents, reason=left_out[0])
+    if noted.version is not None:
+        return Receipt(receipt, "counted", documents, noted.version)
     names = [shard_name(f"{inbox.folder.url}/{shard.path}") for shard in shards]
-    if noted.version is not None or all(ledger.find(name) is not None for name in names):
-        version = store.version if noted.version is None else noted.version
-        return Receipt(receipt, "counted", documents, version)
+    ledger = store.ledger()
+    if all(ledger.find(name) is not None for name in names):
+        return Receipt(receipt, "counted", documents, store.version)
     return Receipt(receipt, "accepted", documents)

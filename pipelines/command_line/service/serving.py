@@ -42,14 +42,19 @@ def serve(config: str, no_accumulate: bool) -> None:
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
     if wanted.tokens is None:
         tell("no tokens are asked for: this machine alone is answered, and may do everything")
-    # the server raises once more, at its end, what ended it
+    server = server_of(create_app(service, log), wanted, say)
+
+    def ended(number: int, frame: FrameType | None) -> None:
+        # before the server listens; it raises once more, at its end, what ended it
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end_quietly)
+        signal.signal(number, ended)
     with ExitStack() as stack:
         if wanted.accumulate.within and not no_accumulate:
             arguments = ["accumulate", config, "--until-closed"]
             stack.enter_context(kept_running(arguments, log.warning))
-        server_of(create_app(service, log), wanted, say).run()
+        server.run()
 
 
 @click.command()
@@ -82,10 +87,6 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
         if until_closed:
             threading.Thread(target=_await_end, args=(over,), daemon=True).start()
         take_turns(accumulator, over.wait)
-
-
-def _end_quietly(number: int, frame: FrameType | None) -> None:
-    """Let the program go on to its end."""
 
 
 def _await_end(over: threading.Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import time
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
@@ -38,6 +39,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGE = "text/html"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
+_FRAMES = 12  # of a fault that are told
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -129,13 +131,23 @@ class _Door:
             except Exception as error:
                 problem = problem_of(error)
                 if problem.status == 500:
-                    told = request.scope["request_id"]
-                    self.log.exception("fault", request_id=told, call=request.scope["call"])
+                    self._tell_fault(error, request.scope)
                 return _problem(problem, request.scope)
             finally:
                 self._within -= 1
 
         return answer
+
+    def _tell_fault(self, error: Exception, scope: Scope) -> None:
+        # where it was; of what it says some may be of a document
+        at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
+        self.log.error(
+            "fault",
+            request_id=scope["request_id"],
+            call=scope["call"],
+            error=type(error).__name__,
+            at=at[-_FRAMES:],
+        )
 
     def _require_room(self) -> None:
         if self._within > self.service.config.limits.requests:

@@ -104,7 +104,9 @@ def problem_of(error: Exception) -> Problem:
         return Problem(422, str(error))
     if lacks_space(error):
         return Problem(
-            507, "the storage has no space left; nothing was taken", retry_after=_AGAIN_LATER
+            507,
+            "the storage has no space left; nothing is acknowledged, send it again later",
+            retry_after=_AGAIN_LATER,
         )
     if isinstance(error, StreamingMomentsError):
         return Problem(503, str(error), retry_after=_AGAIN_SOON)

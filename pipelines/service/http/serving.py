@@ -41,7 +41,7 @@ def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> u
             host=listen.host,
             port=listen.port,
             loop="asyncio",
-            http=_patient(limits.seconds.total_seconds()),
+            http=_patient(limits.seconds.total_seconds(), limits.connections),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -75,15 +75,30 @@ class _Announced(uvicorn.Server):
             self._tell(f"listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
 
-def _patient(seconds: float) -> type[asyncio.Protocol]:
-    """The protocol of HTTP, which waits so long for the head of a request and no longer."""
+def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
+    """The protocol of HTTP, which waits so long for the head of a request and no longer.
+
+    Nor does it for who does not take an answer; and connections beyond twice the most are closed
+    at once, as files are opened beside them.
+    """
 
     class Patient(H11Protocol):
         _waits: asyncio.TimerHandle | None = None
+        _stuck: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if len(self.connections) > 2 * most:
+                transport.abort()
             self._wait()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stuck = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._unstick()
+            super().resume_writing()
 
         def data_received(self, data: bytes) -> None:
             if self._waits is None and (self.cycle is None or self.cycle.response_complete):
@@ -97,6 +112,7 @@ def _patient(seconds: float) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._rest()
+            self._unstick()
             super().connection_lost(exc)
 
         def _wait(self) -> None:
@@ -106,6 +122,11 @@ def _patient(seconds: float) -> type[asyncio.Protocol]:
             if self._waits is not None:
                 self._waits.cancel()
                 self._waits = None
+
+        def _unstick(self) -> None:
+            if self._stuck is not None:
+                self._stuck.cancel()
+                self._stuck = None
 
         def _too_slow(self) -> None:
             self._waits = None

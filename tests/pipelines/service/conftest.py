@@ -47,7 +47,7 @@ class Client:
 
     def __init__(self, server, service, lines):
         self.port = server.servers[0].sockets[0].getsockname()[1]
-        self.service, self.lines = service, lines
+        self.server, self.service, self.lines = server, service, lines
         self.session = requests.Session()
 
     def __call__(self, method, path, **how):

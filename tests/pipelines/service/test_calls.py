@@ -20,8 +20,10 @@ from campaigns import Campaigns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streaming_moments.errors import StoreError
 from streaming_moments.pipelines import service
-from streaming_moments.pipelines.service.http import problems
+from streaming_moments.pipelines.service.http import problems, reading
+from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.files import local_files
 from streaming_moments.storage.inbox.receipts import new_receipt
@@ -117,6 +119,9 @@ def test_a_bad_document_refuses_all_with_its_place_or_is_listed(client):
         (bytes(1 << 21), {}, 413),
         (json.dumps([{"text": "a"}] * 101).encode(), {}, 413),
         (b'[{"text": "\\ud800"}]', {}, 400),
+        # many times larger in memory than they came
+        (b"[" + b"[]," * 200_000 + b"[]]", {}, 413),
+        (b"[" + b"{}," * 200_000 + b"{}]", NDJSON, 413),
     ],
 )
 def test_what_cannot_be_read_is_refused(serve, body, headers, status):
@@ -124,6 +129,13 @@ def test_what_cannot_be_read_is_refused(serve, body, headers, status):
         told = {"Content-Type": "application/json", **headers}
         problem(client("POST", "/v1/documents", data=body, headers=told), status)
         assert waiting(client) == []
+
+
+def test_brackets_in_texts_are_texts(serve):
+    text = '[{\\"' * 110_000
+    with serve(limits={"documents": 10}) as client:
+        assert client.send([{"text": text}, {"text": "\\"}]).status_code == 202
+        assert waiting(client) == sorted([text, "\\"])
 
 
 def test_too_much_that_waits_is_refused_with_when_to_come_again(serve):
@@ -179,6 +191,30 @@ def test_a_model_that_is_published_meanwhile_answers_from_then_on(serve, place):
         client.service.current.look()
         assert client("GET", "/v1/models").json()["answering"] == "second"
         assert client("POST", "/v1/transform", json={"texts": ["a"]}).json()["model"] == "second"
+
+
+def test_a_model_that_could_not_be_loaded_is_tried_again(serve, place, monkeypatch):
+    def failing(store, tag):
+        raise StoreError("the storage is away")
+
+    with serve(refresh="1h") as client:
+        store = MomentStore.open(str(place / "store"))
+        store.save_model("second", store.load_model("first"), tag=TagMove("published", None))
+        with monkeypatch.context() as patch:
+            patch.setattr(Published, "of", failing)
+            assert client.service.current.look().problems["model"] == "the storage is away"
+        assert client("GET", "/v1/models").json()["answering"] == "first"
+        assert not client.service.current.look().problems
+        assert client("GET", "/v1/models").json()["answering"] == "second"
+
+
+def test_a_fault_is_told_with_its_place_and_without_what_it_says(client, monkeypatch):
+    monkeypatch.setattr(reading, "facts_of", lambda store: {}["planted-secret-text"])
+    told = problem(client("GET", "/v1/status"), 500)
+    (line,) = [line for line in client.lines if line["event"] == "fault"]
+    assert (line["error"], line["request_id"]) == ("KeyError", told["request_id"])
+    assert "test_calls.py" in line["at"][-1]
+    assert "planted" not in repr(client.lines) + repr(told)
 
 
 def test_no_request_is_dropped_while_models_are_published(serve, place, planted):
@@ -342,6 +378,39 @@ def test_who_sends_slowly_is_let_go(serve):
         with contextlib.suppress(ConnectionError):
             raw(client, big, 30)
         assert time.monotonic() - started < 30
+
+
+def gone(client):
+    """Whether every connection is closed, within a minute."""
+    deadline = time.monotonic() + 60
+    while client.server.server_state.connections and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not client.server.server_state.connections
+
+
+def test_who_does_not_take_an_answer_is_let_go(serve):
+    with serve(limits={"seconds": "200ms"}) as client:
+        view = client.service.view
+        client.service.pages._pages["/", view.store.version, "first"] = "a" * (32 << 20)
+        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(10)
+            assert gone(client)
+
+
+def test_connections_are_bounded(serve):
+    with serve(limits={"connections": 2}) as client, contextlib.ExitStack() as stack:
+        several = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), timeout=30))
+            for _ in range(6)
+        ]
+        closed = 0
+        for one in several[4:]:
+            with contextlib.suppress(ConnectionError):
+                assert one.recv(1) == b""
+            closed += 1
+        assert closed == 2
+        assert len(client.server.server_state.connections) <= 4
 
 
 jsons = st.recursive(

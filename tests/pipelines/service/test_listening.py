@@ -1,10 +1,15 @@
 """Where the service listens: by TLS, and to the pages of others only if these are named."""
 
+import os
+import signal
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 import requests
 
+from streaming_moments.pipelines.service import children
+from streaming_moments.pipelines.service.http import serving
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
 ORIGIN = "https://pages.example"
@@ -45,3 +50,32 @@ def test_pages_of_others_may_ask_only_if_they_are_named(serve, place):
         assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, ORIGIN)
     with serve(tokens=told["tokens"]) as client:
         assert client("OPTIONS", "/v1/transform", headers=asked).status_code == 405
+
+
+class NotServing:
+    """In place of a server that has not begun to listen."""
+
+    should_exit, ran = False, None
+
+    def run(self):
+        self.ran = self.should_exit
+
+
+def test_who_is_told_to_end_before_it_listens_ends(place, run, monkeypatch):
+    server = NotServing()
+
+    @contextmanager
+    def killed(arguments, tell):
+        os.kill(os.getpid(), signal.SIGTERM)
+        yield
+
+    monkeypatch.setattr(serving, "server_of", lambda app, config, tell: server)
+    monkeypatch.setattr(children, "kept_running", killed)
+    (place / "service.toml").write_text(f'store = "{place}/store"\n')
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert run("serve", place / "service.toml")[0] == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert server.ran is True
