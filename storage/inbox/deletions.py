@@ -21,6 +21,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SEALED, Seal, SealLog
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
@@ -245,10 +246,7 @@ class Deletions:
 
     def _lines_of(self, deletion: Deletion) -> Iterator[ShardDeletion]:
         chosen = _by_receipt if deletion.by == "receipt" else _by_id
-        for number in range(1, self.seals.latest() + 1):
-            sealed = self.seals.read(number)
-            if deletion.by == "receipt" and sealed.receipts.isdisjoint(deletion.names):
-                continue
+        for sealed in self._seals_of(deletion):
             for shard in sealed.shards:
                 content = self._inbox.folder.find(shard.path)
                 if content is None:
@@ -258,6 +256,19 @@ class Deletions:
                     left = _without(content, lines)
                     after = _sha256(left) if left else None
                     yield ShardDeletion(shard.path, tuple(lines), _sha256(content), after)
+
+    def _seals_of(self, deletion: Deletion) -> Iterator[Seal]:
+        """Seals that may have what is to go: of receipts those that have them, of ids all."""
+        last = self.seals.latest()
+        if deletion.by == "id":
+            yield from (self.seals.read(number) for number in range(1, last + 1))
+            return
+        found = {name: seal_before(name) for name in deletion.names}
+        claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
+        found |= {name: claim.after for name, claim in claims.items() if claim is not None}
+        behind = {name: after for name, after in found.items() if after is not None}
+        sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
+        yield from (sealed[number] for number in sorted(sealed))
 
     def _gone(self, path: str) -> tuple[int, ...]:
         name = _gone_file(path)

@@ -401,7 +401,7 @@ def test_who_does_not_take_an_answer_is_let_go(serve):
 def test_connections_are_bounded(serve):
     with serve(limits={"connections": 2}) as client, contextlib.ExitStack() as stack:
         several = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), timeout=30))
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), timeout=10))
             for _ in range(6)
         ]
         closed = 0
