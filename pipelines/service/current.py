@@ -11,6 +11,7 @@ from typing import TypeVar
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.interface.reading import columns_of
 from streaming_moments.pipelines.service.config import LimitsSection, ServiceConfig
+from streaming_moments.pipelines.service.countable import Countable
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.tokens import Token, read_tokens
 from streaming_moments.storage.dates import NO_PATTERN
@@ -74,7 +75,7 @@ class Current:
         self.inbox = Inbox.open(config.inbox_url, config.storage_options or None)
         self.seals = SealLog(self.inbox)
         store = MomentStore.open(config.store, storage_options=config.storage_options or None)
-        self.shape = shape_of(store, config.limits)
+        self.shape = replace(shape_of(store, config.limits), judge=Countable(store).why_not)
         self._tokens_seen: tuple[float, int] | None = None
         self.view = View(store, tokens=self._read_tokens())
         self._over, self._looking = threading.Event(), threading.Lock()

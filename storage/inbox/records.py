@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
 from typing import Any
@@ -18,6 +18,7 @@ from streaming_moments.storage.inbox.batches import Piece, Submission
 _LONGEST_ID = 1000  # characters
 _MOST_DAYS = 31  # of a request: each is a shard, and a commit
 _SHOWN = 60
+_LONG = 1 << 16  # bytes of a line of which the triples may pass what integers hold
 _TEXT, _ID, _DATE = "text", "id", "date"
 
 
@@ -69,6 +70,8 @@ class RecordShape:
     days : int, optional
         How many days before that of its arrival the date of a document may be, and it may be of the
         day after. Each day is counted apart; None takes any.
+    judge : callable, optional
+        Says why a line above 64 KiB cannot be counted; None where it can.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class RecordShape:
     date_column: str | None = None
     line_bytes: int = 8 << 20
     days: int | None = None
+    judge: Callable[[bytes], str | None] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         read = [
@@ -151,6 +155,9 @@ class RecordShape:
             raise RecordRefused(
                 place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
             )
+        why = self.judge(line) if self.judge is not None and len(line) > _LONG else None
+        if why is not None:
+            raise RecordRefused(place, self.required[0], why)
         return day, line
 
     def submission(

@@ -131,6 +131,17 @@ def test_what_cannot_be_read_is_refused(serve, body, headers, status):
         assert waiting(client) == []
 
 
+def test_a_document_that_cannot_be_counted_spoils_nothing_of_others(serve, planted):
+    """With so many words its triples pass 2^62, though it is of an allowed size."""
+    text = f"{planted[0]} "
+    long = text * (7_000_000 // len(text))
+    with serve(limits={"document": "8MiB"}) as client:
+        told = problem(client.send([{"text": text}, {"text": long}]), 422)
+        assert (told["document"], told["field"]) == (1, "text")
+        assert "above 2^62" in told["detail"]
+        assert client.send([{"text": long[:100_000]}]).status_code == 202
+
+
 def test_brackets_in_texts_are_texts(serve):
     text = '[{\\"' * 110_000
     with serve(limits={"documents": 10}) as client:
