@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from secrets import token_bytes
 
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
@@ -40,6 +41,8 @@ class Service:
         The time, in UTC.
     pages : KeptPages
         Those that took a while to make.
+    secret : bytes
+        Known to this process alone.
     """
 
     config: ServiceConfig
@@ -50,6 +53,7 @@ class Service:
     budget: Budget
     now: Callable[[], datetime]
     pages: KeptPages = field(default_factory=KeptPages)
+    secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
 
     @classmethod
     def of(
