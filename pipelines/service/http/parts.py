@@ -16,6 +16,7 @@ from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
+from streaming_moments.pipelines.reports.states import StateLine, state_lines, visible
 from streaming_moments.pipelines.reports.store_page import found_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.pipelines.service.http.asking import choice, named_number
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
 
-_MOST_PERIODS = 400
+_MOST_PERIODS, _WORDS = 400, 30
 _DISTANCES = "Distance: of Jensen and Shannon between the words, 0 to 1."
 _BETWEEN = "Distance: between the means, in the unit of the rows."
 
@@ -84,11 +85,7 @@ async def part(service: Service, request: Request) -> Response:
         "parts": of_all,
         "part": mine,
         "facts": _facts(report, shown, number),
-        "words": {
-            view: listed[number]
-            for view, listed in report.state_words.items()
-            if view != "label" and not report.topics
-        },
+        "words": known.words.get(number, {}),
         "documents": _documents(mine),
         "near": _near(known, names, report, number),
         "measured": known.measured,
@@ -157,12 +154,14 @@ class _Known:
     """The parts of a model with documents or rows, why there are none, and distances between them.
 
     `measured` says in which unit; it is empty of parts that are not found again in later models.
+    `words` are those of states by view, with their probabilities.
     """
 
     parts: Sequence[TopicReport]
     note: str
     distances: Sequence[Sequence[float]]
     measured: str
+    words: Mapping[int, Mapping[str, Sequence[tuple[str, float]]]]
 
 
 def _known(service: Service, view: View, published: Published) -> _Known:
@@ -179,10 +178,22 @@ def _known(service: Service, view: View, published: Published) -> _Known:
                 found = found_of(store, name, model, *wanted, options)
             except StreamingMomentsError as error:
                 note = str(error)
-        return _Known(reported(store, name, model, found), note, *_apart(model))
+        parts = reported(store, name, model, found)
+        words = {one.state: _words_of(one) for one in state_lines(model, store, _WORDS)}
+        return _Known(parts, note, *_apart(model), words)
 
     kept: _Known = service.pages.kept(("parts", store.version, name), made)
     return kept
+
+
+def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:
+    return {
+        view: [
+            (visible(word), share)
+            for word, share in zip(words, line.probabilities[view], strict=True)
+        ]
+        for view, words in line.words.items()
+    }
 
 
 def _apart(model: Any) -> tuple[list[list[float]], str]:
