@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-_MOST = 8
+_MOST = 16
 
 
 @dataclass(frozen=True)
 class KeptPages:
-    """What pages show, by what it is of; the latest few.
+    """What pages show, by what it is of; those asked for last.
 
     Examples
     --------
@@ -27,8 +27,8 @@ class KeptPages:
     def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What is shown by a key, made if it is not there; one is made at a time."""
         with self._making:
-            if key not in self._pages:
-                self._pages[key] = make()
-                while len(self._pages) > _MOST:
-                    self._pages.pop(next(iter(self._pages)))
-            return self._pages[key]
+            found = self._pages.pop(key) if key in self._pages else make()
+            self._pages[key] = found  # the last of all
+            while len(self._pages) > _MOST:
+                self._pages.pop(next(iter(self._pages)))
+            return found

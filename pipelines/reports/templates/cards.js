@@ -31,6 +31,12 @@ const together = (topic) => (content.correlations[topic] ?? [])
   .map((one) => `${one.other} (${one.correlation.toFixed(2)})`)
   .join(", ");
 
+// the one whose words are most alike
+const nearest = (topic) => (content.distances[topic] ?? [])
+  .map((distance, other) => ({ distance, other }))
+  .filter((one) => one.other !== topic)
+  .sort((one, other) => one.distance - other.distance)[0];
+
 // days of the documents, or else nights
 const trends = [content.periods, content.shares].find((one) => one.dates.length > 1);
 const drawTrend = (card, place) => {
@@ -116,6 +122,8 @@ const drawCards = (weight) => {
     card.append(listOf(topic, weight));
     const others = together(topic.topic);
     if (others) card.append(element("p", `often with ${others}`, { class: "quiet together" }));
+    const near = nearest(topic.topic);
+    if (near) card.append(element("p", `nearest: ${names.get(near.other)} (distance ${near.distance.toFixed(2)})`, { class: "quiet nearest" }));
     drawSample(card, topic.sample);
     drawNearest(card, topic.nearest);
     if (opened.has(card.id)) card.querySelector("details").open = opened.get(card.id);

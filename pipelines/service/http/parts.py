@@ -165,25 +165,38 @@ class _Known:
 
 
 def _known(service: Service, view: View, published: Published) -> _Known:
-    store, name, model, config = view.store, published.name, published.model, service.config
+    store, name, model = view.store, published.name, published.model
+    pages, reference, folder = service.pages, store.models[name], service.config.documents
+    forgotten = pages.kept(
+        ("forgotten", store.version, name), lambda: staleness(store, name).forgotten
+    )
+    # of the shards they are good until something is forgotten, however much is counted meanwhile
+    when = reference.id if folder is None else store.version
+    found, note = pages.kept(
+        ("documents", when, forgotten), lambda: _found(service, view, published, forgotten)
+    )
 
     def made() -> _Known:
-        found: Mapping[int, Any] = {}
-        note, options = "", config.storage_options or None
-        if staleness(store, name).is_stale:
-            note = "No documents are shown: some were forgotten since the model was fitted."
-        else:
-            try:
-                wanted = config.sample_documents, config.documents
-                found = found_of(store, name, model, *wanted, options)
-            except StreamingMomentsError as error:
-                note = str(error)
         parts = reported(store, name, model, found)
         words = {one.state: _words_of(one) for one in state_lines(model, store, _WORDS)}
         return _Known(parts, note, *_apart(model), words)
 
-    kept: _Known = service.pages.kept(("parts", store.version, name), made)
+    kept: _Known = pages.kept(("parts", store.version, name), made)
     return kept
+
+
+def _found(
+    service: Service, view: View, published: Published, forgotten: int | None
+) -> tuple[Mapping[int, Any], str]:
+    """Documents, or rows, by number, and why there are none."""
+    if forgotten != 0:
+        return {}, "No documents are shown: some were forgotten since the model was fitted."
+    config = service.config
+    wanted = config.sample_documents, config.documents, config.storage_options or None
+    try:
+        return found_of(view.store, published.name, published.model, *wanted), ""
+    except StreamingMomentsError as error:
+        return {}, str(error)
 
 
 def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:

@@ -86,6 +86,11 @@ def test_nothing_changes_by_a_form_that_is_not_its_own(guarded, days, tokens):
             assert head_of(days).version == latest
         return answer
 
+    for page in ("/versions", "/topics/0", "/choice"):
+        assert (
+            '<form method="post"' not in guarded("GET", page, headers=told(tokens["writer"])).text
+        )
+        assert "rollback" not in guarded("GET", page, headers=told(tokens["reader"])).text
     sent({"head": mine["head"]}, 403)
     sent({**mine, "token": mine["token"][:-1] + "g"}, 403)
     sent({**mine, "token": "\N{SNOWMAN}"}, 403)

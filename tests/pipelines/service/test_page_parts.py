@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.storage.listing import list_shards
@@ -100,15 +101,31 @@ def test_without_a_transform_documents_are_of_the_shards(days, serve_days, seen,
         assert seen(client, "/topics/2").locator("#documents").count() == 0
 
 
-def test_no_document_is_shown_once_some_are_forgotten(days, store, serve_days, seen, embedded):
-    found = documents(days, "three")
-    shard = next(iter(store.ledger())).url
-    forget(store, list_shards([shard]), Run(embedded))
-    with serve_days(documents=found) as client:
+def test_no_document_is_shown_once_some_are_forgotten(
+    days, store, serve_days, seen, embedded, planted
+):
+    run, name = Run(embedded), days / "2026-11-04.jsonl"
+    name.write_text("".join(json.dumps({"text": text}) + "\n" for text in planted[:20]))
+    counted = update(store, list_shards([str(name)]), run).store
+    with serve_days(documents=documents(days, "three")) as client:
         page = seen(client, "/topics/1")
+        assert page.locator("#documents blockquote").count() == 2, "more is counted, none forgotten"
+        assert "counted since are not in it" in page.locator(".reasons").inner_text()
+        forget(counted, list_shards([str(name)]), run)
+        client.service.current.look()
+        page.reload()
         assert page.locator("#documents").count() == 0
         assert "some were forgotten since" in page.locator("#note").inner_text()
-        assert "forgotten since still are in it" in page.locator(".reasons").inner_text()
+
+
+def test_documents_of_the_shards_go_with_those_that_are_forgotten(
+    days, store, serve_days, embedded
+):
+    with serve_days() as client:
+        assert "<blockquote" in client("GET", "/topics/1").text
+        forget(store, list_shards([next(iter(store.ledger())).url]), Run(embedded))
+        client.service.current.look()
+        assert "<blockquote" not in client("GET", "/topics/1").text
 
 
 def test_documents_of_another_model_are_not_taken_for_its_own(days, serve_days, seen):
