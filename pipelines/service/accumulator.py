@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
@@ -118,6 +119,14 @@ class Accumulator:
         """Seconds between two looks at what waits."""
         return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
 
+    def compare_if_asked(self) -> Compared | None:
+        """Compare numbers of topics, if a page asked for it; errors as `compare`."""
+        inbox, options = self.seals.inbox, self.config.storage_options or None
+        if not selection_is_asked(inbox):
+            return None
+        store = MomentStore.open(self.config.store, storage_options=options)
+        return compare(store, inbox, self.run)
+
     def look(self) -> Turn | None:
         """A turn, if it is due; None where nothing is to be done, or another does it.
 
@@ -147,7 +156,7 @@ class Accumulator:
             As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
         """
         sealed = 0
-        with locked(self.config) as journal:
+        with self._locked() as journal:
             for _ in range(_MOST_SEALS):
                 found = self.seals.seal_next(self.rules.seal_documents, self.rules.seal_bytes)
                 if found is None:
@@ -183,14 +192,6 @@ class Accumulator:
             self._since = before
             return None
         return report.outcome
-
-    def compare_if_asked(self) -> Compared | None:
-        """Compare numbers of topics, if a page asked for it; errors as `compare`."""
-        inbox, options = self.seals.inbox, self.config.storage_options or None
-        if not selection_is_asked(inbox):
-            return None
-        store = MomentStore.open(self.config.store, storage_options=options)
-        return compare(store, inbox, self.run)
 
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox
@@ -239,6 +240,9 @@ class Accumulator:
             return UpdateResult(store, 0, 0, 0, 0, 0, ())
         listed = list_shards(names, self.run.storage_options, store.form.kind)
         return update(store, listed, self._beating(journal), skip_bad_shards=True)
+
+    def _locked(self) -> AbstractContextManager[Journal]:
+        return locked(self.config)
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:

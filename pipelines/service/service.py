@@ -39,10 +39,10 @@ class Service:
         Bytes of bodies.
     now : callable
         The time, in UTC.
-    pages : KeptPages
-        Those that took a while to make.
     secret : bytes
         Known to this process alone.
+    pages : KeptPages
+        Those that took a while to make.
     """
 
     config: ServiceConfig
@@ -52,8 +52,8 @@ class Service:
     gauges: Gauges
     budget: Budget
     now: Callable[[], datetime]
-    pages: KeptPages = field(default_factory=KeptPages)
     secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
+    pages: KeptPages = field(default_factory=KeptPages)
 
     @classmethod
     def of(
