@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from streaming_moments.pipelines.service.http.asking import LARGEST, named_number, principal
+from streaming_moments.pipelines.service.http.asking import named_number, principal
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
 from streaming_moments.pipelines.service.http.pages import page
 from streaming_moments.pipelines.service.http.problems import Problem
@@ -117,7 +117,7 @@ async def _changed(
 
 def _kept_version(service: Service, request: Request) -> int:
     store, version = service.view.store, named_number(request, "version")
-    if version > min(store.version, LARGEST) or not store.commit.keeps(version):
+    if not store.commit.keeps(version):
         raise Problem(404, f"the store keeps no version {version}", "version")
     return version
 

@@ -5,11 +5,20 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulator import Accumulator
+from streaming_moments.pipelines.service import selecting
+from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.http import parts
+from streaming_moments.pipelines.service.selecting import (
+    ask_selection,
+    compare,
+    found_selection,
+    selection_is_asked,
+)
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
@@ -189,8 +198,6 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
 
 
 def test_more_periods_than_a_page_shows_are_not_begun(serve_days, monkeypatch):
-    from streaming_moments.pipelines.service.http import parts
-
     monkeypatch.setattr(parts, "_MOST_PERIODS", 2)
     with serve_days() as client:
         assert "documents of 3 days" in client("GET", "/time?by=day").text
@@ -207,9 +214,11 @@ def test_numbers_of_topics_are_compared_beside_all_requests(
         page.keyboard.press("Enter")
         page.wait_for_selector("#asked")
         assert page.get_by_role("button").count() == 0, "once is enough"
-        accumulator = Accumulator.of(config, Run(embedded), lambda line: None)
-        compared = accumulator.compare_if_asked()
-        assert accumulator.compare_if_asked() is None
+        lines, waits = [], iter([False, False, True])
+        accumulator = Accumulator.of(config, Run(embedded), lines.append)
+        accumulate(accumulator, lambda seconds: next(waits))
+        assert lines == [f"compared numbers of topics of version {store.version}"]
+        compared = found_selection(client.service.current.inbox)
         known = [one for one in compared.selection.candidates if one.npmi is not None]
         for width, scheme in WIDTHS:
             page = seen(client, "/choice", width, scheme)
@@ -225,6 +234,28 @@ def test_numbers_of_topics_are_compared_beside_all_requests(
             fits(page, width)
         assert page.get_by_role("button", name="Compare again").count() == 1
     assert MomentStore.open(str(days / "store")).version == store.version, "nothing is kept"
+
+
+def test_what_is_killed_while_it_compares_compares_again(days, store, serve_days, monkeypatch):
+    def killed(store, run):
+        raise KeyboardInterrupt
+
+    def refused(store, run):
+        raise InvalidInput(f"none fits {NASTY}")
+
+    with serve_days() as client:
+        inbox = client.service.current.inbox
+        ask_selection(inbox, store.version)
+        monkeypatch.setattr(selecting, "_selection", killed)
+        with pytest.raises(KeyboardInterrupt):
+            compare(store, inbox, None)
+        assert selection_is_asked(inbox)
+        monkeypatch.setattr(selecting, "_selection", refused)
+        compare(store, inbox, None)
+        assert not selection_is_asked(inbox)
+        text = client("GET", "/choice").text
+        assert "none fits &lt;script&gt;" in text
+        assert "<img" not in text
 
 
 def test_the_night_that_compared_last_is_shown(days, store, serve_days):
