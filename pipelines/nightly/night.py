@@ -194,7 +194,8 @@ def _night(
         found |= {"model": name, "published": not refused, "version": store.version}
         samples = {}
         if config.sample_documents and config.refit.topical:
-            samples = sample_documents(store, store, model, config.storage_options)
+            looked = sample_documents(store, store, model, config.storage_options)
+            samples = {topic: (one,) for topic, one in looked.items()}
         topics = reported(store, name, model, samples)
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(

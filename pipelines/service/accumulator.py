@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
@@ -27,18 +25,17 @@ from streaming_moments.pipelines.service.counted import (
     note_counted,
     note_reached,
 )
+from streaming_moments.pipelines.service.locking import locked
 from streaming_moments.pipelines.service.refusing import require_refused
+from streaming_moments.pipelines.service.selecting import Compared, compare, selection_is_asked
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.sealing import Seal, SealLog
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TURNS = 10  # in the time after which what waits is sealed
 _MOST_SEALS = 100  # of a turn
@@ -122,6 +119,14 @@ class Accumulator:
         """Seconds between two looks at what waits."""
         return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
 
+    def compare_if_asked(self) -> Compared | None:
+        """Compare numbers of topics, if a page asked for it; errors as `compare`."""
+        inbox, options = self.seals.inbox, self.config.storage_options or None
+        if not selection_is_asked(inbox):
+            return None
+        store = MomentStore.open(self.config.store, storage_options=options)
+        return compare(store, inbox, self.run)
+
     def look(self) -> Turn | None:
         """A turn, if it is due; None where nothing is to be done, or another does it.
 
@@ -150,7 +155,7 @@ class Accumulator:
         StreamingMomentsError
             As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
         """
-        with self._locked() as journal:
+        with locked(self.config) as journal:
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
             sealed, whole = self._sealed(journal)
@@ -255,16 +260,6 @@ class Accumulator:
         listed = list_shards(names, self.run.storage_options, store.form.kind)
         return update(store, listed, self._beating(journal), skip_bad_shards=True)
 
-    @contextmanager
-    def _locked(self) -> Iterator[Journal]:
-        folder = Folder.at(self.config.store, self.config.storage_options or None)
-        journal = Journal(Lock.acquire(folder, self.rules.lock_expiry), lambda step: None)
-        try:
-            with journal.kept():
-                yield journal
-        finally:
-            journal.lock.release()
-
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
     """Whether what waits is to be sealed: it is old enough, or enough.
@@ -326,6 +321,9 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
             outcome = accumulator.refit_if_due()
             if outcome is not None:
                 accumulator.tell(f"night: {outcome}")
+            compared = accumulator.compare_if_asked()
+            if compared is not None:
+                accumulator.tell(f"compared numbers of topics of version {compared.version}")
             failures = 0
         except StreamingMomentsError as error:
             failures += 1

@@ -147,6 +147,49 @@ class TextTried:
 
 
 @dataclass(frozen=True)
+class Confirmed:
+    """The form of a page that changes something.
+
+    Parameters
+    ----------
+    token : str
+        As the page has it: of whoever asked for it.
+    """
+
+    token: str
+
+
+@dataclass(frozen=True)
+class ReturnConfirmed(Confirmed):
+    """The form of the page that names what a rollback changes.
+
+    Parameters
+    ----------
+    token : str
+        As of `Confirmed`.
+    head : str
+        The latest version there was then.
+    """
+
+    head: str
+
+
+@dataclass(frozen=True)
+class LabelGiven(Confirmed):
+    """The form by which a topic gets a label.
+
+    Parameters
+    ----------
+    token : str
+        As of `Confirmed`.
+    label : str
+        Up to 100 characters on one line; empty to take it away.
+    """
+
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class DocumentSent:
     """A document as it is sent to a store of texts; others have the columns that they count.
 

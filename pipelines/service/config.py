@@ -142,6 +142,10 @@ class ServiceConfig:
         How often a new version, a new model and new tokens are looked for.
     listen, limits, accumulate, cluster : sections
         The rest.
+    documents : str, optional
+        URL of a folder where `transform --top-documents` wrote, of which pages show the documents.
+    sample_documents : bool
+        Whether pages show a few lines of a document of each topic from the shards, without it.
     storage_options : mapping
         fsspec options of cloud URLs; never stored.
     """
@@ -156,6 +160,8 @@ class ServiceConfig:
     limits: LimitsSection = LimitsSection()
     accumulate: AccumulateSection = AccumulateSection()
     cluster: ClusterSection = ClusterSection()
+    documents: Place | None = None
+    sample_documents: bool = True
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
 
     @model_validator(mode="after")

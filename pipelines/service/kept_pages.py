@@ -1,17 +1,18 @@
-"""Kept pages: those that took a while to make, while they stay what they are."""
+"""Kept pages: what took a while to make for them, while it stays what it is."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
-_MOST = 8
+_MOST = 16
 
 
 @dataclass(frozen=True)
 class KeptPages:
-    """Pages by what they show; the latest few.
+    """What pages show, by what it is of; those asked for last.
 
     Examples
     --------
@@ -20,14 +21,14 @@ class KeptPages:
     ('made', 'made')
     """
 
-    _pages: dict[Hashable, str] = field(default_factory=dict, repr=False)
+    _pages: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def kept(self, key: Hashable, make: Callable[[], str]) -> str:
-        """The page of a key, made if it is not there; one is made at a time."""
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is shown by a key, made if it is not there; one is made at a time."""
         with self._making:
-            if key not in self._pages:
-                self._pages[key] = make()
-                while len(self._pages) > _MOST:
-                    self._pages.pop(next(iter(self._pages)))
-            return self._pages[key]
+            found = self._pages.pop(key) if key in self._pages else make()
+            self._pages[key] = found  # the last of all
+            while len(self._pages) > _MOST:
+                self._pages.pop(next(iter(self._pages)))
+            return found

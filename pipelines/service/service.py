@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from secrets import token_bytes
 
 from anyio import CapacityLimiter
 
@@ -41,6 +42,8 @@ class Service:
         Bytes of bodies.
     now : callable
         The time, in UTC.
+    secret : bytes
+        Known to this process alone.
     pages : KeptPages
         Those that took a while to make.
     taking : CapacityLimiter
@@ -54,6 +57,7 @@ class Service:
     gauges: Gauges
     budget: Budget
     now: Callable[[], datetime]
+    secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
     pages: KeptPages = field(default_factory=KeptPages)
     taking: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READERS))
 

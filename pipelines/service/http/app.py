@@ -123,6 +123,7 @@ class _Door:
             try:
                 if call.role is not None:
                     self._require_room()
+                    request.state.credential = ""
                     request.state.principal = self._admitted(request, call)
                     request.scope["principal"] = request.state.principal.name
                 return await call.handler(self.service, request)
@@ -178,6 +179,7 @@ class _Door:
         if call.role is not None and found.role < call.role:
             asked, has = call.role.name.lower(), found.role.name.lower()
             raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
+        request.state.credential = token.strip()
         return found
 
 

@@ -53,6 +53,20 @@ def number(request: Request, name: str, default: int, most: int) -> int:
     return int(value)
 
 
+def named_number(request: Request, name: str) -> int:
+    """A whole number from 0 on that is a part of the path.
+
+    Raises
+    ------
+    Problem
+        404: it is none.
+    """
+    value: str = request.path_params[name]
+    if not (value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST))):
+        raise Problem(404, f"there is no {name} {value[:_SHOWN]!r}", name)
+    return int(value)
+
+
 def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
     """One of some words in the address, by default the first.
 

@@ -11,18 +11,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.pipelines.service.answers import (
+    Confirmed,
     DocumentSent,
     Forgetting,
+    LabelGiven,
     Models,
     Readiness,
     Receipt,
+    ReturnConfirmed,
     Shares,
     TextsToRead,
     TextTried,
     Transformed,
     Versions,
 )
-from streaming_moments.pipelines.service.http import pages, reading, submitting
+from streaming_moments.pipelines.service.http import (
+    changing,
+    choosing,
+    pages,
+    parts,
+    reading,
+    submitting,
+)
 from streaming_moments.pipelines.service.http.asking import LARGEST
 from streaming_moments.pipelines.service.http.bodies import FORM, JSON
 from streaming_moments.pipelines.service.tokens import Role
@@ -138,6 +148,15 @@ _BY = Parameter(
     "query",
     "how long a period is",
     {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
+)
+_TOPIC = Parameter(
+    "topic",
+    "path",
+    "number of a topic, state, cluster or factor",
+    {"type": "integer", "minimum": 0},
+)
+_VERSION_KEPT = Parameter(
+    "version", "path", "a version that is kept", {"type": "integer", "minimum": 0}
 )
 _VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 _LIMIT = Parameter(
@@ -270,6 +289,59 @@ CALLS: tuple[Call, ...] = (
     Call("GET", "/", Role.READER, "Page of the topics.", pages.topics, "text/html"),
     Call(
         "GET",
+        "/topics/{topic}",
+        Role.READER,
+        "Page of a topic, state, cluster or factor of the model that answers.",
+        parts.part,
+        "text/html",
+        parameters=(_TOPIC,),
+        refusals=(404,),
+    ),
+    Call(
+        "POST",
+        "/topics/{topic}/label",
+        Role.ADMIN,
+        "Let it be called by a text: the form of its page.",
+        changing.labelled,
+        "text/html",
+        303,
+        takes=LabelGiven,
+        parameters=(_TOPIC,),
+        refusals=(400, 403, 404, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
+    Call(
+        "GET",
+        "/time",
+        Role.READER,
+        "Page of the shares of topics over time.",
+        parts.over_time,
+        "text/html",
+        parameters=(_BY,),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/choice",
+        Role.READER,
+        "Page of the numbers of topics that were compared.",
+        choosing.choice_of_k,
+        "text/html",
+    ),
+    Call(
+        "POST",
+        "/choice",
+        Role.ADMIN,
+        "Let what accumulates compare numbers of topics: the form of the page.",
+        choosing.selection_asked,
+        "text/html",
+        303,
+        takes=Confirmed,
+        refusals=(400, 403, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
+    Call(
+        "GET",
         "/versions",
         Role.READER,
         "Page of the commits, and of what differs between two.",
@@ -280,6 +352,30 @@ CALLS: tuple[Call, ...] = (
             Parameter("after", "query", "a later version", _VERSION),
         ),
         refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/versions/{version}/rollback",
+        Role.ADMIN,
+        "Page that names what a rollback to a version changes.",
+        changing.return_asked,
+        "text/html",
+        parameters=(_VERSION_KEPT,),
+        refusals=(404, 409),
+    ),
+    Call(
+        "POST",
+        "/versions/{version}/rollback",
+        Role.ADMIN,
+        "Make the store what it was at a version, as `streaming-moments rollback`: the form of "
+        "that page.",
+        changing.returned,
+        "text/html",
+        303,
+        takes=ReturnConfirmed,
+        parameters=(_VERSION_KEPT,),
+        refusals=(400, 403, 404, 408, 409, 413, 415, 422),
+        encoding=FORM,
     ),
     Call("GET", "/health", Role.READER, "Page of store and inbox.", pages.health, "text/html"),
     Call("GET", "/try", Role.READER, "Page to paste a text in.", pages.asked, "text/html"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -16,21 +15,27 @@ from starlette.responses import Response
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
+from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
-from streaming_moments.pipelines.service.http.asking import LARGEST, number
-from streaming_moments.pipelines.service.http.bodies import FORM, read_body
+from streaming_moments.pipelines.service.http.asking import LARGEST, number, principal
+from streaming_moments.pipelines.service.http.forms import read_form
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
+from streaming_moments.pipelines.service.tokens import Role
 from streaming_moments.storage.operations.history import difference
 from streaming_moments.storage.operations.lineages import vocabulary_of
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.current import View
+    from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
 
-LINKS = (
-    ("Topics", "/"),
+EACH = "/topics/"
+_LINKS = (
+    ("Time", "/time"),
+    ("Choice of k", "/choice"),
     ("Versions", "/versions"),
     ("Health", "/health"),
     ("Try it", "/try"),
@@ -69,14 +74,9 @@ async def topics(service: Service, request: Request) -> Response:
     view = service.view
     published = view.published
     if published is None:
-        return page("nothing.html", "/", "No model yet")
-
-    def shown() -> str:
-        report = store_page(view.store, published.name, documents=False)
-        return html_report(replace(report, links=LINKS))
-
-    key = "/", view.store.version, published.name
-    return html(await run_in_threadpool(service.pages.kept, key, shown))
+        return page(service, request, "nothing.html", "No model yet")
+    report = await run_in_threadpool(report_of, service, view, published)
+    return html(await run_in_threadpool(html_report, replace(report, links=links_of(view))))
 
 
 async def versions(service: Service, request: Request) -> Response:
@@ -94,9 +94,10 @@ async def versions(service: Service, request: Request) -> Response:
         return lines, apart
 
     lines, apart = await run_in_threadpool(found)
-    return page(
-        "versions.html", "/versions", "Versions", lines=lines, apart=apart, chosen=(before, after)
-    )
+    kept = {line.version for line in lines if store.commit.keeps(line.version)}
+    told = {"lines": lines, "apart": apart, "chosen": (before, after)}
+    told |= {"latest": store.version, "kept": kept}
+    return page(service, request, "versions.html", "Versions", **told)
 
 
 async def health(service: Service, request: Request) -> Response:
@@ -108,33 +109,29 @@ async def health(service: Service, request: Request) -> Response:
         for name, value in facts.items()
         if isinstance(value, str | int | float) and value != ""
     }
-    return page("health.html", "/health", "Health", view=view, facts=shown)
+    return page(service, request, "health.html", "Health", view=view, facts=shown)
 
 
 async def asked(service: Service, request: Request) -> Response:
-    """Where a text may be pasted."""
-    return page("try.html", "/try", "Try it", text="", found=None, spoken=())
+    """Where a text may be pasted, if the model says topics of texts."""
+    published = service.view.published
+    takes = published is not None and published.index is not None
+    told = {"text": "", "found": None, "spoken": (), "takes": takes}
+    return page(service, request, "try.html", "Try it", **told)
 
 
 async def tried(service: Service, request: Request) -> Response:
     """The topics of a text that was pasted, and the words that spoke for them."""
-    view, limits = service.view, service.config.limits
+    view = service.view
     if view.published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != FORM:
-        raise Problem(415, f"the content type is {kind[:60]!r}; send the form", "Content-Type")
-    told = 12 * _LONGEST, limits.seconds.total_seconds(), service.budget
-    content = await read_body(request.stream(), request.headers, *told)
-    try:
-        form = parse_qs(content.decode("latin-1"), keep_blank_values=True)
-    finally:
-        service.budget.give(len(content))
+    form = await read_form(service, request, 12 * _LONGEST)
     if "text" not in form:
         raise Problem(422, "the form has no text; give one", "text")
-    text = form["text"][0][:_LONGEST]
+    text = form["text"][:_LONGEST]
     found, spoken = await run_in_threadpool(_spoken, view, text)
-    return page("try.html", "/try", "Try it", text=text, found=found, spoken=spoken)
+    told = {"text": text, "found": found, "spoken": spoken, "takes": True}
+    return page(service, request, "try.html", "Try it", **told)
 
 
 def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
@@ -160,9 +157,31 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
     return found, spoken
 
 
-def page(template: str, at: str, title: str, **values: object) -> Response:
+def report_of(service: Service, view: View, published: Published) -> ReportPage:
+    """All that is shown of a model without documents, made once for a version."""
+
+    def made() -> ReportPage:
+        report = store_page(view.store, published.name, documents=False)
+        return replace(report, each=EACH)
+
+    found: ReportPage = service.pages.kept(("report", view.store.version, published.name), made)
+    return found
+
+
+def links_of(view: View) -> tuple[tuple[str, str], ...]:
+    """The pages, with what the model has for topics."""
+    model = None if view.published is None else view.published.model
+    what = "topic" if model is None else shown_of(model).what
+    return ((f"{what.capitalize()}s", "/"), *_LINKS)
+
+
+def page(
+    service: Service, request: Request, template: str, title: str, **values: object
+) -> Response:
     """A page of one of the templates."""
-    return html(rendered(template, links=LINKS, at=at, title=title, **values))
+    told = {"links": links_of(service.view), "at": request.url.path, "title": title}
+    admin = principal(request).role >= Role.ADMIN
+    return html(rendered(template, **told, admin=admin, **values))
 
 
 def html(text: str) -> Response:
@@ -176,5 +195,6 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    headers: Mapping[str, str] = {"Content-Security-Policy": policy}
+    # of a form browsers tell this place alone where it comes from
+    headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

@@ -3,14 +3,16 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 import requests
 import structlog
+from campaigns import few_row_blocks
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.refit import refit
+from streaming_moments.pipelines.jobs.refit import refit, with_coherence
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.http.app import create_app
@@ -19,7 +21,9 @@ from streaming_moments.pipelines.service.service import Service
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.model_changes import TagMove
 
+HOSTILE = "<img src=x onerror=alert(7)>"
 TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
@@ -97,3 +101,80 @@ def serve(place):
 def client(serve):
     with serve() as found:
         yield found
+
+
+@pytest.fixture
+def seen(chromium):
+    """Opens pages of services; nothing may go wrong in one or be asked of another host."""
+    problems, asked, contexts, hosts = [], [], [], ["data:"]
+
+    def opened(client, path, width=1280, scheme="light", **choices):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, **choices
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        hosts.append(f"http://127.0.0.1:{client.port}/")
+        page.goto(f"{hosts[-1]}{path.removeprefix('/')}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+    assert [url for url in asked if not url.startswith(tuple(hosts))] == []
+
+
+@pytest.fixture
+def visited(seen, client):
+    """Opens a page of the service."""
+    return partial(seen, client)
+
+
+@pytest.fixture(scope="session")
+def dated(shards, embedded, tmp_path_factory):
+    """A store of three days, a version each, beside its shards, and a model that is published."""
+    place = tmp_path_factory.mktemp("dated")
+    for number, path in enumerate(sorted(shards.iterdir())):
+        day = f"2026-11-{1 + number // 2:02d}"
+        shutil.copy(path, place / f"{day} {number} {HOSTILE}{''.join(path.suffixes)}")
+    run = Run(embedded)
+    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
+    listed = list_shards([f"{place}/2026*"])
+    with few_row_blocks():
+        store = create(str(place / "store"), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = update(store, listed, run).store
+    model = with_coherence(store, refit(store, 4, 0.3, run), run)
+    store.save_model("three", model, tag=TagMove("published", None))
+    return place
+
+
+@pytest.fixture
+def days(dated, tmp_path):
+    """Folder of a copy of that store."""
+    shutil.copytree(dated / "store", tmp_path / "store")
+    return tmp_path
+
+
+@pytest.fixture
+def serve_days(days):
+    """Starts services of that copy."""
+
+    def started(**content):
+        return running({"store": str(days / "store"), **content})
+
+    return started
+
+
+@pytest.fixture
+def serve_at():
+    """Starts services of a store anywhere."""
+
+    def started(store, **content):
+        return running({"store": str(store), **content})
+
+    return started

@@ -4,38 +4,14 @@ import base64
 
 import pytest
 
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.operations.labels import label
+from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-PAGES = ("/", "/versions", "/health", "/try", "/docs")
-
-
-@pytest.fixture
-def visited(chromium, client):
-    """Opens a page of the service; nothing may go wrong in it or be asked of another host."""
-    problems, asked, contexts = [], [], []
-
-    def opened(path, width=1280, scheme="light"):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"http://127.0.0.1:{client.port}{path}")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert problems == []
-    own = (f"http://127.0.0.1:{client.port}/", "data:")
-    assert [url for url in asked if not url.startswith(own)] == []
+PAGES = ("/", "/topics/0", "/time", "/choice", "/versions", "/health", "/try", "/docs")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -90,3 +66,15 @@ def test_pages_ask_people_for_a_token_and_calls_take_no_password(serve, place):
         # what a browser sends of its own accord changes nothing
         assert client.send([{"text": "a"}], headers=told).status_code == 401
         assert client("DELETE", "/v1/documents?id=a", headers=told).status_code == 401
+
+
+def test_topics_that_moved_between_two_versions_are_told(days, serve_days):
+    store = MomentStore.open(str(days / "store"))
+    model = store.load_model("three")
+    order = [1, 0, *range(2, model.n_topics)]
+    turned = TopicModel.from_topics(model.topics[:, order], model.weights[order])
+    store.save_model("turned", turned, tag=TagMove("published", "three"))
+    with serve_days() as client:
+        text = client("GET", f"/versions?before={store.version}&after={store.version + 1}").text
+    assert "published: three before, turned after; of 4 that both have" in text
+    assert "by 0.00" in text
