@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
 _HEADER, _COMPRESSION, _HEADER_TYPE = 2, 3, 1  # fields of the tables of Message and RecordBatch
 _RECORD_BATCH = 3
-_PLAIN = "the columns may be strings, whole numbers, dates and times; send others as JSON"
+_ROWS = 1024  # that are values of Python at a time
+_PLAIN = (
+    "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
+    "others as JSON"
+)
 
 
 def documents_of_stream(content: bytes) -> Iterator[object]:
-    """Documents of an Arrow IPC stream: a row each, nulls left out but of columns that count.
+    """Documents of an Arrow IPC stream: a row each.
 
     Compressed buffers and dictionaries are refused, as a few bytes of them may be gigabytes; all
     else is as large as it came. Every array is checked before it is read.
@@ -33,8 +39,9 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
             _require_types(reader.schema)
             for batch in reader:
                 batch.validate(full=True)
-                for row in batch.to_pylist():
-                    yield {name: _value(value) for name, value in row.items() if value is not None}
+                slices = (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
+                for row in chain.from_iterable(part.to_pylist() for part in slices):
+                    yield {name: _value(value) for name, value in row.items()}
     except (
         pa.ArrowException,
         ArithmeticError,
@@ -51,8 +58,11 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
 def _require_types(schema: pa.Schema) -> None:
     for column in schema:
         kind = column.type
+        if is_list(kind) and getattr(kind, "list_size", 1) > 0:
+            kind = kind.value_type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if not (text or pa.types.is_integer(kind) or _is_time(kind)):
+        number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64())
+        if not (text or number or _is_time(kind)):
             raise Problem(415, f"column {column.name[:60]!r} is {kind}; {_PLAIN}", "Content-Type")
 
 
@@ -62,6 +72,8 @@ def _is_time(kind: pa.DataType) -> bool:
 
 def _value(value: Any) -> Any:
     """A value as JSON says it."""
+    if isinstance(value, list):
+        return [_value(one) for one in value]
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
