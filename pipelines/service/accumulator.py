@@ -22,6 +22,7 @@ from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
 from streaming_moments.pipelines.service.counted import (
+    COUNTED,
     Counted,
     counted_up_to,
     note_counted,
@@ -30,6 +31,7 @@ from streaming_moments.pipelines.service.counted import (
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.sealing import Seal, SealLog
 from streaming_moments.storage.listing import list_shards
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 _TURNS = 10  # in the time after which what waits is sealed
 _MOST_SEALS = 100  # of a turn
+_EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class Accumulator:
     night: NightlyConfig | None = None
     _since: int = field(default=0)
     _fitted: float = field(default=0.0)
+    _expired: float | None = field(default=None)
 
     @classmethod
     def of(
@@ -186,6 +190,38 @@ class Accumulator:
             self._since = before
             return None
         return report.outcome
+
+    def expire_if_due(self) -> Expired | None:
+        """Let go what is old; what went, and None where it is not due, or another is at work.
+
+        Raises
+        ------
+        StreamingMomentsError
+            The storage fails; the next time goes on.
+        """
+        keep, now = self.config.keep, self.clock()
+        retention = Retention(keep.keys, keep.documents)
+        early = self._expired is not None and now - self._expired < _EXPIRING
+        if early or retention == Retention():
+            return None
+        inbox, options = self.seals.inbox, self.config.storage_options or None
+        try:
+            with self._locked() as journal:
+                if self.deletions.waiting():
+                    return None  # of shards that may be planned on
+                ledger = MomentStore.open(self.config.store, storage_options=options).ledger()
+                found = expire(
+                    self.seals,
+                    retention,
+                    counted_up_to(inbox),
+                    lambda path: ledger.find(_name_of(inbox, path)) is not None,
+                    (COUNTED,),
+                    journal.beat,
+                )
+        except LockHeld:
+            return None
+        self._expired = None if found.more else now
+        return found
 
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox
@@ -303,6 +339,12 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
                 accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{gone}{version}")
                 for url, reason in turn.left_out:
                     accumulator.tell(f"left out {url}: {reason}")
+            expired = accumulator.expire_if_due()
+            if expired:
+                accumulator.tell(
+                    f"no longer kept: {expired.shards} shards, {expired.seals} seals, "
+                    f"{expired.claims} keys"
+                )
             outcome = accumulator.refit_if_due()
             if outcome is not None:
                 accumulator.tell(f"night: {outcome}")

@@ -24,6 +24,7 @@ from streaming_moments.storage.inbox.sealing import SEALED, Seal, SealLog
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
+GONE = "gone"  # notes of lines that went
 _MOST = 1000  # receipts or ids of a deletion
 
 
@@ -228,7 +229,7 @@ class Deletions:
 
     def _lines_of(self, deletion: Deletion) -> Iterator[ShardDeletion]:
         chosen = _by_receipt if deletion.by == "receipt" else _by_id
-        for number in range(1, self.seals.latest() + 1):
+        for number in range(self.seals.expired() + 1, self.seals.latest() + 1):
             sealed = self.seals.read(number)
             if deletion.by == "receipt" and sealed.receipts.isdisjoint(deletion.names):
                 continue
@@ -303,7 +304,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _gone_file(path: str) -> str:
-    return f"gone/{path}.json"
+    return f"{GONE}/{path}.json"
 
 
 def _is_noted(data: bytes | None, identity: str) -> bool:

@@ -33,6 +33,7 @@ MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
 _REACHED = "reached.json"  # a note of a number that the log has reached at least
+EXPIRED = "expired.json"  # a note of a number up to which seals are no longer kept
 _HELD = 256  # seals in memory
 
 
@@ -191,17 +192,18 @@ class SealLog:
             The storage cannot be read, or a note of it is damaged.
         """
         folder = self.inbox.folder
-        noted = folder.find(_REACHED)
-        if noted is None:
+        number = self._noted(_REACHED)
+        if not number:
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
-        else:
-            where = f"{folder.url}/{_REACHED}"
-            number = checked(_NUMBER, unseal(noted, where).get("seal"), f"{where} names no seal")
         number = max(number, *self._held, 0) if self._held else number
         while folder.exists(seal_file(number + 1)):
             number += 1
         return number
+
+    def expired(self) -> int:
+        """Number of a seal up to which none is kept; errors as `latest`."""
+        return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
         """A seal.
@@ -219,7 +221,7 @@ class SealLog:
         return held
 
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
-        """The seal that has a receipt; None where none has it.
+        """The seal that has a receipt; None where none has it that is kept.
 
         Parameters
         ----------
@@ -228,6 +230,9 @@ class SealLog:
         after, last : int
             Seals from the one behind the first number to the second are looked at.
         """
+        if after < last and after + 1 not in self._held:
+            there = self.inbox.folder.exists(seal_file(after + 1))
+            after = after if there else max(after, self.expired())
         seals = (self.read(number) for number in range(after + 1, last + 1))
         return next((one for one in seals if receipt in one.receipts), None)
 
@@ -264,6 +269,10 @@ class SealLog:
             raise SealedByAnother(
                 f"seal {sealed.number} of {self.inbox.folder.url} was made by another; look again"
             )
+        if sealed.number <= self.expired():
+            # whoever slept while seals expired has made one that was there before
+            self.inbox.folder.delete([seal_file(sealed.number)])
+            raise SealedByAnother(f"seal {sealed.number} has expired; look again")
         self._remembered(sealed)
         self._finish(sealed, contents)
         return sealed
@@ -294,7 +303,8 @@ class SealLog:
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
         """End a seal; without contents all its shards are there, as a batch is gone."""
         folder = self.inbox.folder
-        if contents is not None:
+        # of one that was ended documents may be gone: batches were written again since
+        if contents is not None and self._noted(_REACHED) < sealed.number:
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
                 if create_once(folder, shard.path, lines) is not None:
                     raise StoreError(
@@ -305,6 +315,12 @@ class SealLog:
                 folder.sync(f"{SEALED}/{day.isoformat()}")
         self.inbox.remove([one.name for one in sealed.batches])
         folder.write(_REACHED, seal({"seal": sealed.number}))
+
+    def _noted(self, name: str) -> int:
+        """Number of a seal that a note says; 0 without it."""
+        data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
+        content = {"seal": 0} if data is None else unseal(data, where)
+        return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
 
     def _waiting(self, names: Sequence[str]) -> set[str]:
         return set(self.inbox.folder.names(BATCHES)) & set(names)

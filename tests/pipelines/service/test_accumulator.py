@@ -1,6 +1,7 @@
 """What is acknowledged is counted once, by whoever accumulates."""
 
 import json
+import os
 import re
 import shutil
 import time
@@ -20,6 +21,7 @@ from streaming_moments.pipelines.service.accumulator import Accumulator, accumul
 from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletions
+from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
@@ -266,3 +268,51 @@ def test_a_deletion_that_died_is_ended_by_the_next_turn(
         store = MomentStore.open(accumulator.config.store)
         assert store.commit.documents == 900 + (not whole)
         assert store.verify() == []
+
+
+def test_what_is_counted_and_old_goes_by_the_word_of_the_ledger(
+    serve, accumulator, place, planted, monkeypatch
+):
+    inbox = Path(accumulator.seals.inbox.folder.url)
+    keep = config_module.KeepSection(timedelta(days=30), timedelta(days=30))
+    ours = replace(accumulator, config=replace(accumulator.config, keep=keep))
+
+    def older(days):
+        for path in [one for one in inbox.rglob("*") if one.is_file()]:
+            then = path.stat().st_mtime - days * 86_400
+            os.utime(path, (then, then))
+
+    with serve() as client:
+        receipts = []
+        for number, text in enumerate(planted[:3]):
+            receipts.append(client.send([{"text": text}], f"k{number}").json()["receipt"])
+            if number == 2:
+                # the third is sealed, and dies before it is counted
+                monkeypatch.setattr(module, "update", lambda *told, **how: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    due(ours)
+                monkeypatch.undo()
+            else:
+                due(ours)
+        older(29)
+        assert not ours.expire_if_due()
+        older(2)
+        ours._expired = None
+        assert ours.expire_if_due() == Expired(shards=2, seals=2, claims=3)
+        assert ours.expire_if_due() is None
+        assert len(list((inbox / "sealed").rglob("*.jsonl"))) == 1
+        ours.look()
+        client.service.current.look()
+        store = MomentStore.open(accumulator.config.store)
+        assert store.commit.documents == 903
+        found = [client("GET", f"/v1/receipts/{one}").status_code for one in receipts]
+        assert found == [404, 404, 404]
+        # a night over the whole inbox counts nothing twice, and what comes goes on
+        listed = list_shards([f"{inbox}/sealed/**/*.jsonl"])
+        assert update(store, listed, accumulator.run).documents == 0
+        receipt = client.send([{"text": planted[3]}], "k3").json()["receipt"]
+        assert due(ours).counted == 1
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+    with pytest.raises(InvalidInput, match="keys"):
+        service_of({"store": "s", "keep": {"keys": "1h"}}, "service.toml")
