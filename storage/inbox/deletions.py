@@ -208,7 +208,7 @@ class Deletions:
         folder = self._inbox.folder
         for one in plan.shards:
             # noted twice, lines would be counted behind those that went
-            name = _gone_file(one.path)
+            name = gone_file(one.path)
             if not _is_noted(folder.find(name), identity):
                 gone = self._gone(one.path)
                 lines = sorted({*gone, *(_as_sealed(line, gone) for line in one.lines)})
@@ -244,7 +244,7 @@ class Deletions:
                     yield ShardDeletion(shard.path, tuple(lines), _sha256(content), after)
 
     def _gone(self, path: str) -> tuple[int, ...]:
-        name = _gone_file(path)
+        name = gone_file(path)
         data = self._inbox.folder.find(name)
         if data is None:
             return ()
@@ -303,7 +303,8 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _gone_file(path: str) -> str:
+def gone_file(path: str) -> str:
+    """Name of the note of the lines that went from a shard."""
     return f"{GONE}/{path}.json"
 
 

@@ -1,18 +1,22 @@
-"""Expiry of an inbox: what is counted and old goes, nothing else, whoever dies when."""
+"""Expiry and purge of an inbox: what is counted and old goes, nothing else, whoever dies when."""
 
 import os
 import uuid
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
 from mortal_folder import Killed, mortal
 from sent_documents import sealed_texts, sent
 
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox import purging
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog, seal_file
 
 AT_ONCE = Retention(timedelta(0), timedelta(0))
@@ -173,4 +177,36 @@ def test_an_expiry_may_die_at_each_of_its_operations(after):
             continue
         assert dies_at >= 12
         return
+    raise AssertionError("it never came to an end")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_purge_may_die_at_each_of_its_operations(after, monkeypatch):
+    files = fsspec.filesystem("memory")
+    for dies_at in range(60):
+        inbox = sealed_four(f"memory://{uuid.uuid4().hex}")
+        inbox.put([sent("b", key="b")])
+        [shard] = SealLog(inbox).read(2).shards
+        name, digest = f"{inbox.folder.url}/{shard.path}", sent("b", key="b").digest
+
+        def folder_of(url, options=None, dies_at=dies_at):
+            return mortal(Folder.at(url, options), dies_at, after).folder
+
+        monkeypatch.setattr(purging, "Folder", SimpleNamespace(at=folder_of))
+        try:
+            purge_inboxes([name])
+            died = False
+        except Killed:
+            died = True
+        monkeypatch.undo()
+        if died:
+            purge_inboxes([name])
+        everything = b"".join(inbox.folder.read(path) for path in files_of(inbox))
+        assert not [one for one in (shard.sha256, digest, '"b"') if one.encode() in everything]
+        assert list(left_in_inboxes([name])) == []
+        assert sealed_texts(inbox) == ["a", "c", "d"]
+        files.rm(inbox.folder._path, recursive=True)
+        if not died:
+            assert dies_at >= 8
+            return
     raise AssertionError("it never came to an end")
