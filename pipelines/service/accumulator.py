@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
@@ -316,7 +317,8 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
     mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
     if mine != others:
         raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
-    return night
+    # who counts does not wait: it tries again
+    return replace(night, wait=timedelta(0))
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:

@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service import accumulator as module
 from streaming_moments.pipelines.service import config as config_module
 from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
@@ -23,7 +27,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
 SOON = {"seal_after": "10ms"}
@@ -140,6 +144,37 @@ def test_a_night_follows_when_enough_came(accumulator, serve, place):
         assert told[-1] == "night: published"
         client.service.current.look()
         assert client("GET", "/v1/models").json()["answering"].startswith("night-v")
+
+
+def test_a_night_by_cron_waits_for_a_turn_of_who_counts(accumulator, place, monkeypatch):
+    (place / "night.toml").write_text(
+        f'store = "{place}/store"\nshards = "{place}/none/*.jsonl"\noutput = "{place}/out"\n'
+        'wait = "10m"\n[refit]\ntopics = 2\nalpha0 = 1\n'
+    )
+    night, cluster = read_config(place / "night.toml"), accumulator.run.cluster
+    refused, real = threading.Event(), Lock._taken
+
+    def taken(folder, expiry):
+        try:
+            return real(folder, expiry)
+        except LockHeld:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(Lock, "_taken", taken)
+    with ThreadPoolExecutor(1) as pool:
+        with accumulator._locked():
+            with pytest.raises(LockHeld):
+                nightly(replace(night, wait=timedelta(0)), cluster, lambda step: None)
+            refused.clear()
+            waiting = pool.submit(nightly, night, cluster, lambda step: None)
+            assert refused.wait(60)
+            assert not waiting.done()
+        assert waiting.result(120).outcome == "published"
+    # of a service it is tried again, and does not keep it from counting
+    rules = {**SOON, "night": str(place / "night.toml"), "refit_documents": 2}
+    content = {"store": str(place / "store"), "accumulate": rules}
+    assert night_of(service_of(content, "service.toml")).wait == timedelta(0)
 
 
 def test_a_night_of_another_store_is_refused(place):
