@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +25,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.service.answers import DocumentRead
+from streaming_moments.pipelines.service.lines import as_shard
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.named import read_named
@@ -77,7 +76,7 @@ class Answering:
                 f"models of {self.model.name} say nothing of documents; those that do are "
                 f"{', '.join(ANSWERS)}"
             )
-        with _as_shard(lines) as shard:
+        with as_shard(lines) as shard:
             return list(ANSWERS[self.model.name](self, shard))
 
 
@@ -195,17 +194,6 @@ ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = Ma
         Blockmodel.name: _members,
     }
 )
-
-
-@contextmanager
-def _as_shard(lines: bytes) -> Iterator[Shard]:
-    """Lines as the shard of a store, in the memory of this process."""
-    files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
-    files.pipe_file(url, lines)
-    try:
-        yield Shard(url, len(lines))
-    finally:
-        files.rm_file(url)
 
 
 def _rounded(rows: Any) -> list[tuple[float, ...]]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.config import LimitsSection
+from streaming_moments.pipelines.service.lines import Probe
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -122,7 +123,7 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
             "2026-11-23; create a store without --date-pattern"
         )
     counted = INTAKES[store.kind](store)
-    return RecordShape(counted, dates.column, limits.document, limits.days)
+    return RecordShape(counted, dates.column, limits.document, limits.days, Probe(store))
 
 
 def takes_texts(store: MomentStore) -> bool:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
 _LONGEST_ID = 1000  # characters
 _MOST_DAYS = 31  # of a request: each is a shard, and a commit
+_LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which any store can count
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 
@@ -68,6 +69,8 @@ class RecordShape:
     days : int, optional
         How many days before that of its arrival the date of a document may be, and it may be of the
         day after. Each day is counted apart; None takes any.
+    probe : callable, optional
+        Raises BoundExceeded or ShardError of a line that cannot be counted; asked of large ones.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class RecordShape:
     date_column: str | None = None
     line_bytes: int = 8 << 20
     days: int | None = None
+    probe: Callable[[bytes], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         read = [
@@ -105,6 +109,11 @@ class RecordShape:
     def required(self) -> tuple[str, ...]:
         """Fields that every document has."""
         return tuple(one.name for one in self.counted if one.counts_of is None)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        """Columns of counts."""
+        return tuple(one.column for one in self.counted if one.counts_of is not None)
 
     def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
         """The day of a document, or that on which it came, and its line.
@@ -147,6 +156,12 @@ class RecordShape:
             raise RecordRefused(
                 place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
             )
+        tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
+        if self.probe is not None and max(len(line), *tokens, 0) > _LIGHT:
+            try:
+                self.probe(line)
+            except (BoundExceeded, ShardError) as error:
+                raise RecordRefused(place, self.required[0], str(error)) from error
         return day, line
 
     def submission(

@@ -107,6 +107,7 @@ KINDS = {
             ({"ids": [1.0]}, "ids"),
             ({"ids": [2**63]}, "ids"),
             ({"ids": [1], "counts": [2**31]}, "counts"),
+            ({"ids": [3], "counts": [10**7]}, "ids"),  # its triples would spoil the shard of all
             ({"text": "sea"}, "text"),
         ),
     ),
