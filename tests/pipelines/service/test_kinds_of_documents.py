@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import jsonschema
 import numpy as np
+import openapi_spec_validator
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -107,7 +109,8 @@ KINDS = {
             ({"ids": [1.0]}, "ids"),
             ({"ids": [2**63]}, "ids"),
             ({"ids": [1], "counts": [2**31]}, "counts"),
-            ({"ids": [3], "counts": [10**7]}, "ids"),  # its triples would spoil the shard of all
+            # its triples would spoil the shard of all
+            ({"ids": [3], "counts": [10**7]}, "ids"),
             ({"text": "sea"}, "text"),
         ),
     ),
@@ -327,7 +330,12 @@ def test_rows_of_arrow_are_the_same_documents(name, tmp_path, embedded, start):
         # what is sent again as JSON is the same, or would be refused
         assert client.send(rows, "k").json()["receipt"] == answer.json()["receipt"]
         document = client("GET", "/v1/openapi.json").json()
+        openapi_spec_validator.validate(document)
         shown = document["components"]["schemas"]["DocumentSent"]
+        for row in rows:
+            jsonschema.validate(row, shown)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**rows[0], "other": 1}, shown)
         assert set(rows[0]) <= shown["properties"].keys()
         assert set(shown["required"]) == set(rows[0]) - {"counts"}
         asked = document["paths"]["/v1/transform"]["post"]["requestBody"]["content"]

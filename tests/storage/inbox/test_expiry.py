@@ -23,9 +23,9 @@ AT_ONCE = Retention(timedelta(0), timedelta(0))
 DAY = timedelta(days=1)
 
 
-def sealed_four(url):
+def sealed_four(url, options=None):
     """Seals of a document each, the third of which is not counted; a key for each."""
-    inbox = Inbox.open(url)
+    inbox = Inbox.open(url, options)
     log = SealLog(inbox)
     for text in "abcd":
         inbox.put([sent(text, key=text)])
@@ -48,7 +48,7 @@ def files_of(inbox):
 
 
 def test_what_is_counted_goes_with_its_seals_up_to_the_first_that_holds_something(folder):
-    inbox = sealed_four(folder.url)
+    inbox = sealed_four(folder.url, folder.storage_options)
     deletions = Deletions(SealLog(inbox))
     identity = deletions.ask(Deletion("id", ("none",)))
     plan = deletions.plan(identity, Deletion("id", ("none",)))
@@ -74,7 +74,7 @@ def test_what_is_counted_goes_with_its_seals_up_to_the_first_that_holds_somethin
 
 
 @pytest.fixture
-def folder(tmp_path):
+def local(tmp_path):
     return Inbox.open(str(tmp_path / "inbox")).folder
 
 
@@ -85,8 +85,8 @@ def older(inbox, part, age, *names):
             os.utime(path, (then, then))
 
 
-def test_what_is_young_or_not_counted_stays(folder):
-    inbox = sealed_four(folder.url)
+def test_what_is_young_or_not_counted_stays(local):
+    inbox = sealed_four(local.url)
     assert not expired(inbox, Retention(DAY, DAY))
     older(inbox, "sealed", 2 * DAY)
     assert not expired(inbox, Retention(DAY, DAY), counted=0)
@@ -101,24 +101,24 @@ def test_what_is_young_or_not_counted_stays(folder):
     assert sealed_texts(inbox) == ["a", "b", "c"]
 
 
-def test_documents_stay_for_ever_where_that_is_asked_and_their_seals_with_them(folder):
-    inbox = sealed_four(folder.url)
+def test_documents_stay_for_ever_where_that_is_asked_and_their_seals_with_them(local):
+    inbox = sealed_four(local.url)
     assert expired(inbox, Retention(keys=timedelta(0))) == Expired(claims=4)
     assert sealed_texts(inbox) == list("abcd")
     assert not expired(inbox, Retention())
 
 
-def test_many_go_in_several_turns(folder):
-    inbox = sealed_four(folder.url)
+def test_many_go_in_several_turns(local):
+    inbox = sealed_four(local.url)
     turns = list(iter(lambda: expired(inbox, most=2), Expired()))
     assert [turn.more for turn in turns] == [True] * (len(turns) - 1) + [False]
     assert sum(turn.shards for turn in turns) == 3
     assert sum(turn.seals for turn in turns) == 2
 
 
-def test_who_seals_anew_what_has_expired_is_told(folder):
+def test_who_seals_anew_what_has_expired_is_told(local):
     """It slept while others sealed and let go."""
-    inbox = sealed_four(folder.url)
+    inbox = sealed_four(local.url)
     inbox.put([sent("e")])
 
     class Sleeping(SealLog):
@@ -137,9 +137,9 @@ def test_who_seals_anew_what_has_expired_is_told(folder):
     assert sealed_texts(inbox) == ["c", "e", "e"]
 
 
-def test_a_batch_that_comes_back_brings_no_shard_back(folder):
+def test_a_batch_that_comes_back_brings_no_shard_back(local):
     """The seal was ended, and its shard let go; who wrote the batch had no reply."""
-    inbox = Inbox.open(folder.url)
+    inbox = Inbox.open(local.url)
     identity = uuid.uuid4().hex
     inbox.put([sent("a", key="a")], identity)
     SealLog(inbox).seal_next()
