@@ -72,22 +72,23 @@ def nightly(
     Raises
     ------
     LockHeld
-        Another run is going on, or has taken this one for dead: it commits no more.
+        Another run goes on for longer than `wait`, or has taken this one for dead.
     StreamingMomentsError
         As `update`, `rebase` and `refit`: the report says how far it came.
     """
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
-    output = Folder.at(config.output, config.storage_options)
-    folder = Folder.at(config.store, config.storage_options)
-    journal, history = Journal(Lock.acquire(folder, config.lock_expiry), tell), NightHistory()
+    options = config.storage_options
+    output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
+    journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
+    history = NightHistory()
     try:
         try:
             history = read_history(output, config.store)
             beating = Heartbeat(journal, progress or Silent())
             seconds = config.update.commit_every.total_seconds()
-            run = Run(cluster, beating, config.update.limits, config.storage_options, seconds)
+            run = Run(cluster, beating, config.update.limits, options, seconds)
             report = _night(begun, config, folder, run, journal)
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)
@@ -101,8 +102,7 @@ def nightly(
             raise
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
-            found["url"] = write_night(ended, config, history)
-            found["outcome"] = ended.outcome
+            found |= {"url": write_night(ended, config, history), "outcome": ended.outcome}
         return ended
     finally:
         journal.lock.release()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
@@ -20,6 +21,7 @@ from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
 from streaming_moments.pipelines.service.counted import (
+    COUNTED,
     Counted,
     counted_up_to,
     note_counted,
@@ -31,14 +33,17 @@ from streaming_moments.pipelines.service.selecting import Compared, compare, sel
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
-from streaming_moments.storage.inbox.sealing import Seal, SealLog
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import Seal
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
 _TURNS = 10  # in the time after which what waits is sealed
 _MOST_SEALS = 100  # of a turn
+_EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,7 @@ class Accumulator:
     night: NightlyConfig | None = None
     _since: int = field(default=0)
     _fitted: float = field(default=0.0)
+    _expired: float | None = field(default=None)
 
     @classmethod
     def of(
@@ -203,6 +209,38 @@ class Accumulator:
                 return documents, True
         return documents, False
 
+    def expire_if_due(self) -> Expired | None:
+        """Let go what is old; what went, and None where it is not due, or another is at work.
+
+        Raises
+        ------
+        StreamingMomentsError
+            The storage fails; the next time goes on.
+        """
+        keep, now = self.config.keep, self.clock()
+        retention = Retention(keep.keys, keep.documents)
+        early = self._expired is not None and now - self._expired < _EXPIRING
+        if early or retention == Retention():
+            return None
+        inbox, options = self.seals.inbox, self.config.storage_options or None
+        try:
+            with locked(self.config) as journal:
+                if self.deletions.waiting():
+                    return None  # of shards that may be planned on
+                ledger = MomentStore.open(self.config.store, storage_options=options).ledger()
+                found = expire(
+                    self.seals,
+                    retention,
+                    counted_up_to(inbox),
+                    lambda path: ledger.find(_name_of(inbox, path)) is not None,
+                    (COUNTED,),
+                    journal.beat,
+                )
+        except LockHeld:
+            return None
+        self._expired = None if found.more else now
+        return found
+
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox
         first, latest = counted_up_to(inbox) + 1, self.seals.latest()
@@ -295,7 +333,8 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
     mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
     if mine != others:
         raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
-    return night
+    # who counts does not wait: it tries again
+    return replace(night, wait=timedelta(0))
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
@@ -318,6 +357,12 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
                 accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{gone}{version}")
                 for url, reason in turn.left_out:
                     accumulator.tell(f"left out {url}: {reason}")
+            expired = accumulator.expire_if_due()
+            if expired:
+                accumulator.tell(
+                    f"no longer kept: {expired.shards} shards, {expired.seals} seals, "
+                    f"{expired.claims} keys"
+                )
             outcome = accumulator.refit_if_due()
             if outcome is not None:
                 accumulator.tell(f"night: {outcome}")

@@ -134,6 +134,63 @@ class TextsToRead:
 
 
 @dataclass(frozen=True)
+class DocumentRead:
+    """What a model says of a document that is no text; of each model some of these.
+
+    Parameters
+    ----------
+    proportions : list of float
+        Of topics, states, components or communities; they sum to 1.
+    words, known : int
+        Words, or values, and those of them that the model knows.
+    foreign : bool
+        Whether fewer than a fifth are known.
+    log_likelihood : float
+        Of what is known, nats.
+    factors : list of float
+        Values of independent factors.
+    states : list of int
+        The likeliest states of a sequence together, one for each symbol.
+    probabilities : list of float
+        Of each of these states, or of each value of a row that was completed.
+    completed : mapping
+        A row with what is missing filled in.
+    memberships : mapping
+        Of both ends of an edge; null of a node that is not known.
+    """
+
+    proportions: tuple[float, ...] | None = None
+    words: int | None = None
+    known: int | None = None
+    foreign: bool | None = None
+    log_likelihood: float | None = None
+    factors: tuple[float, ...] | None = None
+    states: tuple[int, ...] | None = None
+    probabilities: tuple[float, ...] | None = None
+    completed: dict[str, str] | None = None
+    memberships: dict[str, tuple[float, ...] | None] | None = None
+
+
+@dataclass(frozen=True)
+class DocumentsRead:
+    """What a model says of documents that are no texts.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model that answered.
+    version : int
+        Of the store at which it was loaded.
+    documents : list
+        In their order.
+    """
+
+    model: str
+    version: int
+    documents: tuple[DocumentRead, ...]
+
+
+@dataclass(frozen=True)
 class TextTried:
     """A text that was pasted into a page.
 
@@ -206,6 +263,20 @@ class DocumentSent:
     text: str
     id: str | int | None = None
     date: str | None = None
+
+
+@dataclass(frozen=True)
+class DocumentsToRead:
+    """Documents of which it is asked what the model says of them, as they would be sent.
+
+    Parameters
+    ----------
+    documents : list
+        Each a document.
+    """
+
+    documents: Annotated[list[DocumentSent], Field(min_length=1)]
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ _LOCAL_NAMES = frozenset({"localhost"})
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 Positive = Annotated[Time, Field(gt=timedelta(0))]
+Kept = Annotated[Time, Field(ge=timedelta(days=1))]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,6 +122,19 @@ class AccumulateSection:
 
 
 @dataclass(frozen=True, config=STRICT)
+class KeepSection:
+    """For how long the inbox keeps what is counted; what is not given is kept for ever.
+
+    `keys` are idempotency keys and receipts: one that comes later counts again. `documents` are the
+    sealed shards: later they can be deleted by receipt and by id no more, and neither `polish` nor
+    `rebase` reads them.
+    """
+
+    keys: Kept | None = timedelta(days=90)
+    documents: Kept | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
 class ServiceConfig:
     """All that the service is told.
 
@@ -140,7 +154,7 @@ class ServiceConfig:
         How long the first request of a batch waits for others.
     refresh : timedelta
         How often a new version, a new model and new tokens are looked for.
-    listen, limits, accumulate, cluster : sections
+    listen, limits, accumulate, keep, cluster : sections
         The rest.
     documents : str, optional
         URL of a folder where `transform --top-documents` wrote, of which pages show the documents.
@@ -159,6 +173,7 @@ class ServiceConfig:
     listen: ListenSection = ListenSection()
     limits: LimitsSection = LimitsSection()
     accumulate: AccumulateSection = AccumulateSection()
+    keep: KeepSection = KeepSection()
     cluster: ClusterSection = ClusterSection()
     documents: Place | None = None
     sample_documents: bool = True

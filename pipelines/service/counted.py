@@ -11,7 +11,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.log.schema import Count, checked
 
-_COUNTED = "counted"
+COUNTED = "counted"
 _REACHED = "counted.json"  # all seals up to it are counted
 
 
@@ -76,4 +76,4 @@ def note_reached(inbox: Inbox, number: int) -> None:
 
 
 def _file(number: int) -> str:
-    return f"{_COUNTED}/{number:020d}.json"
+    return f"{COUNTED}/{number:020d}.json"

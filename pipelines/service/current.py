@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
-from streaming_moments.pipelines.interface.reading import columns_of
-from streaming_moments.pipelines.service.config import LimitsSection, ServiceConfig
-from streaming_moments.pipelines.service.countable import Countable
+from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.intake import shape_of, takes_texts
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.tokens import Token, read_tokens
-from streaming_moments.storage.dates import NO_PATTERN
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
-from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
@@ -75,7 +72,7 @@ class Current:
         self.inbox = Inbox.open(config.inbox_url, config.storage_options or None)
         self.seals = SealLog(self.inbox)
         store = MomentStore.open(config.store, storage_options=config.storage_options or None)
-        self.shape = replace(shape_of(store, config.limits), judge=Countable(store).why_not)
+        self.shape, self.takes_texts = shape_of(store, config.limits), takes_texts(store)
         self._tokens_seen: tuple[float, int] | None = None
         self.view = View(store, tokens=self._read_tokens())
         self._over, self._looking = threading.Event(), threading.Lock()
@@ -159,32 +156,3 @@ def _latest(store: MomentStore) -> MomentStore:
     """The store at its latest version; one look where that is no other, however long the log."""
     gone_on = store.folder.exists(commit_file(store.version + 1))
     return store.latest() if gone_on else store
-
-
-def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
-    """What a document has that a store counts.
-
-    Raises
-    ------
-    InvalidInput
-        The store reads shards that are no JSON Lines, or days by a pattern of its own.
-    """
-    columns = columns_of(store)
-    form = store.form
-    if form.kind not in (None, "jsonl"):
-        raise InvalidInput(
-            f"{store.url} was created with --format {form.kind}, and the service seals JSON Lines; "
-            "create a store without it"
-        )
-    if form.ids_column is not None or (not columns and store.kind != "counts"):
-        raise InvalidInput(
-            f"{store.url} counts {'token ids' if form.ids_column else store.kind}, which the "
-            "service does not take; count them by `streaming-moments update`"
-        )
-    dates = store.dates
-    if dates.pattern not in (None, NO_PATTERN):
-        raise InvalidInput(
-            f"{store.url} finds days in URLs by {dates.pattern!r}, and the service names shards by "
-            "2026-11-23; create a store without --date-pattern"
-        )
-    return RecordShape(form.text_column, columns, dates.column, limits.document, limits.days)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.service.answering import FOREIGN, Answering
+from streaming_moments.pipelines.service.answers import DocumentRead
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.counting import WordIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -20,8 +22,6 @@ from streaming_moments.storage.log.commits import ModelReference
 from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
-
-FOREIGN = 0.2  # share of known words below which a text says little of its topics
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
@@ -67,6 +67,8 @@ class Published:
         Finds its words in texts; None of a model that takes none.
     reference : ModelReference
         Which of that name it is.
+    answering : Answering or None
+        Reads what is no text.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Published:
     model: Model
     index: WordIndex | None
     reference: ModelReference
+    answering: Answering | None = None
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
@@ -88,13 +91,15 @@ class Published:
         if name is None:
             return None
         model = store.load_any_model(name)
-        index = None
+        index, other = None, None
         if isinstance(model, TopicModel) and store.policy is not None:
             policy = store_for(store, name, model).policy or store.policy
             # texts are not cut into passages
             whole = TokenPolicy(policy.min_length, policy.stop_words)
             index = WordIndex.of(vocabulary_of(store, model), whole)
-        return cls(name, store.version, model, index, store.models[name])
+        else:
+            other = Answering.of(store_for(store, name, model), model)
+        return cls(name, store.version, model, index, store.models[name], other)
 
     def infer(self, texts: Sequence[str]) -> list[Inferred]:
         """Topics of some texts; one without known words gets the shares of the topics.
@@ -127,6 +132,11 @@ class Published:
                 rows.round(6).tolist(), lengths.tolist(), found.outside.tolist(), strict=True
             )
         ]
+
+    def read(self, lines: bytes) -> list[DocumentRead]:
+        """What it says of documents that are no texts, each a line; errors as `Answering.read`."""
+        assert self.answering is not None
+        return self.answering.read(lines)
 
     def words_for(
         self, text: str, proportions: Sequence[float], most: int

@@ -10,7 +10,7 @@ from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.sealing import SealedShard
+from streaming_moments.storage.inbox.seals import SealedShard
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 

@@ -13,7 +13,8 @@ from streaming_moments.storage.inbox.batches import receipts_of_batch
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
-from streaming_moments.storage.inbox.sealing import Seal, SealLog
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import Seal
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header hardly passes

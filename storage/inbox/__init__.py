@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
     from streaming_moments.storage.inbox.inbox import Backlog, Inbox
     from streaming_moments.storage.inbox.records import RecordShape
-    from streaming_moments.storage.inbox.sealing import Seal, SealLog
+    from streaming_moments.storage.inbox.sealing import SealLog
+    from streaming_moments.storage.inbox.seals import Seal
 
 __all__ = [
     "Backlog",
@@ -32,6 +33,7 @@ if not TYPE_CHECKING:
             "group_commit": ("GroupCommit", "InboxClosed", "KeyReused"),
             "inbox": ("Backlog", "Inbox"),
             "records": ("RecordShape",),
-            "sealing": ("Seal", "SealLog"),
+            "sealing": ("SealLog",),
+            "seals": ("Seal",),
         },
     )

@@ -22,10 +22,12 @@ from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
-from streaming_moments.storage.inbox.sealing import SEALED, Seal, SealLog
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import SEALED, Seal
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
+GONE = "gone"  # notes of lines that went
 _MOST = 1000  # receipts or ids of a deletion
 
 
@@ -221,7 +223,7 @@ class Deletions:
         folder = self._inbox.folder
         for one in plan.shards:
             # noted twice, lines would be counted behind those that went
-            name = _gone_file(one.path)
+            name = gone_file(one.path)
             if not _is_noted(folder.find(name), identity):
                 gone = self._gone(one.path)
                 lines = sorted({*gone, *(_as_sealed(line, gone) for line in one.lines)})
@@ -261,7 +263,9 @@ class Deletions:
         """Seals that may have what is to go: of receipts those that have them, of ids all."""
         last = self.seals.latest()
         if deletion.by == "id":
-            yield from (self.seals.read(number) for number in range(1, last + 1))
+            yield from (
+                self.seals.read(number) for number in range(self.seals.expired() + 1, last + 1)
+            )
             return
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
@@ -271,7 +275,7 @@ class Deletions:
         yield from (sealed[number] for number in sorted(sealed))
 
     def _gone(self, path: str) -> tuple[int, ...]:
-        name = _gone_file(path)
+        name = gone_file(path)
         data = self._inbox.folder.find(name)
         if data is None:
             return ()
@@ -330,8 +334,9 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _gone_file(path: str) -> str:
-    return f"gone/{path}.json"
+def gone_file(path: str) -> str:
+    """Name of the note of the lines that went from a shard."""
+    return f"{GONE}/{path}.json"
 
 
 def _is_noted(data: bytes | None, identity: str) -> bool:

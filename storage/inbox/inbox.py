@@ -22,7 +22,7 @@ from streaming_moments.storage.inbox.receipts import Claim
 
 BATCHES, CLAIMS = "batches", "claims"
 FORMAT = 1
-_FORMAT_FILE = "inbox.json"
+FORMAT_FILE = "inbox.json"
 _KEPT = "kept"  # a file for which a folder is never empty, and so never deleted
 _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
@@ -109,9 +109,9 @@ class Inbox:
                 "local disk, s3, gs or az"
             )
         content = seal({"format": FORMAT})
-        there = create_once(folder, _FORMAT_FILE, content)
+        there = create_once(folder, FORMAT_FILE, content)
         if there is not None:
-            where = f"{folder.url}/{_FORMAT_FILE}"
+            where = f"{folder.url}/{FORMAT_FILE}"
             found = unseal(there, where).get("format")
             if found != FORMAT:
                 raise StoreError(
@@ -238,7 +238,7 @@ class Inbox:
     def _require_exclusive(self, content: bytes) -> None:
         """Make sure that the storage refuses to create what is there."""
         try:
-            self.folder.create(_FORMAT_FILE, content)
+            self.folder.create(FORMAT_FILE, content)
         except Exception:
             # refused, or not answered: then nothing was overwritten either
             return

@@ -14,12 +14,13 @@ from pydantic_core import PydanticSerializationError, to_json
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
+from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
 _LONGEST_ID = 1000  # characters
 _MOST_DAYS = 31  # of a request: each is a shard, and a commit
+_LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which any store can count
 _SHOWN = 60
-_LONG = 1 << 16  # bytes of a line of which the triples may pass what integers hold
-_TEXT, _ID, _DATE = "text", "id", "date"
+_ID, _DATE = "id", "date"
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,12 @@ class RecordRefused(InvalidInput):
 class RecordShape:
     r"""What a document has, as it is sent and as the reader of a store reads it.
 
-    It is sent as an object of `text`, or of all `columns`, and of `id` and `date` where it has any.
+    It is sent as an object of what is `counted`, and of `id` and `date` where it has any.
 
     Parameters
     ----------
-    text_column : str
-        Name that the text has where it is read.
-    columns : tuple of str
-        In place of a text, the columns of a store of another kind or of a table.
+    counted : tuple of RecordField
+        The text, or what a store of another kind counts.
     date_column : str, optional
         Name that the date has where it is read; None where shards are of a day each.
     line_bytes : int
@@ -71,11 +70,11 @@ class RecordShape:
         How many days before that of its arrival the date of a document may be, and it may be of the
         day after. Each day is counted apart; None takes any.
     judge : callable, optional
-        Says why a line above 64 KiB cannot be counted; None where it can.
+        Says why a large line, or one of many tokens, cannot be counted; None where it can.
 
     Examples
     --------
-    >>> shape = RecordShape("body")
+    >>> shape = RecordShape((text_field("body"),))
     >>> shape.line({"text": "the sea", "id": 7}, 0, date(2026, 11, 23))
     (datetime.date(2026, 11, 23), b'{"body":"the sea","id":"7"}\n')
     >>> shape.line({"txt": "the sea"}, 3, date(2026, 11, 23))
@@ -84,16 +83,15 @@ class RecordShape:
     streaming_moments.storage.inbox.records.RecordRefused: document 3, field 'txt': ...
     """
 
-    text_column: str = _TEXT
-    columns: tuple[str, ...] = ()
+    counted: tuple[RecordField, ...] = (text_field(),)
     date_column: str | None = None
     line_bytes: int = 8 << 20
     days: int | None = None
-    judge: Callable[[bytes], str | None] | None = field(default=None, compare=False)
+    judge: Callable[[bytes], str | None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         read = [
-            *(self.columns or (self.text_column,)),
+            *(one.column for one in self.counted),
             *((self.date_column,) if self.date_column else ()),
         ]
         if len(set(read)) < len(read) or _ID in read:
@@ -104,13 +102,18 @@ class RecordShape:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Fields of a document as it is sent, those that it must have first."""
-        return (*self.required, _ID, _DATE)
+        """Fields of a document as it is sent."""
+        return (*(one.name for one in self.counted), _ID, _DATE)
 
     @property
     def required(self) -> tuple[str, ...]:
         """Fields that every document has."""
-        return self.columns or (_TEXT,)
+        return tuple(one.name for one in self.counted if one.counts_of is None)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        """Columns of counts."""
+        return tuple(one.column for one in self.counted if one.counts_of is not None)
 
     def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
         """The day of a document, or that on which it came, and its line.
@@ -132,16 +135,14 @@ class RecordShape:
         if isinstance(record, Unreadable):
             raise RecordRefused(place, "", record.reason)
         if not isinstance(record, Mapping):
-            raise RecordRefused(place, "", f"{_said(record)}, expected an object with a text")
+            raise RecordRefused(
+                place, "", f"{said(record)}, expected an object with {self.required[0]}"
+            )
         self._require_fields(record, place)
-        kept: dict[str, Any] = {}
-        if self.columns:
-            kept = {name: _value(record[name], name, place) for name in self.columns}
-        else:
-            kept[self.text_column] = _text(record[_TEXT], place)
+        kept = {one.column: self._written(one, record, place) for one in self.counted}
         if record.get(_ID) is not None:
             kept[_ID] = _identity(record[_ID], place)
-        given = record.get(_DATE) if _DATE not in self.columns else None
+        given = record.get(_DATE) if _DATE not in self.required else None
         day = today if given is None else self._dated(_day(given, place), place, today)
         if self.date_column is not None:
             kept[self.date_column] = day.isoformat()
@@ -155,7 +156,9 @@ class RecordShape:
             raise RecordRefused(
                 place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
             )
-        why = self.judge(line) if self.judge is not None and len(line) > _LONG else None
+        tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
+        large = self.judge is not None and max(len(line), *tokens, 0) > _LIGHT
+        why = self.judge(line) if self.judge is not None and large else None
         if why is not None:
             raise RecordRefused(place, self.required[0], why)
         return day, line
@@ -229,6 +232,18 @@ class RecordShape:
             )
         return day
 
+    def _written(self, one: RecordField, record: Mapping[str, Any], place: int) -> object:
+        if one.counts_of is not None and record.get(one.name) is None:
+            return [1] * len(record[one.counts_of])
+        try:
+            found = one.written(record[one.name])
+            if one.counts_of is not None and len(record[one.counts_of]) != len(record[one.name]):
+                several = len(record[one.name]), len(record[one.counts_of]), one.counts_of
+                raise InvalidInput("it has {} entries, expected {} as {!r} has".format(*several))
+        except InvalidInput as refused:
+            raise RecordRefused(place, one.name, str(refused)) from refused
+        return found
+
     def _require_fields(self, record: Mapping[str, object], place: int) -> None:
         for name in record:
             if name not in self.fields:
@@ -245,22 +260,9 @@ def _undated(line: bytes) -> bytes:
     return line[: line.rindex(b",")]
 
 
-def _text(value: object, place: int) -> str:
-    if not isinstance(value, str):
-        raise RecordRefused(place, _TEXT, f"{_said(value)}, expected a string")
-    return value
-
-
-def _value(value: object, name: str, place: int) -> object:
-    several = value if isinstance(value, list) else [value]
-    if any(isinstance(one, list | Mapping) for one in several):
-        raise RecordRefused(place, name, f"{_said(value)}, expected a value, or a list of some")
-    return value
-
-
 def _identity(value: object, place: int) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise RecordRefused(place, _ID, f"{_said(value)}, expected a string or a whole number")
+        raise RecordRefused(place, _ID, f"{said(value)}, expected a string or a whole number")
     if not 0 < len(str(value)) <= _LONGEST_ID:
         raise RecordRefused(place, _ID, f"it is not of 1 to {_LONGEST_ID} characters")
     return str(value)
@@ -273,13 +275,5 @@ def _day(value: object, place: int) -> date:
     except (ValueError, OverflowError):
         pass
     raise RecordRefused(
-        place, _DATE, f"{_said(value)}, expected a text that begins with a date, as 2026-11-23"
+        place, _DATE, f"{said(value)}, expected a text that begins with a date, as 2026-11-23"
     )
-
-
-def _said(value: object) -> str:
-    kinds = {str: "a string", bool: "a truth value", int: "a number", float: "a number"}
-    kinds |= {list: "a list", dict: "an object", type(None): "null"}
-    what = kinds.get(type(value), f"a {type(value).__name__}")
-    shown = f" {value[:_SHOWN]!r}" if isinstance(value, str) else ""
-    return f"it is {what}{shown}"

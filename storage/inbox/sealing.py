@@ -11,24 +11,31 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
 from typing import TypeAlias
 
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import create_once
-from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.inbox.batches import Piece, Submission
+from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
-from streaming_moments.storage.inbox.receipts import Claim, ReceiptId, seal_before
-from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
+from streaming_moments.storage.inbox.receipts import Claim, seal_before
+from streaming_moments.storage.inbox.seals import (
+    SEALED,
+    SEALS,
+    Kept,
+    Seal,
+    SealedShard,
+    Taken,
+    seal_file,
+    shard_file,
+)
+from streaming_moments.storage.log.schema import Count, checked
 
-SEALS, SEALED = "seals", "sealed"
 MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
@@ -36,132 +43,13 @@ _REACHED = "reached.json"  # a note of a number that the log has reached at leas
 _HELD, _HELD_SUBMISSIONS = 256, 50_000  # seals in memory, and what they name
 _NEAR = 256  # seals before the last, among which nearly all that is looked for is
 _AT_ONCE = 32  # seals that are fetched together
+EXPIRED = "expired.json"  # a note of a number up to which seals are no longer kept
 
 
 class SealedByAnother(StoreError):
     """Another has sealed batches meanwhile; look again."""
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A submission that is in the shards of a seal.
-
-    Parameters
-    ----------
-    receipt : str
-        Its identity.
-    place : int
-        In the batch, from 0 on.
-    pieces : tuple of Piece
-        Its documents, day by day: those of a day are in the shard of the day.
-    """
-
-    receipt: ReceiptId
-    place: Count
-    pieces: tuple[Piece, ...]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A batch in a seal.
-
-    Parameters
-    ----------
-    name : str
-        Of the batch.
-    kept : tuple of Kept
-        Submissions of which the documents are in the shards, in their order.
-    refused : tuple of str
-        Receipts under which another content had come before.
-    """
-
-    name: Path
-    kept: tuple[Kept, ...]
-    refused: tuple[ReceiptId, ...] = ()
-
-
-@dataclass(frozen=True)
-class SealedShard:
-    """A shard of documents of one day.
-
-    Parameters
-    ----------
-    path : str
-        In the inbox.
-    day : date
-        Of its documents.
-    documents, nbytes : int
-        What it holds.
-    sha256 : str
-        Of its bytes.
-    """
-
-    path: Path
-    day: date
-    documents: Count
-    nbytes: Count
-    sha256: Digest
-
-
-@dataclass(frozen=True)
-class Seal:
-    """What one seal says.
-
-    Parameters
-    ----------
-    number : int
-        From 1 on, without gaps.
-    transaction : str
-        Of who made it.
-    batches : tuple of Taken
-        What it is made of.
-    shards : tuple of SealedShard
-        What it makes; none where all had come before.
-    """
-
-    number: Count
-    transaction: Identity
-    batches: tuple[Taken, ...]
-    shards: tuple[SealedShard, ...]
-
-    @cached_property
-    def receipts(self) -> frozenset[str]:
-        """Receipts whose documents are in its shards."""
-        return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
-
-    def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
-        """Shards that hold documents of a receipt."""
-        days = {
-            piece.day
-            for batch in self.batches
-            for kept in batch.kept
-            if kept.receipt == receipt
-            for piece in kept.pieces
-        }
-        return tuple(shard for shard in self.shards if shard.day in days)
-
-    def documents_of(self, receipt: str) -> int:
-        """How many came under a receipt."""
-        return sum(
-            piece.documents
-            for batch in self.batches
-            for kept in batch.kept
-            if kept.receipt == receipt
-            for piece in kept.pieces
-        )
-
-    @cached_property
-    def submissions(self) -> int:
-        """How many are in its shards."""
-        return sum(len(batch.kept) for batch in self.batches)
-
-    @property
-    def documents(self) -> int:
-        """How many its shards hold."""
-        return sum(shard.documents for shard in self.shards)
-
-
-_SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 _Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # of batches, by name
 
@@ -198,14 +86,19 @@ class SealLog:
             The storage cannot be read, or a note of it is damaged.
         """
         folder = self.inbox.folder
-        number = self._noted()
-        if number is None:
+        number = self._noted(_REACHED)
+        if number not in self._held and not folder.exists(seal_file(number)):
+            # the note is lost, or whoever slept wrote one of what has expired since
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max(number, *self._held, 0) if self._held else number
         while folder.exists(seal_file(number + 1)):
             number += 1
         return number
+
+    def expired(self) -> int:
+        """Number of a seal up to which none is kept; errors as `latest`."""
+        return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
         """A seal.
@@ -219,7 +112,7 @@ class SealLog:
         return self._remembered(*self._read_anew([number])) if held is None else held
 
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
-        """The seal that has a receipt; None where none has it.
+        """The seal that has a receipt; None where none has it that is kept.
 
         Parameters
         ----------
@@ -236,21 +129,27 @@ class SealLog:
         Parameters
         ----------
         receipts : mapping
-            For each the number of a seal behind which it is looked for.
+            For each the number of a seal behind which it is looked for, among those kept.
         last : int
             Number of the last seal that is looked at.
         """
         found = dict[str, Seal]()
-        near = last - _NEAR
+
+        def look_in(one: Seal, names: Set[str]) -> None:
+            # what is in one before came under a key that has expired since
+            found.update({name: one for name in names if receipts[name] < one.number})
+
+        near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
+        if begin <= last and begin not in self._held:
+            begin = max(begin, self.expired() + 1)
         far = {receipt for receipt, after in receipts.items() if after < near}
-        first = min((receipts[receipt] for receipt in far), default=near) + 1
         # what is long ago is read without being kept in memory
-        for start in range(first, near + 1, _AT_ONCE):
+        for start in range(begin, near + 1, _AT_ONCE):
             for one in self._read_anew(range(start, min(start + _AT_ONCE, near + 1))):
-                found |= dict.fromkeys(far & one.receipts, one)
-        for number in range(max(near, min(receipts.values(), default=last)) + 1, last + 1):
+                look_in(one, far & one.receipts)
+        for number in range(max(near + 1, begin), last + 1):
             one = self.read(number)
-            found |= dict.fromkeys(receipts.keys() & one.receipts, one)
+            look_in(one, receipts.keys() & one.receipts)
         return found
 
     def seal_next(
@@ -280,12 +179,15 @@ class SealLog:
         taken = self._taken(contents, number)
         shards = tuple(shard for shard, _ in _shards(number + 1, taken, contents))
         sealed = Seal(number + 1, uuid.uuid4().hex, taken, shards)
-        content = seal(_SEAL.dump_python(sealed, mode="json"))
-        found = create_once(self.inbox.folder, seal_file(sealed.number), content)
+        found = create_once(self.inbox.folder, seal_file(sealed.number), sealed.sealed())
         if found is not None:
             raise SealedByAnother(
                 f"seal {sealed.number} of {self.inbox.folder.url} was made by another; look again"
             )
+        if sealed.number <= self.expired():
+            # whoever slept while seals expired has made one that was there before
+            self.inbox.folder.delete([seal_file(sealed.number)])
+            raise SealedByAnother(f"seal {sealed.number} has expired; look again")
         self._remembered(sealed)
         self._finish(sealed, contents)
         return sealed
@@ -304,8 +206,7 @@ class SealLog:
         if not waiting:
             return
         contents: _Contents | None = None
-        # once noted its shards were all there, and what was taken out of them since is not put back
-        if len(waiting) == len(names) and (self._noted() or 0) < number:
+        if len(waiting) == len(names):
             try:
                 contents = dict(zip(names, self.inbox.read_all(names), strict=True))
             except StoreError:
@@ -317,7 +218,9 @@ class SealLog:
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
         """End a seal; without contents all its shards are there, as a batch is gone."""
         folder = self.inbox.folder
-        if contents is not None:
+        ended = self._noted(_REACHED) >= sealed.number
+        # once noted its shards were all there, and what was taken out of them since is not put back
+        if contents is not None and not ended:
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
                 if create_once(folder, shard.path, lines) is not None:
                     raise StoreError(
@@ -327,7 +230,14 @@ class SealLog:
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
         self.inbox.remove([one.name for one in sealed.batches])
-        folder.write(_REACHED, seal({"seal": sealed.number}))
+        if not ended:
+            folder.write(_REACHED, seal({"seal": sealed.number}))
+
+    def _noted(self, name: str) -> int:
+        """Number of a seal that a note says; 0 without it."""
+        data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
+        content = {"seal": 0} if data is None else unseal(data, where)
+        return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
 
     def _waiting(self, names: Sequence[str]) -> set[str]:
         return set(self.inbox.folder.names(BATCHES)) & set(names)
@@ -378,18 +288,10 @@ class SealLog:
             for receipt, found in self.inbox.claims_of(list(keyed)).items()
         }
 
-    def _noted(self) -> int | None:
-        """Number of a seal that is ended, the latest but for lost notes."""
-        folder = self.inbox.folder
-        noted, where = folder.find(_REACHED), f"{folder.url}/{_REACHED}"
-        if noted is None:
-            return None
-        return checked(_NUMBER, unseal(noted, where).get("seal"), f"{where} names no seal")
-
     def _read_anew(self, numbers: Sequence[int]) -> Iterator[Seal]:
         names, url = [seal_file(number) for number in numbers], self.inbox.folder.url
         for name, data in zip(names, self.inbox.folder.read_all(names), strict=True):
-            yield checked(_SEAL, unseal(data, f"{url}/{name}"), f"{url}/{name} is no seal")
+            yield Seal.unsealed(data, f"{url}/{name}")
 
     def _remembered(self, sealed: Seal) -> Seal:
         self._held[sealed.number] = sealed
@@ -401,22 +303,6 @@ class SealLog:
             submissions -= one.submissions
             self._held.pop(number, None)
         return sealed
-
-
-def seal_file(number: int) -> str:
-    """Name of a seal.
-
-    Examples
-    --------
-    >>> seal_file(7)
-    'seals/00000000000000000007.json'
-    """
-    return f"{SEALS}/{number:020d}.json"
-
-
-def shard_file(number: int, day: date) -> str:
-    """Name of the shard of a day in a seal; its folder says the day."""
-    return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
 
 
 def _shards(

@@ -1,4 +1,4 @@
-"""A folder of a process that dies at one of its operations, before it or after it."""
+"""Folders of processes that die at one of their operations."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +13,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Mortal(Folder):
-    """A folder of a process that dies at one of its operations."""
+    """A folder of a process that dies at one of its operations, before it or after it."""
 
     dies_at: int = -1
     after: bool = False
@@ -43,5 +43,4 @@ class Mortal(Folder):
 
 
 def mortal(folder, dies_at, after=False):
-    """An inbox of a process that dies at its operation of that number."""
     return Inbox(Mortal(folder.url, folder.storage_options, dies_at, after))

@@ -75,6 +75,7 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
         accumulator = Accumulator.of(wanted, run, tell)
         if once:
             turn = accumulator.turn()
+            accumulator.expire_if_due()
             say(f"sealed {turn.sealed}, counted {turn.counted} documents")
             return
         over = threading.Event()

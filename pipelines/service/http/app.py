@@ -80,7 +80,10 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _lost, 405: _lost})
     app.router.redirect_slashes = False
     document = openapi_document(
-        service.current.shape, service.config.tokens is not None, version("streaming-moments")
+        service.current.shape,
+        service.config.tokens is not None,
+        version("streaming-moments"),
+        texts=service.current.takes_texts,
     )
     app.state.openapi = document
     app.state.docs = rendered("calls.html", document=document, calls=list(calls_of(document)))

@@ -9,16 +9,20 @@ from typing import Any
 import pyarrow as pa
 
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
 _HEADER, _COMPRESSION, _HEADER_TYPE = 2, 3, 1  # fields of the tables of Message and RecordBatch
 _RECORD_BATCH = 3
 _ROWS = 1000  # that are objects at once
-_PLAIN = "the columns may be strings, whole numbers, dates and times; send others as JSON"
+_PLAIN = (
+    "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
+    "others as JSON"
+)
 
 
 def documents_of_stream(content: bytes) -> Iterator[object]:
-    """Documents of an Arrow IPC stream: a row each, nulls left out but of columns that count.
+    """Documents of an Arrow IPC stream: a row each.
 
     Compressed and shared buffers and dictionaries are refused, as a few bytes of them may be
     gigabytes; all else is as large as it came. Every array is checked before it is read.
@@ -39,9 +43,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
                 # a row of a byte is an object of hundreds
                 for start in range(0, batch.num_rows, _ROWS):
                     for row in batch.slice(start, _ROWS).to_pylist():
-                        yield {
-                            name: _value(value) for name, value in row.items() if value is not None
-                        }
+                        yield {name: _value(value) for name, value in row.items()}
     except (
         pa.ArrowException,
         ArithmeticError,
@@ -58,8 +60,11 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
 def _require_types(schema: pa.Schema) -> None:
     for column in schema:
         kind = column.type
+        if is_list(kind) and getattr(kind, "list_size", 1) > 0:
+            kind = kind.value_type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if not (text or pa.types.is_integer(kind) or _is_time(kind)):
+        number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64())
+        if not (text or number or _is_time(kind)):
             raise Problem(415, f"column {column.name[:60]!r} is {kind}; {_PLAIN}", "Content-Type")
 
 
@@ -69,6 +74,8 @@ def _is_time(kind: pa.DataType) -> bool:
 
 def _value(value: Any) -> Any:
     """A value as JSON says it."""
+    if isinstance(value, list):
+        return [_value(one) for one in value]
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 

@@ -215,7 +215,7 @@ CALLS: tuple[Call, ...] = (
         "POST",
         "/v1/transform",
         Role.READER,
-        "Topics of texts, by the published model.",
+        "What the published model says: topics of texts, states, components.",
         reading.transform,
         Transformed,
         takes=TextsToRead,

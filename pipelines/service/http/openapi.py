@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from streaming_moments.pipelines.service.answers import ProblemDetails
+from streaming_moments.pipelines.service.answers import (
+    DocumentsRead,
+    DocumentsToRead,
+    ProblemDetails,
+    TextsToRead,
+)
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
 from streaming_moments.pipelines.service.http.bodies import JSON
 from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
@@ -23,7 +28,11 @@ _OF_TOKENS = (401, 403)
 
 
 def openapi_document(
-    shape: RecordShape, tokens: bool, version: str, calls: Sequence[Call] = CALLS
+    shape: RecordShape,
+    tokens: bool,
+    version: str,
+    calls: Sequence[Call] = CALLS,
+    texts: bool = True,
 ) -> dict[str, Any]:
     """The document, of OpenAPI 3.1.
 
@@ -37,7 +46,11 @@ def openapi_document(
         Of the package.
     calls : sequence of Call
         What there is.
+    texts : bool
+        Whether documents are texts.
     """
+    if not texts:
+        calls = [_of_documents(call) for call in calls]
     kinds = [call.gives for call in calls] + [call.takes for call in calls]
     schemas: dict[str, Any] = {}
     for kind in (*(kind for kind in kinds if is_dataclass(kind)), ProblemDetails):
@@ -118,7 +131,6 @@ def _parameter(one: Parameter) -> dict[str, Any]:
 
 def _document(shape: RecordShape) -> dict[str, Any]:
     """Schema of a document of this store."""
-    value: dict[str, Any] = {"type": ["string", "number", "boolean", "null", "array"]}
     known: dict[str, Any] = {
         "id": {
             "anyOf": [
@@ -136,15 +148,20 @@ def _document(shape: RecordShape) -> dict[str, Any]:
             "description": "By default the day it comes.",
         },
     }
-    required = {name: dict(value) for name in shape.columns}
-    if not shape.columns:
-        required = {"text": {"type": "string", "description": "All of it."}}
+    counted = {one.name: dict(one.schema) for one in shape.counted}
     return {
         "type": "object",
-        "properties": {**known, **required},
-        "required": list(required),
+        "properties": {**known, **counted},
+        "required": list(shape.required),
         "additionalProperties": False,
     }
+
+
+def _of_documents(call: Call) -> Call:
+    """A call as it is of a store whose documents are no texts."""
+    if call.takes is not TextsToRead:
+        return call
+    return replace(call, takes=DocumentsToRead, gives=DocumentsRead)
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from streaming_moments.pipelines.reports.tables import (
     topic_lines,
 )
 from streaming_moments.pipelines.service.answers import (
+    DocumentsRead,
+    DocumentsToRead,
     Models,
     Readiness,
     Shares,
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 
 async def transform(service: Service, request: Request) -> Response:
-    """Topics of texts, by the published model."""
+    """Topics of texts, or what the published model says of other documents."""
     published = service.view.published
     if published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
@@ -57,14 +59,54 @@ async def transform(service: Service, request: Request) -> Response:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
     told = limits.body, limits.seconds.total_seconds(), service.budget
     content = await read_body(request.stream(), request.headers, *told)
+
+    def read() -> tuple[int, Any]:
+        asked = json_in(content, limits.texts)
+        if not service.current.takes_texts:
+            records = documents_asked(asked, limits.texts)
+            today = service.now().date()
+            shape = service.current.shape
+            lines = [shape.line(one, place, today)[1] for place, one in enumerate(records)]
+            told = tuple(published.read(b"".join(lines)))
+            return len(records), DocumentsRead(published.name, published.version, told)
+        texts = texts_in(asked, limits.texts, limits.document)
+        rows = tuple(TextTopics(**vars(one)) for one in published.infer(texts))
+        return len(texts), Transformed(published.name, published.version, rows)
+
     try:
-        texts = texts_in(json_in(content, limits.texts), limits.texts, limits.document)
-        found = await run_in_threadpool(published.infer, texts)
+        number, found = await run_in_threadpool(read)
     finally:
         service.budget.give(len(content))
-    service.gauges.read(len(texts))
-    rows = tuple(TextTopics(**vars(one)) for one in found)
-    return json_answer(asdict(Transformed(published.name, published.version, rows)))
+    service.gauges.read(number)
+    return json_answer(asdict(found, dict_factory=_known))
+
+
+def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields of an answer, without those of which nothing is known."""
+    return {name: value for name, value in fields if value is not None}
+
+
+def documents_asked(content: object, most: int) -> list[object]:
+    """Documents of a body such as {"documents": [{...}]}.
+
+    Raises
+    ------
+    Problem
+        422: it is none; 413 of more documents than are taken.
+    """
+    keys = set(DocumentsToRead.__dataclass_fields__)
+    if not isinstance(content, dict) or set(content) != keys:
+        raise Problem(
+            422, 'the body is no object of "documents" alone; send {"documents": [{...}]}'
+        )
+    documents = content["documents"]
+    if not isinstance(documents, list) or not documents:
+        raise Problem(422, "documents is no list of at least one document", "documents")
+    if len(documents) > most:
+        raise Problem(
+            413, f"there are {len(documents):,} documents; send at most {most:,}", "documents"
+        )
+    return documents
 
 
 def texts_in(content: object, most: int, text_bytes: int) -> list[str]:

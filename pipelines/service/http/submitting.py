@@ -70,7 +70,7 @@ async def receipt(service: Service, request: Request) -> Response:
     asked = require_receipt(request.path_params["receipt"])
     found = await run_in_threadpool(service.tracker.find, asked, service.view.store)
     if found is None:
-        raise Problem(404, f"nothing came under receipt {asked}", "receipt")
+        raise Problem(404, f"nothing is known of receipt {asked}, or no longer", "receipt")
     return json_answer(asdict(found))
 
 

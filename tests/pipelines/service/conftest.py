@@ -88,6 +88,12 @@ def running(content):
 
 
 @pytest.fixture
+def start():
+    """Starts services of configurations."""
+    return running
+
+
+@pytest.fixture
 def serve(place):
     """Starts services of a store."""
 

@@ -1,10 +1,13 @@
 """What is acknowledged is counted once, by whoever accumulates."""
 
 import json
+import os
 import re
 import shutil
+import threading
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -15,6 +18,8 @@ from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering import counting
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service import accumulator as module
 from streaming_moments.pipelines.service import config as config_module
 from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
@@ -22,10 +27,11 @@ from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletions
+from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
 SOON = {"seal_after": "10ms"}
@@ -216,6 +222,37 @@ def test_a_night_follows_when_enough_came(accumulator, serve, place):
         assert client("GET", "/v1/models").json()["answering"].startswith("night-v")
 
 
+def test_a_night_by_cron_waits_for_a_turn_of_who_counts(accumulator, place, monkeypatch):
+    (place / "night.toml").write_text(
+        f'store = "{place}/store"\nshards = "{place}/none/*.jsonl"\noutput = "{place}/out"\n'
+        'wait = "10m"\n[refit]\ntopics = 2\nalpha0 = 1\n'
+    )
+    night, cluster = read_config(place / "night.toml"), accumulator.run.cluster
+    refused, real = threading.Event(), Lock._taken
+
+    def taken(folder, expiry):
+        try:
+            return real(folder, expiry)
+        except LockHeld:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(Lock, "_taken", taken)
+    with ThreadPoolExecutor(1) as pool:
+        with accumulator._locked():
+            with pytest.raises(LockHeld):
+                nightly(replace(night, wait=timedelta(0)), cluster, lambda step: None)
+            refused.clear()
+            waiting = pool.submit(nightly, night, cluster, lambda step: None)
+            assert refused.wait(60)
+            assert not waiting.done()
+        assert waiting.result(120).outcome == "published"
+    # of a service it is tried again, and does not keep it from counting
+    rules = {**SOON, "night": str(place / "night.toml"), "refit_documents": 2}
+    content = {"store": str(place / "store"), "accumulate": rules}
+    assert night_of(service_of(content, "service.toml")).wait == timedelta(0)
+
+
 def test_a_night_of_another_store_is_refused(place):
     (place / "night.toml").write_text(
         'store = "other"\nshards = "x.txt"\noutput = "out"\n[refit]\ntopics = 2\n'
@@ -343,3 +380,51 @@ def test_a_deletion_that_died_is_ended_by_the_next_turn(
         store = MomentStore.open(accumulator.config.store)
         assert store.commit.documents == 900 + (not whole)
         assert store.verify() == []
+
+
+def test_what_is_counted_and_old_goes_by_the_word_of_the_ledger(
+    serve, accumulator, place, planted, monkeypatch
+):
+    inbox = Path(accumulator.seals.inbox.folder.url)
+    keep = config_module.KeepSection(timedelta(days=30), timedelta(days=30))
+    ours = replace(accumulator, config=replace(accumulator.config, keep=keep))
+
+    def older(days):
+        for path in [one for one in inbox.rglob("*") if one.is_file()]:
+            then = path.stat().st_mtime - days * 86_400
+            os.utime(path, (then, then))
+
+    with serve() as client:
+        receipts = []
+        for number, text in enumerate(planted[:3]):
+            receipts.append(client.send([{"text": text}], f"k{number}").json()["receipt"])
+            if number == 2:
+                # the third is sealed, and dies before it is counted
+                monkeypatch.setattr(module, "update", lambda *told, **how: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    due(ours)
+                monkeypatch.undo()
+            else:
+                due(ours)
+        older(29)
+        assert not ours.expire_if_due()
+        older(2)
+        ours._expired = None
+        assert ours.expire_if_due() == Expired(shards=2, seals=2, claims=3)
+        assert ours.expire_if_due() is None
+        assert len(list((inbox / "sealed").rglob("*.jsonl"))) == 1
+        ours.look()
+        client.service.current.look()
+        store = MomentStore.open(accumulator.config.store)
+        assert store.commit.documents == 903
+        found = [client("GET", f"/v1/receipts/{one}").status_code for one in receipts]
+        assert found == [404, 404, 404]
+        # a night over the whole inbox counts nothing twice, and what comes goes on
+        listed = list_shards([f"{inbox}/sealed/**/*.jsonl"])
+        assert update(store, listed, accumulator.run).documents == 0
+        receipt = client.send([{"text": planted[3]}], "k3").json()["receipt"]
+        assert due(ours).counted == 1
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+    with pytest.raises(InvalidInput, match="keys"):
+        service_of({"store": "s", "keep": {"keys": "1h"}}, "service.toml")

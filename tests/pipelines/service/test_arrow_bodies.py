@@ -43,8 +43,8 @@ def test_rows_are_documents():
     kind = "application/vnd.apache.arrow.stream"
     assert list(documents_in(stream(TABLE), kind, 5)) == [
         {"text": "the sea", "id": 1, "date": "2026-11-20"},
-        {"text": "the law", "date": "2026-11-20"},
-        {"id": 3, "date": "2026-11-20"},
+        {"text": "the law", "id": None, "date": "2026-11-20"},
+        {"text": None, "id": 3, "date": "2026-11-20"},
     ]
     with pytest.raises(Problem, match="more than 2"):
         list(documents_in(stream(TABLE), kind, 2))
@@ -78,6 +78,18 @@ def test_columns_that_share_a_buffer_are_refused():
         list(documents_of_stream(content))
 
 
+def test_lists_and_numbers_are_as_json_says_them():
+    columns = {
+        "ids": pa.array([[3, 4], None], pa.list_(pa.int32())),
+        "vector": pa.array([[0.5, 1.0], [2.0, 3.0]], pa.list_(pa.float32(), 2)),
+        "x": pa.array([1.5, None]),
+    }
+    assert list(documents_of_stream(stream(pa.table(columns)))) == [
+        {"ids": [3, 4], "vector": [0.5, 1.0], "x": 1.5},
+        {"ids": None, "vector": [2.0, 3.0], "x": None},
+    ]
+
+
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_compressed_batches_are_refused_before_they_are_read(codec):
     bomb = pa.table({"text": ["a" * (1 << 24)]})
@@ -92,8 +104,9 @@ def test_compressed_batches_are_refused_before_they_are_read(codec):
     "column",
     [
         pa.array(["a" * 1000] * 3).dictionary_encode(),
-        pa.array([["a"]] * 3),
-        pa.array([1.5] * 3),
+        pa.array([[["a"]]] * 3),
+        pa.array([[]] * 3, pa.list_(pa.int8(), 0)),
+        pa.array([[True]] * 3),
         pa.array([b"a"] * 3),
         pa.nulls(3),
     ],

@@ -12,6 +12,7 @@ from sent_documents import TODAY
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import days_of, read_chunks
+from streaming_moments.storage.inbox.fields import text_field, value_field
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 from streaming_moments.storage.inbox.records import RecordRefused, RecordShape
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -34,7 +35,9 @@ def line_or_refusal(shape, record):
 
 @given(
     records,
-    st.sampled_from([RecordShape("body", date_column="day"), RecordShape(columns=("year",))]),
+    st.sampled_from(
+        [RecordShape((text_field("body"),), "day"), RecordShape((value_field("year"),))]
+    ),
 )
 @settings(max_examples=100)
 def test_anything_is_a_line_or_refused_by_its_field(record, shape):
@@ -46,7 +49,7 @@ def test_anything_is_a_line_or_refused_by_its_field(record, shape):
     content = json.loads(line)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    if shape.columns:
+    if shape.required == ("year",):
         assert content["year"] == record["year"]
     else:
         assert (content["body"], content["day"]) == (record["text"], day.isoformat())
@@ -76,9 +79,9 @@ def test_what_is_refused_is_named_with_what_is_taken(record, field, told):
 
 def test_names_that_would_meet_are_refused():
     for shape in (
-        {"text_column": "id"},
-        {"text_column": "day", "date_column": "day"},
-        {"columns": ("a", "a")},
+        {"counted": (text_field("id"),)},
+        {"counted": (text_field("day"),), "date_column": "day"},
+        {"counted": (value_field("a"), value_field("a"))},
     ):
         with pytest.raises(InvalidInput, match="must differ"):
             RecordShape(**shape)
@@ -128,7 +131,7 @@ def test_the_day_of_arrival_is_no_other_content(shape):
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
 @settings(max_examples=50)
 def test_the_reader_of_shards_reads_what_was_sent(texts):
-    shape = RecordShape("body", date_column="day")
+    shape = RecordShape((text_field("body"),), date_column="day")
     records = [{"text": text, "id": place} for place, text in enumerate(texts)]
     one, _ = shape.submission(records, new_receipt(0), False, TODAY)
     fsspec.filesystem("memory").pipe("/records/a.jsonl", one.content)
