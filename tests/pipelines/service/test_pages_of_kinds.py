@@ -103,6 +103,9 @@ def test_each_part_of_a_model_has_a_page(kept, serve_at, seen):
         parts = links.count()
         # a tree is a picture of all of its nodes
         assert (parts == 2) != (page.locator("pre").count() == 1)
+        assert page.eval_on_selector_all(
+            "#states .scroll", "all => all.every(one => one.scrollWidth <= one.clientWidth)"
+        ), "nothing of a table is beyond the edge of a phone"
         if parts:
             links.first.focus()
             page.keyboard.press("Enter")
