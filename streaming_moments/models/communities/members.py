@@ -106,12 +106,17 @@ def _of_lists(
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
     # expected ends are M, each community times its factor c, and memberships the least squares of
-    # the lists, over c: these are not drawn inwards as those on the simplex, and sum to 1
+    # the lists, times 1 / c: these are not drawn inwards as those on the simplex, and sum to 1
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved
-    factors = 1 / np.linalg.lstsq(seen, M.sum(axis=0))[0]
-    mixed = _mixing(seen / factors, gram * factors, directed)
+    inverse = np.linalg.lstsq(seen, M.sum(axis=0))[0]
+    lone = int((inverse <= 0).sum())
+    if lone:
+        raise NotIdentifiable(
+            f"{lone} of {len(inverse)} communities have members without neighbours; ask for fewer"
+        )
+    mixed = _mixing(seen * inverse, gram / inverse, directed)
     repeated = sum(number for _, number in parts)
     return _ordered(memberships, mixed, degrees, model.spectrum, repeated)
 
@@ -174,5 +179,6 @@ def _ordered(
     """Communities by falling weight, B drawn in to 0 to 1."""
     drawn = np.clip(mixing, 0.0, 1.0)
     outside = float(np.abs(mixing - drawn).max())
-    found = Members(memberships, drawn, degrees, spectrum, outside, repeated)
+    told = outside if outside > _LEAST else 0.0
+    found = Members(memberships, drawn, degrees, spectrum, told, repeated)
     return found.reordered(np.argsort(-memberships.mean(axis=0), kind="stable"))

@@ -156,6 +156,9 @@ def test_edges_that_hold_no_communities_are_refused():
         Blockmodel.fit(InMemory((none.of([]),)), Blockmodel.Options(topics=2))
     with pytest.raises(NotIdentifiable, match="ask for fewer"):
         fitted(graph, columns=4, halves=False, topics=9)
+    chance = community_graph(6, 1, 0.5, 0.5, 0.0, seed=1)
+    with pytest.raises(NotIdentifiable, match="1 of 3 communities have members without neigh"):
+        fitted(chance, halves=False, topics=3)
     few = sketch_of(graph.batch.to_csr(), empty.nodes, 60)
     with pytest.raises(NotIdentifiable, match="a part of 40 nodes does not tell 61 columns"):
         part_frames(few)
