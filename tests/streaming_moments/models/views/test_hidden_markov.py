@@ -99,6 +99,17 @@ def test_observable_operators_give_the_probability_of_sequences():
     expected = np.array(expected) / np.sum(expected)
     assert restarts == 0
     assert np.abs(predictions[3] - expected).max() < 1e-3  # a thousandth of unigrams
+    # a symbol that was not seen may have been any
+    unseen = np.array([3, -1, 6])
+    truth = sum(forward(O, T, start, [3, x, 6]) for x in range(7))
+    assert np.exp(model.log_probability(unseen)) == pytest.approx(truth, rel=1e-6)
+    expected = [sum(forward(O, T, start, [3, x, 6, y]) for x in range(7)) for y in range(7)]
+    following = model.filtered(unseen)[0][3]
+    assert np.abs(following - np.array(expected) / np.sum(expected)).max() < 1e-3
+    for outside in (7, -2):
+        for read in (model.filtered, model.log_probability):
+            with pytest.raises(ForeignStatistics, match=f"symbol {outside} is not of"):
+                read(np.array([0, outside]))
 
 
 def small_model():
