@@ -50,13 +50,13 @@ def chain_of(
 def _decomposed(rows: Rows, sketch: Basis, emission: NDArray[np.float64]) -> tuple[Chain, int]:
     k = emission.shape[1]
     try:
-        moves, untold = transitions(rows, sketch, emission)
+        moves, shares, untold = transitions(rows, sketch, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
             f"the symbols of the {k} states depend on one another, so nothing tells "
             "how states follow; ask for fewer states, or count more sequences"
         ) from error
-    return Chain(emission, moves, np.full(k, 1 / k)), untold
+    return Chain(emission, moves, shares), untold
 
 
 def _of_sketch(

@@ -50,8 +50,8 @@ class Operators:
 
 def transitions(
     rows: Rows, sketch: Basis, emission: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], int]:
-    """(k, k) moves, a column for each state gone from, and how many of them nothing tells.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """(k, k) moves, a column for each state gone from, (k,) shares of these, and untold columns.
 
     Non-negative least squares of `RL = O J (O' Qo)`, J the shares of pairs of states, in rows
     scaled by `p^-1/2` and in the covariance metric of the sketch.
@@ -76,7 +76,8 @@ def transitions(
     sums = joint.sum(axis=0)
     unknown = int((sums <= 0).sum())
     moves = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), 1 / k)
-    return moves, unknown
+    shares = sums / sums.sum() if sums.any() else np.full(k, 1 / k)
+    return moves, shares, unknown
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:

@@ -75,6 +75,12 @@ def test_exact_moments_of_a_chain_that_is_not_stationary_give_it_back(sketch):
     assert np.abs(model.moves[np.ix_(order, order)] - T).max() < 1e-7
     assert np.abs(model.start[order] - start).max() < 1e-8
     assert (model.untold, model.turned) == (0, 0)
+    # what all windows agree with stays, but for what is spread over all symbols and states
+    refined = fitted(statistics, 3, refine=1)
+    assert refined.refined == (not sketch)
+    order = matched(refined, O)
+    assert np.abs(refined.emission[:, order] - O).max() < 1e-3
+    assert np.abs(refined.moves[np.ix_(order, order)] - T).max() < 1e-3
 
 
 def forward(O, T, start, symbols):
