@@ -39,7 +39,11 @@ _UNIGRAMS = 1e-3  # of a prediction by operators
 class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
-    refine: int = option("Rounds by the windows; of a sketched alphabet none.", 200, require_rounds)
+    refine: int = option(
+        "Rounds by the windows, of millions fewer; of a sketched alphabet none.",
+        200,
+        require_rounds,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
