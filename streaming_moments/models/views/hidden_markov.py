@@ -15,7 +15,13 @@ from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts
 from streaming_moments.models.views.chains import chain_of
-from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
+from streaming_moments.models.views.columns import (
+    ViewColumns,
+    half_bars,
+    half_rows,
+    view_columns,
+)
+from streaming_moments.models.views.surroundings import by_surroundings
 from streaming_moments.models.views.transitions import (
     Operators,
     first_states,
@@ -23,6 +29,7 @@ from streaming_moments.models.views.transitions import (
     symbol_shares,
 )
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -164,17 +171,13 @@ class HiddenMarkovModel:
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: SequencesFoundation = rows.foundation
         sketch, k = foundation.sketch, options.topics
-        fitted = view_columns(rows, (sketch, sketch), k)
-        found = fitted.found
-        chain, score, untold, refined = chain_of(rows, foundation, found.topics, options)
+        fitted, columns, weights = _columns(rows, sketch, k)
+        chain, score, untold, refined = chain_of(rows, foundation, columns, options)
         bars = None
         if halves:
-            both = sketch, sketch
-            bars = half_bars(
-                found.topics, lambda odd: view_columns(half_rows(rows, odd), both, k).found.topics
-            )
+            bars = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[1])
         # refined, the weights are those of the first place of a window
-        weights = chain.moves @ chain.weights if refined else found.weights
+        weights = chain.moves @ chain.weights if refined else weights
         start, beginnings = first_states(rows, chain.emission)
         if beginnings < _BEGINNINGS * k or not start.sum():
             start = weights
@@ -372,6 +375,14 @@ class HiddenMarkovModel:
             bars=bars,
             word_bars=words,
         )
+
+
+def _columns(
+    rows: Rows, sketch: Basis, k: int
+) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64]]:
+    fitted = view_columns(rows, (sketch, sketch), k)
+    found = fitted.found
+    return fitted, *by_surroundings(rows, sketch, found.topics, found.weights)
 
 
 def _windows(rows: Rows) -> int:

@@ -18,6 +18,7 @@ from streaming_moments.models.views.triples import (
 )
 from streaming_moments.models.views.triples_em import after_rounds, likelier, spread
 from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.sklearn import MomentHMM
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -320,3 +321,11 @@ def test_a_state_that_the_whole_alphabet_loses_is_found_from_a_sketch_of_it():
     options = HiddenMarkovModel.Options(topics=5, refine=100)
     again = HiddenMarkovModel.fit(InMemory(tuple(parts)), options)
     assert np.allclose(again.emission, model.emission, atol=1e-6)
+
+
+def test_rare_symbols_keep_their_shares():
+    batch = markov_sequences(400, n_symbols=1000, k=4).batch
+    model = MomentHMM(4, 1000).fit(batch.symbols, lengths=np.diff(batch.offsets)).model_
+    # as decomposed, entries of rare symbols have either sign, and clipped most symbols lose theirs
+    np.testing.assert_allclose(model.emission @ model.weights, model.symbol_shares, rtol=1e-9)
+    assert np.count_nonzero(model.symbol_shares == 0) < 500
