@@ -189,7 +189,7 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
         )
 
 
-def _symbols(X: Any, lengths: Sequence[int] | None, y: object = None) -> SymbolBatch:
+def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
     """Sequences as they are given."""
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(

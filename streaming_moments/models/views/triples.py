@@ -147,8 +147,8 @@ class TripleTable:
             left += middle32[word] * seen
             own[word] = (pairs * seen).sum(axis=0)
             right += shares.T @ pairs
-        found = (one.astype(np.float64) for one in (left, own, right))
-        return Posteriors(*found, score / self.total)
+        double = [one.astype(np.float64) for one in (left, own, right)]
+        return Posteriors(double[0], double[1], double[2], score / self.total)
 
 
 def triple_table(rows: Rows) -> NDArray[np.int64]:
