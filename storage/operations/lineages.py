@@ -117,9 +117,11 @@ def stage_on(
                 f"aside, than version {store.version}, for which this was begun: another rebase, "
                 "or new words, came meanwhile; run it again"
             )
+        names = foundation.names()
         lineage = replace(
             head.lineage,
-            **foundation.names(),
+            vocabulary=names["vocabulary"],
+            basis=names["basis"],
             row_blocks=row_blocks_for(foundation),
             pilot=pilot,
             eras=(),

@@ -207,7 +207,7 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     C, n = moments.covariance, moments.number
     if not np.trace(C) > 0:
         return 0
-    most = min(s, d - 1, _identified(C)) if diagonal else min(s, d - 1)
+    most: int = min(s, d - 1, _identified(C)) if diagonal else min(s, d - 1)
     roots = np.sqrt(max(n - 1, 1)), np.sqrt(d)
     spread = sum(roots) * sum(1 / one for one in roots) ** (1 / 3)
     edge = (sum(roots) ** 2 + _TAIL * spread) / n
