@@ -28,6 +28,7 @@ from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     kind_rows,
+    parameters_as_json,
     print_states,
     state_lines,
     states_as_json,
@@ -195,6 +196,7 @@ def topics(
         states = state_lines(model, opened, words, opened.models[chosen].labels)
         if json_output:
             told = {**described_as_json(model), **stale_as_json(stale)}
+            told |= parameters_as_json(model)
             shown_states = {"topics": [], "states": states_as_json(states)}
             print_json({"store": opened.url, "model": chosen, **told, **shown_states})
             return

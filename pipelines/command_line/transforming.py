@@ -71,6 +71,7 @@ from streaming_moments.storage.store.store import MomentStore
     help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
 )
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
 @limit_options
 @cluster_options
 @storage_option
@@ -86,6 +87,7 @@ def transform(
     foreign_below: float,
     method: Any,
     seed: int | None,
+    views: str | None,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
@@ -127,6 +129,7 @@ def transform(
         foreign_below=foreign_below,
         name=chosen,
         labels=labels,
+        views=tuple(views.split(",")) if views else (),
     )
     if idle := made.idle(options):
         flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)

@@ -1,4 +1,7 @@
-"""Rebase a store: new words and a new basis from a fresh pilot, and all shards counted anew."""
+"""Rebase a store: new words and a new basis from a fresh pilot, and all shards counted anew.
+
+Of vectors: a new grid and sketch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import by_days, with_days
 from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
-from streaming_moments.pipelines.jobs.create import PilotOptions, draw_pilot
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, draw_pilot
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
+from streaming_moments.pipelines.jobs.kinds.create_vectors import vectors_again
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
 from streaming_moments.storage.operations.appended import counted_part, is_longer
@@ -20,6 +26,7 @@ from streaming_moments.storage.operations.lineages import (
     adopt,
     give_up,
     stage,
+    stage_on,
     stage_segment,
     staged_store,
 )
@@ -67,9 +74,10 @@ def pilot_of(store: MomentStore) -> PilotOptions:
     ['core', 'length_weights']
     """
     written = store.commit.lineage.pilot or {}
+    known = asdict(PilotOptions())
     # stores of before there were length weights have none
-    pooled = {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
-    known = {**asdict(PilotOptions()), **pooled}
+    if store.kind != VectorsFoundation.kind and store.basis.weights.is_pooled:
+        known["length_weights"] = "pooled"
     return PilotOptions(**{name: written.get(name, value) for name, value in known.items()})
 
 
@@ -81,6 +89,8 @@ def rebase(
     halves: bool | None = None,
 ) -> RebaseResult:
     """Give a store a new lineage: vocabulary and basis from a pilot over the shards it counts.
+
+    A store of vectors gets a new grid and sketch; other kinds are refused.
 
     The new lineage is gathered aside, group by group, while readers and writers go on with the old
     one; one commit adopts it. Killed on the way, the next rebase goes on where it was. Versions
@@ -104,28 +114,21 @@ def rebase(
     ShardsMissing
         Shards are gone or changed: names them.
     InvalidInput
-        The store counts no shard that is still there.
+        The store counts no shard that is still there, is of another kind, or of vectors, which have
+        no use for options of words.
     ShardError, BoundExceeded, StoreError, WorkersLost, SchedulerLost
         As `create` and `update`; what was gathered aside is kept.
     ForeignStatistics, StoreError
         Another rebase took the place of this one.
     """
     store = store.latest()
+    if store.kind == VectorsFoundation.kind:
+        require_options_of(KindOptions(store.kind), CountingOptions(), options or PilotOptions())
     resumed = store.commit.staged is not None
     for _ in range(_ROUNDS):
         present, left_out = present_shards(store, run, allow_missing)
         if store.commit.staged is None:
-            chosen = options or pilot_of(store)
-            pilot = draw_pilot(present, store.form, store.policy, chosen, run)
-            store = stage(
-                store,
-                pilot.vocabulary,
-                store.policy,
-                pilot.basis,
-                asdict(chosen),
-                f"rebase: begin from {pilot.origin}",
-                halves,
-            )
+            store = _begun(store, present, options or pilot_of(store), halves, run)
         aside = staged_store(store)
         with gathering_on(aside, run) as gathering:
             gathering = replace(gathering, keep_going=allow_missing)
@@ -147,6 +150,24 @@ def rebase(
         f"other writers changed the shards of {store.url} {_ROUNDS} times while it was rebased; "
         "run it again when they are done"
     )
+
+
+def _begun(
+    store: MomentStore,
+    present: Sequence[Shard],
+    options: PilotOptions,
+    halves: bool | None,
+    run: Run,
+) -> MomentStore:
+    """The store with a new lineage aside that has counted nothing yet."""
+    if store.kind == VectorsFoundation.kind:
+        made, origin = vectors_again(store, present, options, halves, run)
+        written = {**(store.commit.lineage.pilot or {}), **asdict(options)}
+        return stage_on(store, made, written, f"rebase: begin from {origin}")
+    pilot = draw_pilot(present, store.form, store.policy, options, run)
+    words = pilot.vocabulary, store.policy, pilot.basis
+    message = f"rebase: begin from {pilot.origin}"
+    return stage(store, *words, asdict(options), message, halves)
 
 
 def counted_shard(

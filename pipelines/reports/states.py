@@ -103,6 +103,17 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
     return [json_value(asdict(line)) for line in lines]
 
 
+def parameters_as_json(model: Model) -> dict[str, Any]:
+    """Means and variances of a mixture, columns of factors, and the like, as JSON can hold them.
+
+    Of models of other kinds, which have words, nothing.
+    """
+    if model.kind != VectorsFoundation.kind:
+        return {}
+    arrays, _ = model.parts()
+    return {"parameters": {name: json_value(array.tolist()) for name, array in arrays.items()}}
+
+
 def print_states(
     console: Console,
     lines: Sequence[StateLine],

@@ -92,6 +92,6 @@ def said_of_vectors(outside: int, totals: VectorTotals) -> list[str]:
     if share > _CLIPPED:
         lines.append(
             f"{share:.1%} of the vectors of the store lay beyond the radius and were drawn in to "
-            "it: they are not as those of the pilot; create a store from such shards if many are"
+            "it: they are not as those of the pilot; `streaming-moments rebase` makes another grid"
         )
     return lines

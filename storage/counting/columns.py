@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError
 from streaming_moments.faces import LateModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.formats.parquet import is_list
+from streaming_moments.storage.formats.parquet import is_list, whole_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class Values:
 def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
     """Values of a column: strings, whole numbers, truths, dates, or lists of such.
 
-    A null, or a text of no characters, is a value that is missing.
+    A null, a NaN, or a text of no characters, is a value that is missing.
 
     Raises
     ------
@@ -69,6 +69,8 @@ def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
         offsets, flat = np.concatenate([[0], np.cumsum(sizes)]), whole.flatten()
     else:
         offsets, flat = np.arange(len(whole) + 1), whole
+    numbers = whole_numbers(flat)
+    flat = flat if numbers is None else numbers
     kind = flat.type.value_type if pa.types.is_dictionary(flat.type) else flat.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind):
         raise ShardError(

@@ -108,6 +108,8 @@ class ViewReader:
         By which words are found.
     limits, storage_options
         As of any reader.
+    given : tuple of str
+        The columns that are read, a record lacks the others; by default all.
     """
 
     form: ShardFormat
@@ -116,6 +118,7 @@ class ViewReader:
     indices: tuple[Any, ...]
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    given: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -156,9 +159,8 @@ class ViewReader:
             The shard cannot be read or changed, a column is missing or of another type.
         """
         options = self.storage_options
-        tables = read_tables(
-            shard, self.form, self.views.columns, self.limits, options, start, content
-        )
+        columns = self.given or self.views.columns
+        tables = read_tables(shard, self.form, columns, self.limits, options, start, content)
         return steadily(self._counted(tables, shard), shard, options, content)
 
     def _counted(
@@ -180,6 +182,10 @@ class ViewReader:
         self, table: pa.Table, place: int, odd: NDArray[np.bool_], url: str
     ) -> tuple[CountBatch, int]:
         name, words = self.views.columns[place], self.vocabularies[place]
+        shape = table.num_rows, words.n_words
+        if self.given and name not in self.given:
+            none = CountBatch.from_entries([], [], None, shape, words.fingerprint)
+            return replace(none, halves=odd), 0
         if self.views.texts[place]:
             view, outside = self.indices[place].count(text_column(table[name]))
             return replace(view, halves=odd), outside
@@ -187,7 +193,6 @@ class ViewReader:
         places = values.places(self.indices[place])
         records = np.repeat(np.arange(table.num_rows), np.diff(values.offsets))
         known = places >= 0
-        shape = table.num_rows, words.n_words
         view = CountBatch.from_entries(
             records[known], places[known], None, shape, words.fingerprint
         )

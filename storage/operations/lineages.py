@@ -19,6 +19,7 @@ from streaming_moments.quality.matching import (
     compare_topics,
     on_all_words,
 )
+from streaming_moments.statistics.base import Foundation
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -93,7 +94,18 @@ def stage(
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
     kept = store.halves if halves is None else halves
-    foundation = CountsFoundation(basis, store.codocuments, kept)
+    return stage_on(store, CountsFoundation(basis, store.codocuments, kept), pilot, message)
+
+
+def stage_on(
+    store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
+) -> MomentStore:
+    """Begin a lineage aside on a foundation of the store's kind; arguments and errors as `stage`.
+
+    Its words, where it has any, are written already.
+    """
+    # foundations of other kinds than counts say so themselves
+    halves = isinstance(foundation, CountsFoundation) and foundation.halves
     write_foundation(store.folder, foundation)
     store.folder.sync("")
     store = replace(store.writable(), format=raise_format(store.folder, foundation))
@@ -105,14 +117,15 @@ def stage(
                 f"aside, than version {store.version}, for which this was begun: another rebase, "
                 "or new words, came meanwhile; run it again"
             )
+        names = foundation.names()
         lineage = replace(
             head.lineage,
-            vocabulary=vocabulary.fingerprint,
-            basis=basis.fingerprint,
+            vocabulary=names["vocabulary"],
+            basis=names["basis"],
             row_blocks=row_blocks_for(foundation),
             pilot=pilot,
             eras=(),
-            halves=kept,
+            halves=halves,
         )
         return head.successor("stage", message, staged=Staging(lineage))
 

@@ -104,8 +104,8 @@ def whiten_sides(
     most = min(len(left), len(right))
     if k > most:
         raise NotIdentifiable(
-            f"{k} states need sketches of as many columns, these have {most}; ask for fewer, or "
-            "create the store with a larger --max-topics"
+            f"{k} states need sketches of as many columns, these have {most}; ask for {most} at "
+            "most, or, where views have more words, create the store with more --sketch-columns"
         )
     triples = float(sums[0, 0])
     if triples <= 0:

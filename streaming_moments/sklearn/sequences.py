@@ -90,7 +90,7 @@ class MomentHMM(Merging):
             Sequences; or all of them after one another, with `lengths`. A symbol of -1 is one that
             was not seen.
         y : object
-            Not used.
+            Not used; refused where it is not of as many as X, as lengths would be.
         lengths : sequence of int, optional
             Of the sequences of an array; by default it is one.
 
@@ -101,7 +101,7 @@ class MomentHMM(Merging):
         NotIdentifiable
             Sequences that do not tell so many states apart.
         """
-        batch = _symbols(X, lengths)
+        batch = _symbols(X, lengths, y)
         self._begin(batch)
         return self._fitted(self._foundation.of_sequences(batch))
 
@@ -110,7 +110,7 @@ class MomentHMM(Merging):
 
         Parameters and errors as of `fit`.
         """
-        batch = _symbols(X, lengths)
+        batch = _symbols(X, lengths, y)
         first = not hasattr(self, "statistics_")
         if first:
             self._begin(batch)
@@ -138,7 +138,7 @@ class MomentHMM(Merging):
     def score(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> float:
         """Log probability of all sequences."""
         check_is_fitted(self, "model_")
-        return float(self.model_.log_likelihoods(_symbols(X, lengths)).sum())
+        return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
 
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Of a symbol; lower is better."""
@@ -189,8 +189,13 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
         )
 
 
-def _symbols(X: Any, lengths: Sequence[int] | None) -> SymbolBatch:
+def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
     """Sequences as they are given."""
+    if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
+        raise InvalidInput(
+            f"y of {np.size(y)} values for {len(X)} of X; it is not used: give the lengths of "
+            "sequences as lengths=..."
+        )
     if lengths is None and isinstance(X, list | tuple):
         given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
         sizes = [one.size for one in given]

@@ -50,6 +50,9 @@ def test_what_are_no_symbols_is_refused(X, told):
         MomentHMM(2, 4).fit(X)
     with pytest.raises(NotIdentifiable):
         MomentHMM(2, 4).fit([[0, 1]])
+    # which hmmlearn has in the second place
+    with pytest.raises(InvalidInput, match=r"as lengths=\.\.\."):
+        MomentHMM(2, 4).fit([0, 1, 1, 0, 2, 1], [3, 3])
     with pytest.raises(InvalidInput, match="give a whole number"):
         MomentHMM(2.5, 4).fit([[0, 1, 1]])
 

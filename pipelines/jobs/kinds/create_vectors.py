@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
@@ -22,6 +22,7 @@ from streaming_moments.storage.counting.vectors import (
 )
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
 
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
@@ -105,3 +106,27 @@ def vectors_of(
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
     sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)
     return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])
+
+
+def vectors_again(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    options: PilotOptions,
+    halves: bool | None,
+    run: Run,
+) -> tuple[VectorsFoundation, str]:
+    """A foundation like that of a store from a new pilot, and where it comes from, in words.
+
+    Arguments and errors as of `rebase`.
+    """
+    before, pilot = store.foundation, store.commit.lineage.pilot or {}
+    columns = pilot.get("sketch_columns", before.columns)
+    form = VectorsForm.from_json(store.reading)
+    shape = VectorsShape(form, columns, before.squares, before.fourth)
+    counting = CountingOptions(
+        format=store.form.kind, halves=before.halves if halves is None else halves
+    )
+    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    made, _, origin = vectors_of(shards, shape, counting, options, run, limits, plan.in_flight)
+    return made, origin

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
@@ -66,6 +67,7 @@ class AssignContext:
     output: str
     method: Any
     seed: int | None
+    views: tuple[str, ...]
 
     __sizeof__ = held_bytes
 
@@ -86,20 +88,26 @@ def assign(
         As of `transform`.
     options : OutputOptions
         `method` and `seed`, as in `MultiViewMixture.transform`; each shard draws from its own
-        stream of the seed.
+        stream of the seed. `views`: the columns that records are read by; by default all three.
 
     Raises
     ------
     InvalidInput
-        "gibbs" without a seed, or two shards whose outputs would have one name.
+        "gibbs" without a seed, a column that is no view, or two shards whose outputs would have one
+        name.
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
     require_seed(options.method, options.seed)
+    if not {*options.views} <= {*model.columns}:
+        raise InvalidInput(
+            f"views {', '.join(options.views)}; give some of {', '.join(model.columns)}"
+        )
     words = sum(map(len, model.tables.values()))
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(words, model.n_topics, *room, run.limits)
-    work = assign_shard, AssignContext, model, output, options.method, options.seed
+    asked = model, output, options.method, options.seed, options.views
+    work = assign_shard, AssignContext, *asked
     found = written_each(store, shards, run, "assigning records", plan, *work)
     files, *numbers = zip(*found, strict=True)
     return AssignResult(files, *map(sum, numbers))
@@ -108,11 +116,13 @@ def assign(
 def assign_shard(shard: Shard, place: int, context: AssignContext) -> tuple[str, int, int, int]:
     """Write the states of one shard: URL, records, those without a word, words outside."""
     model, reading = context.model, context.reading
+    reader: Any = reading.reader
     name, schema = proportions_file(shard.url), states_schema(model.n_topics)
     documents = empty = outside = 0
+    records = replace(reader, given=context.views).read(shard)
     with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
-        for number, read in enumerate(reading.read(shard)):
-            batch: Any = read.batch
+        for number, read in enumerate(records):
+            batch = read.batch
             seed = None
             if context.seed is not None:
                 stream = np.random.SeedSequence([context.seed, place, number])

@@ -16,6 +16,7 @@ from streaming_moments.pipelines.cluster.model_memory import plan_with_model
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
@@ -29,6 +30,8 @@ _PIECE_ARRAYS = 3
 _SCHEMA = pa.schema(
     [
         ("sequence", pa.int64()),
+        ("name", pa.string()),
+        ("from", pa.int64()),
         ("first", pa.int64()),
         ("length", pa.int64()),
         ("log_likelihood", pa.float64()),
@@ -97,6 +100,9 @@ def decode(
 ) -> DecodeResult:
     """Write one Parquet file a shard: a row for each sequence, or each part of a long one.
 
+    `name` is of sequences that have one, and `from` the number with which the row begins where they
+    are numbered; `first` counts from 0 in what the shard holds together.
+
     Parameters
     ----------
     store, model, shards, output, run
@@ -133,6 +139,7 @@ def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str
     name = proportions_file(shard.url)
     with parquet_output(context.output, name, _SCHEMA, options) as (url, writer):
         for read in reading.read(shard):
+            told: Any = read
             batch: Any = read.batch
             posterior = model.posterior(batch)
             if context.method == "viterbi":
@@ -149,6 +156,7 @@ def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str
             ends = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
             columns = [
                 pa.array(numbers),
+                *_called(told.spans, batch.documents),
                 pa.array(firsts),
                 pa.array(batch.lengths),
                 pa.array(scores),
@@ -161,3 +169,11 @@ def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str
             symbols += int((batch.symbols[own] >= 0).sum())
             total += float(scores.sum())
     return url, sequences + 1, symbols, total
+
+
+def _called(spans: Spans | None, number: int) -> list[pa.Array]:
+    """What sequences are called and where they begin; nulls where that is not told."""
+    names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
+    if spans is None or not spans.numbered:
+        return [names, pa.nulls(number, pa.int64())]
+    return [names, pa.array(spans.places[:, 0])]

@@ -34,6 +34,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import ModelRead, write_near_rows
 
 _ID = [("id", pa.string())]
+_LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,11 @@ def _nearest(
     values: NDArray[Any], mean: NDArray[np.float64], number: int
 ) -> tuple[NDArray[np.intp], list[float]]:
     """Rows nearest to a mean, the first of equals first, and their distances."""
-    distances = np.linalg.norm(values - mean, axis=1)
+    away = values - mean
+    with np.errstate(over="ignore"):
+        distances = np.linalg.norm(away, axis=1)
+        far = np.isinf(distances)
+        # slower, and without squares; what is larger than any number has no place in JSON
+        distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

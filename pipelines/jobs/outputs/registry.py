@@ -64,7 +64,7 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
         PoissonMixture.name: _DOCUMENTS,
         IndependentIntensities.name: _DOCUMENTS,
         Communities.name: _DOCUMENTS,
-        MultiViewMixture.name: Output(assign, METHODS, frozenset({"seed"})),
+        MultiViewMixture.name: Output(assign, METHODS, frozenset({"seed", "views"})),
         HiddenMarkovModel.name: Output(decode, DECODINGS),
         LatentTree.name: Output(complete),
         GaussianMixture.name: Output(

@@ -32,6 +32,7 @@ class OutputOptions:
     foreign_below: float = FOREIGN_BELOW
     name: str = ""
     labels: Mapping[int, str] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
 
 
 class Written(Protocol):

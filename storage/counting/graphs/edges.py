@@ -22,6 +22,7 @@ from streaming_moments.storage.files.filesystems import (
 )
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
+from streaming_moments.storage.formats.parquet import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
@@ -265,7 +266,9 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
         return ShardError(url, why.format(row=passed + row + 1, name=name, value=value))
 
     texts = pa.types.is_large_string(column.type) or pa.types.is_string(column.type)
+    whole = whole_numbers(column)
     given = pc.if_else(pc.equal(column, ""), None, column) if texts else column
+    given = given if whole is None else whole
     if given.null_count:
         raise refused(
             given.is_null().to_numpy(),

@@ -51,6 +51,12 @@ class Spans:
     steps: int = 0
     ones: int = 0
 
+    def cut(self, first: int, end: int, place: int) -> Spans:
+        """Of some of them, the first of which goes on at its symbol `place`."""
+        places = self.places[first:end].copy()
+        places[0, 0] += place
+        return Spans(self.names[first:end], places, self.numbered)
+
 
 @dataclass(frozen=True, eq=False)
 class Sequences:

@@ -92,6 +92,20 @@ class SequencesForm:
 
 
 @dataclass(frozen=True, eq=False)
+class ReadSymbols(ReadBatch[SymbolBatch]):
+    """Chunks of some consecutive sequences of a shard.
+
+    Parameters
+    ----------
+    spans : Spans, optional
+        What the sequence of each chunk is called; where times are numbered, also with which number
+        the chunk begins. Of sequences without names None.
+    """
+
+    spans: Spans | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
@@ -131,7 +145,7 @@ class SequenceReader:
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
-    ) -> Iterator[ReadBatch[SymbolBatch]]:
+    ) -> Iterator[ReadSymbols]:
         """Chunks of the sequences of a shard, of the even and the odd half in turn, or by name.
 
         Raises
@@ -148,7 +162,7 @@ class SequenceReader:
 
     def _counted(
         self, found: Iterable[tuple[Sequences, Position]], number: int
-    ) -> Iterator[ReadBatch[SymbolBatch]]:
+    ) -> Iterator[ReadSymbols]:
         pieces = _Pieces(number)
         # the last sequence may go on, so that what ends with it is known one later
         waiting: tuple[Sequences, Position] | None = None
@@ -161,16 +175,17 @@ class SequenceReader:
 
     def _read(
         self, pieces: _Pieces, sequences: Sequences, after: Position, ends: bool
-    ) -> Iterator[ReadBatch[SymbolBatch]]:
-        values, spans = sequences.values, sequences.spans if self.joins else None
+    ) -> Iterator[ReadSymbols]:
+        values, spans = sequences.values, sequences.spans
         symbols = values.places(self.words)
         found, odd = Pieces(), None
-        if spans is not None:
+        if spans is not None and self.joins:
             found = pieces.named(values.offsets, symbols, spans, sequences.goes_on, ends)
             odd = keys_of(spans.names)[:, 0] % 2 == 1
-        for batch in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
+        for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
-            yield ReadBatch(replace(batch, pieces=found), outside, after)
+            told = None if spans is None else spans.cut(*cut)
+            yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
             found = Pieces()  # of the table, told with its first batch
 
 
@@ -253,7 +268,8 @@ class _Pieces:
         ends: bool,
     ) -> Pieces:
         """The pieces that end in a table."""
-        lengths, (first, last), places = np.diff(offsets), edges_of(offsets, symbols), spans.places
+        lengths, (first, last) = np.diff(offsets), edges_of(offsets, symbols)
+        places = spans.places.copy()
         if goes_on and self.open is not None:
             places[0], lengths[0], first[0], last[0] = self.open.until(
                 places[0], lengths[0], first[0], last[0]
@@ -272,7 +288,8 @@ class _Pieces:
         goes_on: bool,
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
-    ) -> Iterator[SymbolBatch]:
+    ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
+        """Batches, with the first sequence of each, the one behind it, and where that begins."""
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
@@ -282,7 +299,8 @@ class _Pieces:
             else:
                 end, upto = sequence + 1, place + PIECE
             batch = self._batch(offsets, symbols, (sequence, end, place, upto), goes_on, ends)
-            yield batch if odd is None else replace(batch, odd=odd[sequence:end])
+            halved = batch if odd is None else replace(batch, odd=odd[sequence:end])
+            yield halved, (sequence, end, place)
             size = int(offsets[sequence + 1] - offsets[sequence])
             if upto is not None and upto < size:
                 place, goes_on = upto, True

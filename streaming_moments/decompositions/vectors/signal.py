@@ -17,6 +17,7 @@ _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
+_FEW_ROWS = 2  # for each coordinate
 _TAIL = 2.02  # of the Tracy-Widom law: noise passes it once in a hundred times
 
 
@@ -206,20 +207,26 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     C, n = moments.covariance, moments.number
     if not np.trace(C) > 0:
         return 0
-    most = min(s, d - 1)
+    most: int = min(s, d - 1, _identified(C)) if diagonal else min(s, d - 1)
     roots = np.sqrt(max(n - 1, 1)), np.sqrt(d)
     spread = sum(roots) * sum(1 / one for one in roots) ** (1 / 3)
     edge = (sum(roots) ** 2 + _TAIL * spread) / n
-    if diagonal:
-        # more factors than there are fit noise: from none on, until no more are told from it
-        found, most = 0, min(most, _identified(C))
-        while found < (told := min(_above(C, diagonal_noise(C, found), edge), most)):
-            found = told
+
+    def told(found: int) -> int:
+        noise = diagonal_noise(C, found) if diagonal else np.full(d, spherical_noise(C, found))
+        return min(_above(C, noise, edge), most)
+
+    if diagonal or n < _FEW_ROWS * d:
+        # more factors than there are fit noise, and few rows leave directions without any: from
+        # none on, until no more are told from it
+        found = 0
+        while found < (more := told(found)):
+            found = more
         return found
     # many directions alike are told from noise by the smallest alone: from all on
     found = most
-    while found > (told := _above(C, np.full(d, spherical_noise(C, found)), edge)):
-        found = told
+    while found > (less := told(found)):
+        found = less
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,32 +19,18 @@ from streaming_moments.models.base import (
     option,
     require_joint,
 )
-from streaming_moments.models.communities.model import Communities
-from streaming_moments.models.communities.node_views import (
-    ExpectedEnds,
-    expected_ends,
-    turned_ends,
-)
-from streaming_moments.models.rows import InMemory, Rows
-from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.communities.members import Members, members_of
+from streaming_moments.models.rows import Rows
 from streaming_moments.models.views.columns import half_rows
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.numerics.simplex import nearest_distributions
-from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.statistics import MomentStatistics
-from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
-from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
 if TYPE_CHECKING:
     import scipy.optimize as optimize
-    import scipy.sparse as sp
 else:
-    optimize, sp = LateModule("scipy.optimize"), LateModule("scipy.sparse")
+    optimize = LateModule("scipy.optimize")
 
-_LEAST = 1e-12
 # (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
 _WHOLE_COPIES = 12
 
@@ -93,6 +78,8 @@ class Blockmodel:
         Edges it was fitted on.
     repeated : int
         Ends that several shards hold and that count once, where all neighbours are kept.
+    outside : float
+        How far an entry of B lay below 0 or above 1 at most, before it was drawn in.
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
         L1 error to be expected of the memberships of each node, and standard errors of B, where
         the statistics keep halves of the edges.
@@ -101,6 +88,7 @@ class Blockmodel:
 
     Examples
     --------
+    >>> from streaming_moments.models.rows import InMemory
     >>> from streaming_moments.statistics.counts.vocabulary import Vocabulary
     >>> from streaming_moments.statistics.edges.ends import EdgeBatch
     >>> from streaming_moments.synthetic.graphs import community_graph, membership_error
@@ -127,6 +115,7 @@ class Blockmodel:
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     documents: int = 0
     repeated: int = 0
+    outside: float = 0.0
     node_bars: NDArray[np.float64] | None = None
     mixing_bars: NDArray[np.float64] | None = None
     since: str | None = None
@@ -152,7 +141,7 @@ class Blockmodel:
             The edges do not hold so many communities: says how many.
         """
         foundation: EdgesFoundation = rows.foundation
-        found = _fitted(rows, foundation, options)
+        found = members_of(rows, foundation, options)
         bars: tuple[Any, Any] = None, None
         if foundation.halves:
             bars = _bars(rows, foundation, options, found) or bars
@@ -166,6 +155,7 @@ class Blockmodel:
             found.spectrum,
             edges,
             found.repeated,
+            found.outside,
             *bars,
         )
 
@@ -207,7 +197,7 @@ class Blockmodel:
         names = ["memberships", "mixing", "degrees", "weights", "spectrum"]
         if self.node_bars is not None:
             names += ["node_bars", "mixing_bars"]
-        scalars = ("alpha0", "documents", "repeated", "since", "until", "half_life")
+        scalars = ("alpha0", "documents", "repeated", "outside", "since", "until", "half_life")
         attributes = {name: getattr(self, name) for name in scalars}
         return {name: getattr(self, name) for name in names}, attributes
 
@@ -233,6 +223,7 @@ class Blockmodel:
             "alpha0": self.alpha0,
             "nodes": len(self.memberships),
             "repeated": self.repeated,
+            "outside": self.outside,
             "mixing": self.mixing.tolist(),
         }
         lone = int((self.degrees == 0).sum())
@@ -246,50 +237,24 @@ class Blockmodel:
                 sentence += f", L1 error to be expected {known.mean():.2g}"
         if self.repeated:
             sentence += f"; {self.repeated:,} ends of edges are in several shards and count once"
+        if self.outside:
+            sentence += f"; mixing lay up to {self.outside:.2g} outside 0 to 1 and is drawn in"
+            if self.mixing_bars is None or self.outside > self.mixing_bars.max():
+                sentence += ": are there fewer communities?"
         if lone:
             sentence += f"; {lone:,} nodes have no edge and the weights for memberships"
         return Description(facts, columns, sentence)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """What a fit of edges, or of half of them, gives."""
-
-    memberships: NDArray[np.float64]
-    mixing: NDArray[np.float64]
-    degrees: NDArray[np.int64]
-    spectrum: NDArray[np.float64]
-    repeated: int = 0
-
-    __sizeof__ = held_bytes
-
-    def reordered(self, order: NDArray[np.int64]) -> _Found:
-        """With the communities in another order."""
-        mixing = self.mixing[np.ix_(order, order)]
-        return replace(self, memberships=self.memberships[:, order], mixing=mixing)
-
-
-def _fitted(rows: Rows, foundation: EdgesFoundation, options: Any) -> _Found:
-    if foundation.sketch is None:
-        lists = rows.each("reading row blocks", _neighbours)
-        made = rows.once("communities", _of_lists, lists, foundation.directed, options)
-    else:
-        ends = expected_ends(rows, foundation.sketch, options.topics, options.alpha0)
-        parts = rows.each("memberships", _members, ends)
-        made = rows.once("mixing", _of_members, parts, ends, foundation)
-    found: _Found = rows.value(made)
-    return found
-
-
 def _bars(
-    rows: Rows, foundation: EdgesFoundation, options: Any, whole: _Found
+    rows: Rows, foundation: EdgesFoundation, options: Any, whole: Members
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """(n,) L1 errors of memberships and (k, k) of B: half of what fits of both halves differ by.
 
     None where a half does not hold as many communities.
     """
     try:
-        halves = [_fitted(half_rows(rows, odd), foundation, options) for odd in (False, True)]
+        halves = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
     except NotIdentifiable:
         return None
     even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
@@ -298,99 +263,12 @@ def _bars(
     return apart / 2, np.abs(even.mixing - odd.mixing)
 
 
-def _order_like(found: _Found, whole: _Found) -> NDArray[np.int64]:
+def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
     """Which community of a fit is nearest to each of another one, by L1 of memberships."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )
     return np.asarray(optimize.linear_sum_assignment(apart)[1], dtype=np.int64)
-
-
-def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """(r, n) which nodes are neighbours of those of a block, and how many are so repeatedly."""
-    counts = statistics.sums[part_name(0)][:, 1:]
-    there = counts > 0
-    return there, int(counts.sum() - there.sum())
-
-
-def _of_lists(
-    parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
-) -> _Found:
-    """Communities of whole lists of neighbours: as of documents."""
-    there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
-    batch = CountBatch.from_csr(there)
-    degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
-    if (degrees >= 3).sum() < 2:
-        raise NotIdentifiable(
-            "fewer than two nodes have three neighbours; run `streaming-moments update` first"
-        )
-    basis = Basis.from_pilot(batch, options.topics, options.seed)
-    statistics = MomentStatistics.of(batch, basis, halves=False)
-    topical = TopicOptions(topics=options.topics, alpha0=options.alpha0, seed=options.seed)
-    model = Communities.fit(InMemory((statistics,)), topical)
-    memberships, M = model.transform(batch), model.topics
-    memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # expected ends are M, each community times its factor c, and memberships the least squares of
-    # the lists, over c: these are not drawn inwards as those on the simplex, and sum to 1
-    gram = M.T @ M
-    solved = (there @ M) @ np.linalg.inv(gram)
-    seen = M.T @ solved
-    factors = 1 / np.linalg.lstsq(seen, M.sum(axis=0))[0]
-    mixing = _mixing(seen / factors, gram * factors, directed)
-    repeated = sum(number for _, number in parts)
-    return _ordered(_Found(memberships, mixing, degrees, model.spectrum, repeated))
-
-
-def _members(
-    statistics: ViewStatistics, ends: ExpectedEnds
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(r, k) least squares memberships of the nodes of a block, not on the simplex; degrees."""
-    turned = np.hstack(turned_ends(statistics, ends.frames))
-    degrees = np.sum([array[:, 0] for array in _ends(statistics)], axis=0)
-    return turned @ np.linalg.pinv(ends.columns).T, degrees
-
-
-def _ends(statistics: ViewStatistics) -> list[NDArray[np.int64]]:
-    return [statistics.sums[part_name(part)] for part in range(PARTS)]
-
-
-def _of_members(
-    parts: Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]],
-    ends: ExpectedEnds,
-    foundation: EdgesFoundation,
-) -> _Found:
-    """Memberships of all nodes, and the mixing under which they have the ends expected."""
-    solved = interleaved([part for part, _ in parts])
-    degrees = interleaved([own for _, own in parts])
-    sums = solved.sum(axis=1)
-    known = (degrees > 0) & (sums > _LEAST) & (solved.max(axis=1) > 0)
-    if not known.any():
-        raise NotIdentifiable("no node has edges that tell its memberships; count more edges")
-    memberships = np.empty_like(solved)
-    memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
-    memberships[~known] = memberships[known].mean(axis=0)
-    # sums over the nodes of each part, turned as the ends are; on the simplex memberships would be
-    # drawn inwards, and communities seem joined more often with themselves
-    sketch: Any = foundation.sketch
-    sides = []
-    for part, frame in enumerate(ends.frames):
-        own, Q = solved[part::PARTS], sketch.matrix[part::PARTS]
-        seen = np.vstack([own.sum(axis=0), Q.T.astype(np.float64) @ own[: len(Q)]])
-        sides.append(frame.T @ seen)
-    mixing = _mixing(np.vstack(sides), ends.columns, foundation.directed)
-    return _ordered(_Found(memberships, mixing, degrees, ends.spectrum))
-
-
-def _mixing(
-    members: NDArray[np.float64], ends: NDArray[np.float64], directed: bool
-) -> NDArray[np.float64]:
-    """B of `ends = members B'`, by least squares, within 0 and 1."""
-    found = np.linalg.lstsq(members, ends)[0].T
-    return np.clip(found if directed else (found + found.T) / 2, 0.0, 1.0)
-
-
-def _ordered(found: _Found) -> _Found:
-    return found.reordered(np.argsort(-found.memberships.mean(axis=0), kind="stable"))
 
 
 def _edges(statistics: ViewStatistics) -> int:

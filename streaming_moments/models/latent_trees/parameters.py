@@ -87,10 +87,9 @@ def node_states(
     for views, triple in triples.items():
         try:
             columns, weights = three_views(triple, states)
+            return _all_given(structure, node, tables, views, columns, weights)
         except NotIdentifiable as error:
             why = why or f"{_named(tables, views)}: {error}"
-            continue
-        return _all_given(structure, node, tables, views, columns, weights)
     raise NotIdentifiable(
         f"columns {why}; ask for fewer states, leave out a column that has nothing to do with the "
         "others, or add rows"
@@ -105,7 +104,13 @@ def _all_given(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NodeStates:
-    """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges."""
+    """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges.
+
+    Raises
+    ------
+    NotIdentifiable
+        A leaf whose values have no probability given a state.
+    """
     side_of = {leaf: place for place, side in enumerate(structure.sides(node)) for leaf in side}
     given = {views[0]: columns}
 
@@ -113,7 +118,12 @@ def _all_given(
         left = np.hstack([tables.joint(leaf, one) for one in by])
         right = np.hstack([(given[one] * weights).T for one in by])
         raw = left @ np.linalg.pinv(right)
-        return nearest_distributions(_positive(raw, tables.marginal(leaf)))
+        sums = raw.sum(axis=0)
+        if not (sums > 0).all():
+            raise NotIdentifiable(
+                f"one of {weights.size} states leaves no value of {tables.table.names[leaf]!r}"
+            )
+        return nearest_distributions(raw / sums)
 
     for leaf in views[1:]:
         given[leaf] = solved(leaf, [views[0]])
@@ -222,13 +232,6 @@ def _mixed(
     given: NDArray[np.float64], own: NDArray[np.float64], smoothing: float
 ) -> NDArray[np.float64]:
     return (1 - smoothing) * given + smoothing * own
-
-
-def _positive(raw: NDArray[np.float64], marginal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns of sum 1; one without a positive sum is the marginal."""
-    sums = raw.sum(axis=0)
-    sound = sums > 0
-    return np.where(sound, raw / np.where(sound, sums, 1.0), marginal[:, None])
 
 
 def _length(structure: Structure, node: int, leaf: int) -> float:

@@ -39,6 +39,7 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
 _OF_EACH = ("means", "weights", "variances", "bars", "weight_bars")
+_FAR = 1e100  # standard deviations: of more the squares overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +221,8 @@ class GaussianMixture:
         Parameters
         ----------
         rows : (n, d)
-            Finite numbers.
+            Finite numbers; with one beyond 1e100 standard deviations they are read as if it lay
+            there.
 
         Raises
         ------
@@ -233,6 +235,8 @@ class GaussianMixture:
         # centred: squares of rows far from the origin would lose what tells them apart
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
+        most = _FAR * np.sqrt(self.variances.min())
+        x *= most / np.maximum(np.abs(x).max(axis=1, keepdims=True), most)
         squares = np.square(x)
         precisions = 1 / self.variances
         if precisions.shape[1] == 1:

@@ -59,7 +59,7 @@ def description_of(model: Any) -> Description:
     if model.drawn_in > _MANY * max(1, model.documents - model.without):
         said.append(
             f"{model.drawn_in:,} rows lay beyond the radius and were drawn in: more than "
-            f"{_MANY:.0%}; create the store from a pilot like all rows"
+            f"{_MANY:.0%}; rebase the store, or create it from a pilot like all rows"
         )
     if model.without:
         said.append(f"{model.without:,} records are no row of numbers and count for nothing")

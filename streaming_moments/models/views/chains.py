@@ -12,7 +12,8 @@ from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.views.columns import view_columns
 from streaming_moments.models.views.transitions import transitions
-from streaming_moments.models.views.triples_em import Triples, likelier, triple_table
+from streaming_moments.models.views.triples import triple_table, triples_of
+from streaming_moments.models.views.triples_em import likelier
 from streaming_moments.models.views.windows_em import Chain
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
@@ -42,21 +43,21 @@ def chain_of(
         return chain, float("nan"), untold, 0
     table = triple_table(rows)
     starts = [chain, *_of_sketch(foundation, table, options)]
-    told = Triples.of_table(table), starts, options.refine, options.seed
-    chain, score = rows.value(rows.once("refining", likelier, *told))
-    return chain, score, 0, options.refine
+    told = triples_of(table), starts, options.refine, options.seed, True, type(options).refine
+    chain, score, rounds = rows.value(rows.once("refining", likelier, *told))
+    return chain, score, 0, rounds
 
 
 def _decomposed(rows: Rows, sketch: Basis, emission: NDArray[np.float64]) -> tuple[Chain, int]:
     k = emission.shape[1]
     try:
-        moves, untold = transitions(rows, sketch, emission)
+        moves, shares, untold = transitions(rows, sketch, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
             f"the symbols of the {k} states depend on one another, so nothing tells "
             "how states follow; ask for fewer states, or count more sequences"
         ) from error
-    return Chain(emission, moves, np.full(k, 1 / k)), untold
+    return Chain(emission, moves, shares), untold
 
 
 def _of_sketch(

@@ -15,7 +15,13 @@ from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views import decoding, markov_parts
 from streaming_moments.models.views.chains import chain_of
-from streaming_moments.models.views.columns import half_bars, half_rows, view_columns
+from streaming_moments.models.views.columns import (
+    ViewColumns,
+    half_bars,
+    half_rows,
+    view_columns,
+)
+from streaming_moments.models.views.surroundings import by_surroundings
 from streaming_moments.models.views.transitions import (
     Operators,
     first_states,
@@ -23,6 +29,7 @@ from streaming_moments.models.views.transitions import (
     symbol_shares,
 )
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -39,7 +46,11 @@ _UNIGRAMS = 1e-3  # of a prediction by operators
 class MarkovOptions(FitOptions):
     """What a fit of sequences is told."""
 
-    refine: int = option("Rounds by the windows; of a sketched alphabet none.", 200, require_rounds)
+    refine: int = option(
+        "Rounds by the windows, of millions fewer; of a sketched alphabet none.",
+        200,
+        require_rounds,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,17 +171,13 @@ class HiddenMarkovModel:
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: SequencesFoundation = rows.foundation
         sketch, k = foundation.sketch, options.topics
-        fitted = view_columns(rows, (sketch, sketch), k)
-        found = fitted.found
-        chain, score, untold, refined = chain_of(rows, foundation, found.topics, options)
+        fitted, columns, weights = _columns(rows, sketch, k)
+        chain, score, untold, refined = chain_of(rows, foundation, columns, options)
         bars = None
         if halves:
-            both = sketch, sketch
-            bars = half_bars(
-                found.topics, lambda odd: view_columns(half_rows(rows, odd), both, k).found.topics
-            )
+            bars = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[1])
         # refined, the weights are those of the first place of a window
-        weights = chain.moves @ chain.weights if refined else found.weights
+        weights = chain.moves @ chain.weights if refined else weights
         start, beginnings = first_states(rows, chain.emission)
         if beginnings < _BEGINNINGS * k or not start.sum():
             start = weights
@@ -246,7 +253,7 @@ class HiddenMarkovModel:
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
-        self._require(batch)
+        self._require(batch.symbols)
         states = np.empty(batch.symbols.size, dtype=np.int32)
         with np.errstate(divide="ignore"):
             tables = np.log(self._starts(batch)), np.log(self.moves), np.log(self._smoothed)
@@ -255,20 +262,18 @@ class HiddenMarkovModel:
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         """(t + 1, n) distribution of each next symbol by the observable operators, and restarts.
 
-        Predictions are clipped at 0, made to sum to 1, and mixed with a thousandth of the shares of
-        the symbols. Where the state predicts nothing positive it begins anew, which is counted.
+        A symbol of -1 is one that was not seen: any it may have been. Predictions are clipped at 0,
+        made to sum to 1, and mixed with a thousandth of the shares of the symbols. Where the state
+        predicts nothing positive it begins anew, which is counted.
 
         Raises
         ------
         InvalidInput
             The model has no operators, as they would be too many numbers.
+        ForeignStatistics
+            A symbol outside the alphabet.
         """
-        if self.observable is None:
-            raise InvalidInput(
-                f"the model keeps no observable operators: {len(self.emission):,} symbols and "
-                f"{self.n_topics} states make too many numbers; read by its parameters"
-            )
-        ops, restarts = self.observable, 0
+        ops, operators, restarts = *self._operators(symbols), 0
         state = ops.first
         found = np.empty((len(symbols) + 1, len(self.emission)))
         ahead = np.einsum("a,xab->xb", ops.last, ops.symbols)
@@ -279,20 +284,21 @@ class HiddenMarkovModel:
             found[place] = (1 - _UNIGRAMS) * shares + _UNIGRAMS * self.symbol_shares
             if place == len(symbols):
                 break
-            moved = ops.symbols[symbols[place]] @ state
+            moved = operators[symbols[place]] @ state
             norm = float(ops.last @ moved)
             restarts += norm <= 0
             state = moved / norm if norm > 0 else ops.first
         return found, restarts
 
     def log_probability(self, symbols: NDArray[np.int64]) -> float:
-        """Of one sequence by the observable operators, minus infinity where they give none."""
-        if self.observable is None:
-            self.filtered(symbols)
-        ops: Any = self.observable
+        """Of one sequence by the observable operators, minus infinity where they give none.
+
+        Symbols and errors as of `filtered`.
+        """
+        ops, operators = self._operators(symbols)
         state, total = ops.first, 0.0
         for symbol in symbols:
-            state = ops.symbols[symbol] @ state
+            state = operators[symbol] @ state
             norm = float(ops.last @ state)
             if norm <= 0:
                 return -np.inf
@@ -319,7 +325,7 @@ class HiddenMarkovModel:
         return np.asarray((1 - _SMOOTHING) * self.emission + _SMOOTHING / n)
 
     def _read(self, batch: SymbolBatch, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-        self._require(batch)
+        self._require(batch.symbols)
         chain = self._starts(batch), self.moves, self._smoothed
         return decoding.forward_backward(batch.offsets, batch.symbols, *chain, posterior)
 
@@ -332,11 +338,24 @@ class HiddenMarkovModel:
         # a state in which no sequence seen has begun is not ruled out
         return (1 - _SMOOTHING) * self.start + _SMOOTHING / self.n_topics
 
-    def _require(self, batch: SymbolBatch) -> None:
-        if batch.symbols.size and batch.symbols.max() >= len(self.emission):
+    def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
+        """Operators, and by symbol those of all; the last is of a symbol that was not seen."""
+        if self.observable is None:
+            raise InvalidInput(
+                f"the model keeps no observable operators: {len(self.emission):,} symbols and "
+                f"{self.n_topics} states make too many numbers; read by its parameters"
+            )
+        self._require(np.asarray(symbols))
+        each = self.observable.symbols
+        return self.observable, np.concatenate([each, each.sum(axis=0, keepdims=True)])
+
+    def _require(self, symbols: NDArray[Any]) -> None:
+        n = len(self.emission)
+        if symbols.size and not -1 <= symbols.min() <= symbols.max() < n:
+            strange = symbols.max() if symbols.max() >= n else symbols.min()
             raise ForeignStatistics(
-                f"symbol {batch.symbols.max()} is not of the model's alphabet of "
-                f"{len(self.emission)}; give -1 for what lies outside"
+                f"symbol {strange} is not of the model's alphabet of {n}; give -1 for what lies "
+                "outside"
             )
 
     def _ordered(self) -> Self:
@@ -356,6 +375,14 @@ class HiddenMarkovModel:
             bars=bars,
             word_bars=words,
         )
+
+
+def _columns(
+    rows: Rows, sketch: Basis, k: int
+) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64]]:
+    fitted = view_columns(rows, (sketch, sketch), k)
+    found = fitted.found
+    return fitted, *by_surroundings(rows, sketch, found.topics, found.weights)
 
 
 def _windows(rows: Rows) -> int:

@@ -11,13 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.triples_em import (
-    Triples,
-    as_columns,
-    likelier,
-    posteriors,
-    triple_table,
-)
+from streaming_moments.models.views.triples import Triples, triple_table, triples_of
+from streaming_moments.models.views.triples_em import as_columns, likelier
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
@@ -58,7 +53,7 @@ class Mixture:
 
     def after_round(self, triples: Triples) -> tuple[Mixture, float]:
         """The likelier mixture, and the nats a triple of this one."""
-        told = posteriors(triples, self.left * self.weights, self.rows, self.right)
+        told = triples.posteriors(self.left * self.weights, self.rows, self.right)
         left, right = self.left * told.left, self.right * told.right
         shares = told.middle.sum(axis=0)
         found = Mixture(
@@ -79,6 +74,8 @@ def likelier_mixture(
     cells = prod(basis.n_words for basis in foundation.bases)
     if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
         return given[0], None, 0
-    told = Triples.of_table(triple_table(rows)), given, options.refine, options.seed, drawn
-    found, score = rows.value(rows.once("refining", likelier, *told))
-    return found, score, options.refine
+    told = given, options.refine, options.seed, drawn, type(options).refine
+    found: tuple[Mixture, float, int] = rows.value(
+        rows.once("refining", likelier, triples_of(triple_table(rows)), *told)
+    )
+    return found

@@ -50,8 +50,8 @@ class Operators:
 
 def transitions(
     rows: Rows, sketch: Basis, emission: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], int]:
-    """(k, k) moves, a column for each state gone from, and how many of them nothing tells.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """(k, k) moves, a column for each state gone from, (k,) shares of these, and untold columns.
 
     Non-negative least squares of `RL = O J (O' Qo)`, J the shares of pairs of states, in rows
     scaled by `p^-1/2` and in the covariance metric of the sketch.
@@ -59,12 +59,10 @@ def transitions(
     k = emission.shape[1]
     nbytes = 8 * k * (k + sketch.columns)
     sums = rows.value(rows.summed("transitions", _moved, emission, nbytes=nbytes))
-    spectra = rows.value(rows.summed("metric", _metric, sketch, nbytes=8 * sketch.columns**2))
-    turned = frame(sketch.matrix)
-    metric = _inverse_root(turned.T @ spectra @ turned)
+    metric = sketch_metric(rows, sketch)
     triangle = np.linalg.cholesky(sums[:, :k] + _ROUNDING * np.trace(sums[:, :k]) * np.eye(k))
-    seen = np.linalg.solve(triangle, sums[:, k:] @ turned @ metric)
-    sides = (turned.T @ sketch.matrix.T @ emission[: sketch.core]).T @ metric
+    seen = np.linalg.solve(triangle, sums[:, k:] @ metric)
+    sides = (sketch.matrix.T @ emission[: sketch.core]).T @ metric
     design = np.kron(triangle.T, sides.T)
     scale = max(float(np.abs(seen).max()), 1e-300)
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
@@ -76,7 +74,15 @@ def transitions(
     sums = joint.sum(axis=0)
     unknown = int((sums <= 0).sum())
     moves = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), 1 / k)
-    return moves, unknown
+    shares = sums / sums.sum() if sums.any() else np.full(k, 1 / k)
+    return moves, shares, unknown
+
+
+def sketch_metric(rows: Rows, sketch: Basis) -> NDArray[np.float64]:
+    """(s, r) by which sums of the sketch have unit covariance over the symbols seen."""
+    spectra = rows.value(rows.summed("metric", _metric, sketch, nbytes=8 * sketch.columns**2))
+    turned = frame(sketch.matrix)
+    return turned @ _inverse_root(turned.T @ spectra @ turned)
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:

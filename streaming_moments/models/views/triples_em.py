@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import decoding
-from streaming_moments.statistics.row_block import interleaved
-from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
+from streaming_moments.models.views.triples import Triples
 
 FEWEST, MOST = 3, 24  # random starts beside the spectral ones
 # Triples times states times rounds of a start, of which a second has room for some 10^8.
 _WORK = 1e8
+# Steps of all rounds, as many as two thirds of a second have room for; of the halves a third.
+_MOST_WORK = 1.5e9
 # Which share of the starts goes on for how many times the rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
 # Of a distribution, spread over all of it before the first round: what is 0 would stay 0.
@@ -30,49 +28,6 @@ _SPREAD = 1e-3
 # Of a step from round to round, and how far one may go.
 _GROWTH = 1.2
 _RATIOS = 1e-3, 1e3
-
-
-@dataclass(frozen=True, eq=False)
-class Triples:
-    """Distinct triples with their counts.
-
-    Parameters
-    ----------
-    cells : (triples, 3) int64
-        Words of the left view, of the middle one, which has rows, and of the right one.
-    counts : (triples,) float64
-        How often each was seen.
-    """
-
-    cells: NDArray[np.int64]
-    counts: NDArray[np.float64]
-
-    @classmethod
-    def of_table(cls, table: NDArray[np.int64]) -> Triples:
-        """Of a table (middle, left, right) of counts."""
-        middle, left, right = np.nonzero(table)
-        cells = np.stack([left, middle, right], axis=1)
-        return cls(cells, table[middle, left, right].astype(np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class Posteriors:
-    """What triples say of their middle states.
-
-    Parameters
-    ----------
-    left, right : (n, k) float64
-        Expected counts of the words of the outer views, over what they were expected by.
-    middle : (n, k) float64
-        Those of the middle view.
-    score : float
-        Nats a triple.
-    """
-
-    left: NDArray[np.float64]
-    middle: NDArray[np.float64]
-    right: NDArray[np.float64]
-    score: float
 
 
 class Hidden(Protocol):
@@ -92,43 +47,36 @@ class Hidden(Protocol):
 _Hidden = TypeVar("_Hidden", bound=Hidden)
 
 
-def triple_table(rows: Rows) -> NDArray[np.int64]:
-    """(n, l, r) int64 counts of triples, middle view first, of sketches that are identities."""
-    return interleaved(rows.gathered("triples", _table))
-
-
-def posteriors(
-    triples: Triples,
-    before: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    after: NDArray[np.float64],
-) -> Posteriors:
-    """Of `P(left, middle, right, h) = before[left, h] middle[middle, h] after[right, h]`."""
-    left, own, right = (np.zeros_like(one) for one in (before, middle, after))
-    cells = triples.cells, triples.counts
-    score = decoding.triple_posteriors(*cells, before, middle, after, left, own, right)
-    return Posteriors(left, own, right, float(score / triples.counts.sum()))
-
-
 def likelier(
-    triples: Triples, given: Sequence[_Hidden], rounds: int, seed: int = 0, drawn: bool = True
-) -> tuple[_Hidden, float]:
-    """The likeliest of the starts given and of some random ones, with nats a triple.
+    triples: Triples,
+    given: Sequence[_Hidden],
+    rounds: int,
+    seed: int = 0,
+    drawn: bool = True,
+    usual: int | None = None,
+) -> tuple[_Hidden, float, int]:
+    """The likeliest of the starts given and of some random ones, with nats a triple, and rounds.
 
     All take half of the rounds; the likeliest quarter as many again as there are, and of all the
     likeliest twelfth twice as many. There are 24 random starts, of large tables fewer, or none.
+    Where the `usual` rounds would take above a second, which is told by the number of triples and
+    states, rounds are fewer by as much, whatever was asked for.
     """
     rng = np.random.default_rng(seed)
     k = given[0].tables[0].shape[1]
-    random = int(_WORK / max(1, triples.counts.size * k * rounds))
+    random = int(_WORK / max(1, triples.kinds * k * rounds))
     number = min(max(random, FEWEST), MOST) if drawn and k > 1 else 0
     begun = [*map(spread, given), *(given[0].drawn(rng) for _ in range(number))]
+    going = [(math.ceil(len(begun) / share), of_rounds) for share, of_rounds in _RACE]
+    work = triples.work(k) * sum(starts * of_rounds for starts, of_rounds in going)
+    most = _MOST_WORK if drawn else _MOST_WORK / 3
+    rounds = math.ceil(rounds * min(1, most / max(1.0, work * (usual or rounds))))
     found = [(start, -np.inf) for start in begun]
-    for share, of_rounds in _RACE:
-        kept = sorted(found, key=lambda one: -one[1])[: math.ceil(len(begun) / share)]
+    for starts, of_rounds in going:
+        kept = sorted(found, key=lambda one: -one[1])[:starts]
         more = math.ceil(rounds * of_rounds)
         found = [after_rounds(triples, hidden, more, _GROWTH) for hidden, _ in kept]
-    return max(found, key=lambda one: one[1])
+    return *max(found, key=lambda one: one[1]), rounds
 
 
 def after_rounds(
@@ -178,7 +126,3 @@ def _each(function: Callable[..., NDArray[np.float64]], *hidden: _Hidden) -> _Hi
     made: Any = type(hidden[0])
     found: _Hidden = made(*map(function, *(one.tables for one in hidden)))
     return found
-
-
-def _table(statistics: ViewStatistics) -> NDArray[np.int64]:
-    return statistics.sums[TRIPLES][:, 1:, 1:]

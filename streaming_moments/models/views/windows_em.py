@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.views.triples_em import Triples, as_columns, posteriors
+from streaming_moments.models.views.triples import Triples
+from streaming_moments.models.views.triples_em import as_columns
 from streaming_moments.numerics.held_bytes import held_bytes
 
 
@@ -46,7 +47,7 @@ class Chain:
         """The likelier chain, and the nats a window of this one."""
         O, T, w = self.tables
         joint = T * w
-        told = posteriors(triples, O @ joint.T, O, O @ T)
+        told = triples.posteriors(O @ joint.T, O, O @ T)
         first, second = joint * (told.left.T @ O), T * (O.T @ told.right)
         emitted = O * (told.left @ joint) + told.middle + O * (told.right @ T.T)
         shares = first.sum(axis=0) / first.sum()

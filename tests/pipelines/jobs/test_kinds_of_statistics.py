@@ -10,6 +10,7 @@ import pytest
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 
@@ -106,6 +107,27 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     table = pq.read_table(path)
     assert table.num_rows == 1000
     assert set(table["topic"].to_pylist()) == {0, 1, 2}
+    # a table without one of the columns, and two of three
+    model = MomentStore.open(str(view_store)).load_any_model("first")
+    few = tmp_path / "few.parquet"
+    pq.write_table(pq.read_table(shard, columns=["ids", "text"]), few)
+    asked = ("transform", view_store, few, "--output", tmp_path / "few", "--model", "first")
+    assert "has no column 'class'" in run(*asked)[2]
+    code, out, err = run(*asked, "--views", "text,ids", "--json")
+    assert code == 0, err
+    found = pq.read_table(json.loads(out)["files"][0])
+    lists = np.array(pq.read_table(shard)["ids"].to_pylist(), dtype=object)
+    ids = np.stack([np.bincount(np.array(one, int), minlength=15) for one in lists])
+    words = MomentStore.open(str(view_store)).foundation.vocabularies
+    columns = [words[1].index[str(one)] for one in range(15)]
+    counts = np.zeros_like(ids)
+    counts[:, columns] = ids
+    code, out, err = run(*asked, "--views", "ids", "--json")
+    alone = pq.read_table(json.loads(out)["files"][0])["proportions"].to_pylist()
+    expected = model.posterior({"left": CountBatch.from_csr(counts)})
+    assert np.allclose(alone, expected)
+    assert not np.allclose(found["proportions"].to_pylist(), expected)
+    assert "views text, day; give some of text, ids, class" in run(*asked, "--views", "text,day")[2]
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +202,7 @@ def test_sequences_are_decoded_with_their_perplexity(
     assert found["perplexity"] == decoded["posterior"]["perplexity"]
     assert 1 < found["perplexity"] < 12
     table = pq.read_table(found["files"][0])
+    assert (table["name"].null_count, table["from"].null_count) == (60, 60)
     assert table["length"].to_pylist() == [60] * 60
     assert {len(states) for states in table["states"].to_pylist()} == {60}
     for refused in (("--method", "gibbs"), ("--id-column", "a"), ("--passages",), ("--seed", "1")):
@@ -357,6 +380,14 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     command("update", one, long_table(tmp_path / "more.csv", ["s8,30,a", "s8,31,b"]))
     assert run("update", several, thirds[2])[0] == 0
     assert loaded() == MomentStore.open(str(one)).load() != expected
+    # parts are read as they lie, and told by name and number
+    fit = ("refit", several, "--model", "hmm", "--topics", "2", "--refine", "2")
+    assert run(*fit)[0] == 0
+    code, out, err = run("transform", several, thirds[1], "--output", tmp_path / "read", "--json")
+    assert code == 0, err
+    read = pq.read_table(json.loads(out)["files"][0])
+    assert read["name"].to_pylist() == [f"s{name}" for name in range(9)]
+    assert (set(read["from"].to_pylist()), set(read["first"].to_pylist())) == ({10}, {0})
     # what is counted already comes in no other shard again
     again = long_table(tmp_path / "again.csv", ["s8,3,a", "s8,4,b", "s9,0,c"])
     code, _, err = run("update", several, again)

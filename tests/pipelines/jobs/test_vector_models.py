@@ -68,6 +68,8 @@ def test_the_number_is_found_and_the_model_kept(store, drawn, run) -> None:
     assert code == 0
     assert (facts["components"], facts["told_apart"], facts["dimension"]) == (3, 3, 12)
     assert len(facts["error_bar"]) == 3
+    assert facts["parameters"]["means"] == model.means.tolist()
+    assert facts["parameters"]["variances"] == model.variances.tolist()
     code, said, _ = run("topics", store, "--model", "auto")
     assert "3 components of 12 dimensions" in said
 
@@ -158,6 +160,28 @@ def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp
     assert "is not sampled" in err
 
 
+def test_rows_far_beyond_all_others_are_read_and_told_in_json(store, drawn, run, tmp_path) -> None:
+    rows = drawn.rows[:5].copy()
+    rows[1, 0], rows[2], rows[3] = 1e200, 1e308, -1e308
+    np.save(tmp_path / "far.npy", rows)
+    given = "transform", store, tmp_path / "far.npy", "--output", tmp_path / "out"
+    code, said, err = run(*given, "--model", "auto", "--top-documents", "5", "--json")
+    assert code == 0
+    assert "Warning" not in err
+
+    def refused(name: str) -> float:
+        raise AssertionError(f"{name} is no JSON")
+
+    told = json.loads(said, parse_constant=refused)
+    assert told["log_likelihood"] < -1e190
+    distances = [one["distance"] for one in told["nearest"][0]]
+    assert distances[2] == pytest.approx(1e200)
+    kept = (tmp_path / "out" / "_top_documents.json").read_text()
+    assert json.loads(kept, parse_constant=refused)
+    shares = np.array(pq.read_table(told["files"][0])["proportions"].to_pylist())
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
 def test_factors_of_rows_are_written(store, drawn, folder, run, tmp_path) -> None:
     given = "refit", store, "--model", "factors", "--components", "2", "--weak", "keep"
     assert run(*given, "--name", "weak")[0] == 0
@@ -167,6 +191,9 @@ def test_factors_of_rows_are_written(store, drawn, folder, run, tmp_path) -> Non
     )
     assert code == 0
     model = opened(store).load_any_model("weak")
+    shown = json.loads(run("topics", store, "--model", "weak", "--json")[1])
+    assert shown["parameters"]["mixing"] == model.mixing.tolist()
+    assert shown["parameters"]["kurtosis"] == [None, None]
     table = pq.read_table(json.loads(said)["files"][0])
     shard = folder / "0.parquet"
     ids = [f"{shard}#1" if row == 1 else f"row {row}" for row in range(1000)]

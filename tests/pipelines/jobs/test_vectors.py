@@ -127,6 +127,48 @@ def test_rows_beyond_the_radius_are_said_where_they_are_many(run, shards, tmp_pa
     assert json.loads(run("status", store, "--json")[1])["clipped"] == 20
 
 
+def test_a_rebase_gives_a_grid_of_all_shards_and_counts_them_once_more(run, shards, tmp_path):
+    folder, rows = shards
+    far, store = tmp_path / "far.npy", tmp_path / "store"
+    np.save(far, (3 * rows[:800]).astype(np.float16))
+    options = "--kind", "vectors", "--squares", "--sketch-columns", "9"
+    assert run("create", store, folder / "1.npy", *options)[0] == 0
+    assert run("update", store, folder / "1.npy", folder / "2.parquet", far)[0] == 0
+    model = "--model", "gaussian_mixture", "--components", "2", "--name"
+    assert run("refit", store, *model, "before")[0] == 0
+    before = MomentStore.open(str(store))
+    assert before.totals().clipped > 700
+    code, said, err = run("rebase", store, "--seed", "5", "--json")
+    assert code == 0, err
+    told = json.loads(said)
+    assert (told["shards"], told["documents"], told["words"]) == (3, 1_600, None)
+    after = MomentStore.open(str(store))
+    assert after.verify() == []
+    assert (after.foundation.squares, after.foundation.columns) == (True, 9)
+    assert (after.totals().n_tokens, after.totals().clipped < 100) == (1_597, True)
+    assert after.commit.lineage.pilot["seed"] == 5
+    # as if it had been made so, and as exactly forgotten
+    again = tmp_path / "again"
+    known = [record.url for record in after.ledger()]
+    assert run("create", again, *known, *options, "--seed", "5")[0] == 0
+    assert run("update", again, *known)[0] == 0
+    assert MomentStore.open(str(again)).load() == after.load()
+    for one in (store, again):
+        assert run("forget", one, far)[0] == 0
+    assert MomentStore.open(str(again)).load() == MomentStore.open(str(store)).load()
+    # versions before keep theirs, and models of them are read and polished
+    assert MomentStore.open(str(store), before.version).load() == before.load()
+    assert run("transform", store, far, "--output", tmp_path / "out", "--model", "before")[0] == 0
+    assert run("polish", store, "--model", "before", "--name", "polished")[0] == 0
+    assert run("refit", store, *model, "after")[0] == 0
+
+
+def test_a_rebase_has_no_use_for_options_of_words(run, store):
+    code, _, err = run("rebase", store, "--max-topics", "9")
+    assert code == 2
+    assert "kind vectors has no use for --max-topics" in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

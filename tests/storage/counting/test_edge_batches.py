@@ -76,6 +76,7 @@ def test_names_of_all_nodes_and_some_edges_are_drawn(tmp_path):
     [
         ({"source": ["a", None], "target": ["b", "c"]}, "row 2 has an edge with one end"),
         ({"source": ["a", "b"], "target": ["", "c"]}, "row 1 has an edge with one end"),
+        ({"source": [3.0, None], "target": [4, 5]}, "row 2 has an edge with one end"),
         ({"source": [0.5], "target": ["b"]}, "of type double"),
         ({"source": [["a", "b"]], "target": ["b"]}, "holds lists"),
         ({"source": ["a"]}, "no column 'target'"),

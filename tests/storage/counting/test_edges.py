@@ -101,7 +101,7 @@ def test_an_edge_that_is_none_is_named_by_its_row(tmp_path, lines, said):
 
 def test_edges_of_parquet_and_compressed_tables_are_the_same(tmp_path):
     pairs = np.random.default_rng(0).integers(0, 500, (700, 2))
-    table = pa.table({"to": pairs[:, 1].astype(np.int32), "from": pairs[:, 0]})
+    table = pa.table({"to": pairs[:, 1].astype(np.int32), "from": pairs[:, 0].astype(np.float32)})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=150)
     lines = "".join(f"{one}\t{other}\n" for one, other in pairs)
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(f"from\tto\n{lines}".encode()))
@@ -115,6 +115,15 @@ def test_edges_of_parquet_and_compressed_tables_are_the_same(tmp_path):
     [shard] = list_shards([str(tmp_path / "a.txt")])
     with pytest.raises(ShardError, match="give Parquet, JSON Lines, CSV or TSV"):
         list(read_edges(shard, ShardFormat(), columns))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_an_end_that_is_missing_among_numbers_is_named(tmp_path, missing):
+    ends = {"source": pa.array([3.0, missing], pa.float64()), "target": [4, 5]}
+    pq.write_table(pa.table(ends), tmp_path / "a.parquet")
+    [shard] = list_shards([str(tmp_path / "a.parquet")])
+    with pytest.raises(ShardError, match="row 2 has an edge with one end: its 'source' is empty"):
+        list(read_edges(shard, ShardFormat(), EdgeColumns()))
 
 
 def test_nodes_of_any_number_are_gathered_alike(tmp_path):

@@ -93,6 +93,28 @@ def test_a_long_table_cut_anywhere_is_that_of_one_pass(tmp_path, monkeypatch, ti
     assert FOUNDATION.with_seams(state) == one_pass(sequences)
 
 
+@pytest.mark.parametrize("numbered", [True, False])
+def test_chunks_tell_their_sequence_and_its_number(tmp_path, monkeypatch, numbered):
+    monkeypatch.setattr(reading, "PIECE", 9)
+    sequences = drawn(4)
+    path, rows = tmp_path / "long.parquet", rows_of(sequences, "numbers")
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=8)
+    form = SequencesForm(columns=LONG, numbered=numbered)
+    limits = ReadLimits(document_bytes=400, batch_documents=16)
+    reader = SequenceReader.of(ShardFormat(), form, LETTERS, limits, joins=True)
+    found = [
+        (name, begin, size)
+        for one in reader.read(listed(path))
+        for name, begin, size in zip(
+            one.spans.names, one.spans.places[:, 0].tolist(), one.batch.lengths, strict=True
+        )
+    ]
+    assert len(found) > len(sequences)
+    told = [(name, begin + place) for name, begin, size in found for place in range(size)]
+    assert [name for name, _ in told] == [row["name"] for row in rows]
+    assert not numbered or told == [(row["name"], row["time"]) for row in rows]
+
+
 def test_pieces_in_lists_lie_where_they_say(tmp_path):
     sequences = drawn(3)
     rows = [

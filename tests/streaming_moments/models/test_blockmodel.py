@@ -156,9 +156,27 @@ def test_edges_that_hold_no_communities_are_refused():
         Blockmodel.fit(InMemory((none.of([]),)), Blockmodel.Options(topics=2))
     with pytest.raises(NotIdentifiable, match="ask for fewer"):
         fitted(graph, columns=4, halves=False, topics=9)
+    chance = community_graph(6, 1, 0.5, 0.5, 0.0, seed=1)
+    with pytest.raises(NotIdentifiable, match="1 of 3 communities have members without neigh"):
+        fitted(chance, halves=False, topics=3)
     few = sketch_of(graph.batch.to_csr(), empty.nodes, 60)
     with pytest.raises(NotIdentifiable, match="a part of 40 nodes does not tell 61 columns"):
         part_frames(few)
+
+
+def test_mixing_outside_0_to_1_is_drawn_in_and_said():
+    graph = community_graph(150, 2, 0.5, 0.02, 0.0, seed=0)
+    model = fitted(graph, topics=3)
+    assert model.outside > model.mixing_bars.max()
+    assert ((model.mixing >= 0) & (model.mixing <= 1)).all()
+    said = model.described()
+    assert said.facts["outside"] == model.outside
+    lay = f"mixing lay up to {model.outside:.2g} outside 0 to 1 and is drawn in: are there fewer"
+    assert lay in said.sentence
+    assert Blockmodel.from_parts(*model.parts()).outside == model.outside
+    inside = fitted(graph, topics=2, halves=False)
+    assert inside.outside == 0
+    assert "drawn in" not in inside.described().sentence
 
 
 def test_communities_take_the_numbers_of_those_that_they_are_matched_with():

@@ -237,6 +237,13 @@ def test_what_no_tree_can_be_of_is_refused_with_the_columns():
         LatentTree.fit(InMemory((statistics,)), LatentTree.Options(topics=2))
 
 
+def test_a_column_without_a_probability_given_a_state_is_refused_not_replaced():
+    rows = [[1, 1, 0], [0, -1, 0], [1, -1, 1], [1, 0, 0], [-1, 1, 0], [1, 1, -1], [0, 0, 1]]
+    table = TableColumns(("a", "b", "c"), (("0", "1"),) * 3)
+    with pytest.raises(NotIdentifiable, match="one of 2 states leaves no value of 'a'; ask for"):
+        fitted(table, np.array(rows), 2)
+
+
 def test_three_views_refuse_a_state_that_two_columns_share():
     columns = np.array([[0.9, 0.9], [0.1, 0.1]])
     triple = np.einsum("aj,bj,cj,j->abc", columns, columns, columns, np.array([0.5, 0.5]))

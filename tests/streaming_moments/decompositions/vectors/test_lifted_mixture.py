@@ -99,6 +99,17 @@ def test_drawn_rows_err_as_much_as_the_prototypes() -> None:
     assert signal_directions(GivenMoments.of_rows(drawn.rows, np.eye(50)[:, :20])) == 9
 
 
+@pytest.mark.parametrize(("number", "size"), [(30, 40), (60, 40), (80, 160)])
+def test_fewer_rows_than_leave_directions_to_noise_tell_no_more_apart(number, size):
+    noise = np.random.default_rng(number).normal(size=(number, size))
+    drawn = mixture_rows(number, size, 4, separation=6.0, seed=number)
+    found = [
+        signal_directions(GivenMoments.of_rows(rows, np.eye(size)[:, :39]))
+        for rows in (noise, drawn.rows)
+    ]
+    assert found == [0, 3]
+
+
 def test_variances_that_differ_need_their_correction() -> None:
     drawn = mixture_rows(20_000, 50, 10, variances="spherical", seed=4)
     assert error_of(drawn, "spherical") < 0.5

@@ -167,6 +167,19 @@ def test_densities_are_those_of_the_formula() -> None:
         model.posterior(np.zeros((3, 5)))
 
 
+@pytest.mark.parametrize("covariance", ["spherical", "diag"])
+def test_rows_of_which_squares_overflow_have_densities(covariance) -> None:
+    variances = np.array([[1.0], [4.0]]) * np.ones((2, 3 if covariance == "diag" else 1))
+    model = GaussianMixture(np.eye(2, 3), np.array([0.6, 0.4]), variances, covariance)
+    rows = np.array([[1e200, 0, 0], [-1e308, 1e308, -1e308], [0, 1e160, 0], [1, 0, 0]])
+    with np.errstate(all="raise", under="ignore"):
+        logs, shares = model.log_likelihoods(rows), model.posterior(rows)
+    assert np.isfinite(logs).all()
+    np.testing.assert_array_equal(shares[:3], np.repeat([[0.0, 1.0]], 3, axis=0))
+    assert (logs[:3] < -1e190).all()
+    np.testing.assert_array_equal(logs[3:], model.log_likelihoods(rows[3:]))
+
+
 def test_parts_make_it_again(model_and_grid, drawn) -> None:
     model, grid = model_and_grid
     for one in (model, polished(replace(model, bars=None), [drawn.rows[:50]], grid, 1)):

@@ -8,15 +8,17 @@ from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.views import triples, triples_em
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.triples_em import (
-    Triples,
-    after_rounds,
-    likelier,
-    spread,
+from streaming_moments.models.views.triples import (
+    ListedTriples,
+    TripleTable,
     triple_table,
+    triples_of,
 )
+from streaming_moments.models.views.triples_em import after_rounds, likelier, spread
 from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.sklearn import MomentHMM
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -75,6 +77,12 @@ def test_exact_moments_of_a_chain_that_is_not_stationary_give_it_back(sketch):
     assert np.abs(model.moves[np.ix_(order, order)] - T).max() < 1e-7
     assert np.abs(model.start[order] - start).max() < 1e-8
     assert (model.untold, model.turned) == (0, 0)
+    # what all windows agree with stays, but for what is spread over all symbols and states
+    refined = fitted(statistics, 3, refine=1)
+    assert refined.refined == (not sketch)
+    order = matched(refined, O)
+    assert np.abs(refined.emission[:, order] - O).max() < 1e-3
+    assert np.abs(refined.moves[np.ix_(order, order)] - T).max() < 1e-3
 
 
 def forward(O, T, start, symbols):
@@ -99,6 +107,17 @@ def test_observable_operators_give_the_probability_of_sequences():
     expected = np.array(expected) / np.sum(expected)
     assert restarts == 0
     assert np.abs(predictions[3] - expected).max() < 1e-3  # a thousandth of unigrams
+    # a symbol that was not seen may have been any
+    unseen = np.array([3, -1, 6])
+    truth = sum(forward(O, T, start, [3, x, 6]) for x in range(7))
+    assert np.exp(model.log_probability(unseen)) == pytest.approx(truth, rel=1e-6)
+    expected = [sum(forward(O, T, start, [3, x, 6, y]) for x in range(7)) for y in range(7)]
+    following = model.filtered(unseen)[0][3]
+    assert np.abs(following - np.array(expected) / np.sum(expected)).max() < 1e-3
+    for outside in (7, -2):
+        for read in (model.filtered, model.log_probability):
+            with pytest.raises(ForeignStatistics, match=f"symbol {outside} is not of"):
+                read(np.array([0, outside]))
 
 
 def small_model():
@@ -151,7 +170,7 @@ def test_rounds_never_make_the_windows_less_likely():
     rng = np.random.default_rng(0)
     table = rng.poisson(3, (5, 5, 5))
     start = Chain(rng.dirichlet(np.ones(5), 3).T, rng.dirichlet(np.ones(3), 3).T, np.full(3, 1 / 3))
-    windows = Triples.of_table(table)
+    windows = ListedTriples.of_table(table)
     chain, scores = start, []
     for _ in range(12):
         chain, score = chain.after_round(windows)
@@ -177,10 +196,29 @@ def test_rounds_never_make_the_windows_less_likely():
     assert np.allclose(following.moves, moved / moved.sum(axis=0))
 
 
+def test_a_full_table_says_what_its_triples_say_one_by_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    table = rng.poisson(2, (5, 6, 7)) * rng.integers(1, 10_000, (5, 6, 7))
+    tables = [rng.dirichlet(np.ones(n), 3).T for n in (6, 5, 7)]
+    listed = triples_of(table)
+    monkeypatch.setattr(triples, "_DENSE", 100)
+    full = triples_of(table)
+    assert (type(listed), type(full)) == (ListedTriples, TripleTable)
+    assert full.work(3) < listed.work(3)
+    expected, found = listed.posteriors(*tables), full.posteriors(*tables)
+    assert found.score == pytest.approx(expected.score, rel=1e-6)
+    for name in ("left", "middle", "right"):
+        assert np.allclose(getattr(found, name), getattr(expected, name), rtol=1e-5), name
+    # of few triples a table is mostly empty
+    table[rng.random(table.shape) < 0.9] = 0
+    monkeypatch.setattr(triples, "_DENSE", 1)
+    assert isinstance(triples_of(table), ListedTriples)
+
+
 def test_longer_steps_are_never_less_likely_and_get_further():
     drawn = markov_sequences(100, n_symbols=12, k=4, seed=3)
     sums = foundation_of(12).of_sequences(drawn.batch).sums["triple_sketch"]
-    windows = Triples.of_table(sums[:, 1:, 1:])
+    windows = ListedTriples.of_table(sums[:, 1:, 1:])
     rng = np.random.default_rng(1)
     chain = Chain(rng.dirichlet(np.ones(12), 4).T, rng.dirichlet(np.ones(4), 4).T, np.full(4, 0.25))
     found = [after_rounds(windows, chain, rounds, 1.2) for rounds in (1, 2, 5, 10, 20, 100)]
@@ -247,9 +285,9 @@ def test_one_long_sequence_begins_as_the_states_are_everywhere():
     assert "too few sequences to tell how they begin" in model.described().sentence
 
 
-def test_of_many_starts_the_likelier_go_on():
+def test_of_many_starts_the_likelier_go_on(monkeypatch):
     drawn = markov_sequences(300, n_symbols=6, k=3, seed=2)
-    windows = Triples.of_table(
+    windows = ListedTriples.of_table(
         triple_table(InMemory((foundation_of(6).of_sequences(drawn.batch),)))
     )
     rng = np.random.default_rng(0)
@@ -261,7 +299,11 @@ def test_of_many_starts_the_likelier_go_on():
     truth = Chain(drawn.emission, drawn.moves, np.full(3, 1 / 3))
     assert scores[1] > after_rounds(windows, truth, 1)[1] - 1e-3
     again = likelier(windows, [start], 70)
-    assert again[1] == scores[1]
+    assert again[1:] == (scores[1], 70)
+    # of more triples than a second has room for as many rounds less, and more are had by asking
+    monkeypatch.setattr(triples_em, "_MOST_WORK", windows.work(3) * (0.5 * 25 + 7 + 2 * 3) * 10)
+    fewer = [likelier(windows, [start], rounds, usual=70)[2] for rounds in (35, 70, 140)]
+    assert fewer == [5, 10, 20]
 
 
 def test_a_state_that_the_whole_alphabet_loses_is_found_from_a_sketch_of_it():
@@ -279,3 +321,11 @@ def test_a_state_that_the_whole_alphabet_loses_is_found_from_a_sketch_of_it():
     options = HiddenMarkovModel.Options(topics=5, refine=100)
     again = HiddenMarkovModel.fit(InMemory(tuple(parts)), options)
     assert np.allclose(again.emission, model.emission, atol=1e-6)
+
+
+def test_rare_symbols_keep_their_shares():
+    batch = markov_sequences(400, n_symbols=1000, k=4).batch
+    model = MomentHMM(4, 1000).fit(batch.symbols, lengths=np.diff(batch.offsets)).model_
+    # as decomposed, entries of rare symbols have either sign, and clipped most symbols lose theirs
+    np.testing.assert_allclose(model.emission @ model.weights, model.symbol_shares, rtol=1e-9)
+    assert np.count_nonzero(model.symbol_shares == 0) < 500

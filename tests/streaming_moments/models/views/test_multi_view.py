@@ -10,7 +10,8 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.columns import like
 from streaming_moments.models.views.mixture_em import Mixture
 from streaming_moments.models.views.multi_view import MultiViewMixture
-from streaming_moments.models.views.triples_em import Triples, after_rounds, triple_table
+from streaming_moments.models.views.triples import ListedTriples, triple_table
+from streaming_moments.models.views.triples_em import after_rounds
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -182,7 +183,7 @@ def test_rounds_never_make_the_triples_less_likely():
     rng = np.random.default_rng(0)
     table = rng.poisson(2, (4, 5, 6))
     start = Mixture(*(rng.dirichlet(np.ones(n), 3).T for n in (4, 5, 6)), np.array([0.5, 0.3, 0.2]))
-    triples = Triples.of_table(table)
+    triples = ListedTriples.of_table(table)
     mixture, scores = start, []
     for _ in range(30):
         mixture, score = mixture.after_round(triples)
@@ -210,7 +211,7 @@ def test_triples_of_one_word_a_view_are_refined_by_their_table():
     for name, truth in zip(("rows", "left", "right"), drawn.tables, strict=True):
         assert error(getattr(refined, name), truth) < 0.9 * error(getattr(plain, name), truth)
     assert (plain.refined, plain.triple_score, refined.refined) == (0, None, 50)
-    triples = Triples.of_table(triple_table(InMemory((statistics,))))
+    triples = ListedTriples.of_table(triple_table(InMemory((statistics,))))
     truth = Mixture(*drawn.tables, drawn.weights)
     assert refined.triple_score > after_rounds(triples, truth, 1)[1]
     assert (np.diff(refined.weights) <= 0).all()
