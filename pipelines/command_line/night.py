@@ -23,7 +23,7 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import event_logger, say, shown, tell
+from streaming_moments.pipelines.terminal import event_logger, say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
