@@ -79,10 +79,9 @@ def nightly(
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
-    options = config.storage_options
+    options, history = config.storage_options, NightHistory()
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
-    history = NightHistory()
     try:
         try:
             history = read_history(output, config.store)

@@ -370,7 +370,7 @@ class Readiness:
     Parameters
     ----------
     ready : bool
-        All that follows.
+        All that follows; without a model as long as the store has none.
     store, inbox, model : bool
         The store is read, the inbox is read and takes documents, a model is loaded.
     problems : list of str

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.service.accumulating.counted import read_counted
 from streaming_moments.pipelines.service.answers import Receipt
-from streaming_moments.pipelines.service.counted import read_counted
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.batches import receipts_of_batch
 from streaming_moments.storage.inbox.deletions import Deletions

@@ -24,7 +24,7 @@ from unreliable_proxy import KINDS, Fault, UnreliableProxy, serve_s3
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.service.accumulator import Accumulator
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder

@@ -33,7 +33,7 @@ def serve(config: str, no_accumulate: bool) -> None:
         raise InvalidInput(
             f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
         ) from error
-    from streaming_moments.pipelines.service.children import kept_running
+    from streaming_moments.pipelines.service.accumulating.children import kept_running
     from streaming_moments.pipelines.service.http.app import create_app
     from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.service import Service
@@ -66,8 +66,10 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
 
     Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began.
     """
-    from streaming_moments.pipelines.service.accumulator import Accumulator
-    from streaming_moments.pipelines.service.accumulator import accumulate as take_turns
+    from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
+    from streaming_moments.pipelines.service.accumulating.accumulator import (
+        accumulate as take_turns,
+    )
 
     wanted = read_service(config)
     session = Session(**asdict(wanted.cluster))

@@ -273,7 +273,7 @@ CALLS: tuple[Call, ...] = (
         "GET",
         "/readyz",
         None,
-        "Whether store and inbox are read, and a model is loaded; else 503.",
+        "Whether store and inbox are read, and the model loaded, if the store has one; else 503.",
         reading.ready,
         Readiness,
     ),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from streaming_moments.pipelines.service.accumulating.locking import locked
 from streaming_moments.pipelines.service.http.asking import named_number, principal
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
 from streaming_moments.pipelines.service.http.pages import page
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.locking import locked
 from streaming_moments.storage.operations.history import Difference, difference, rollback
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-_PATIENCE = 5.0  # seconds to wait for a turn that counts
+_PATIENCE = timedelta(seconds=5)  # to wait for a turn that counts
 _SHARDS = 50  # shown
 
 

@@ -13,15 +13,15 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage
-from streaming_moments.pipelines.service.http.forms import form_token, own_form
-from streaming_moments.pipelines.service.http.pages import EACH, page
-from streaming_moments.pipelines.service.selecting import (
+from streaming_moments.pipelines.service.accumulating.selecting import (
     Compared,
     ask_selection,
     found_selection,
     selection_is_asked,
     why_not_compared,
 )
+from streaming_moments.pipelines.service.http.forms import form_token, own_form
+from streaming_moments.pipelines.service.http.pages import EACH, page
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -87,7 +87,7 @@ def _of_nights(service: Service) -> Compared | None:
     """What the latest night found that compared several."""
     # a server that runs no nights need not know what they do
     from streaming_moments.pipelines.nightly.history import latest_comparison
-    from streaming_moments.pipelines.service.accumulator import night_of
+    from streaming_moments.pipelines.service.accumulating.accumulator import night_of
     from streaming_moments.storage.files.folders import Folder
 
     try:

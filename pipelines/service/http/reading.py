@@ -36,6 +36,7 @@ from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
 from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
 from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.published import answering
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS
 from streaming_moments.storage.operations.lineages import store_counting, vocabulary_of
@@ -160,8 +161,8 @@ async def models(service: Service, request: Request) -> Response:
     listed = tuple(
         {"name": name, "version": one.version} for name, one in view.store.models.items()
     )
-    answering = None if view.published is None else view.published.name
-    return json_answer(asdict(Models(answering, dict(view.store.commit.tags), listed)))
+    name = None if view.published is None else view.published.name
+    return json_answer(asdict(Models(name, dict(view.store.commit.tags), listed)))
 
 
 async def status(service: Service, request: Request) -> Response:
@@ -226,10 +227,12 @@ async def ready(service: Service, request: Request) -> Response:
     view = service.view
     problems = view.problems
     store, model = "store" not in problems, view.published is not None
+    # of a new store documents are taken until there is one
+    wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals"} & problems.keys()
     # what is wrong may name URLs, and is told to those who may ask for the status
-    told = tuple(sorted(problems)) + (() if model else ("no model",))
-    found = Readiness(store and inbox and model, store, inbox, model, told)
+    told = tuple(sorted(problems))
+    found = Readiness(store and inbox and model >= wanted, store, inbox, model, told)
     return json_answer(asdict(found), 200 if found.ready else 503)
 
 

@@ -27,14 +27,24 @@ HOSTILE = "<img src=x onerror=alert(7)>"
 TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
+def new_store(place, listed, run):
+    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
+    return create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
+
+
+@pytest.fixture
+def unfitted(shards, embedded, tmp_path):
+    """A store that was created, and no more."""
+    new_store(tmp_path / "new", list_shards([str(shards)]), Run(embedded))
+    return tmp_path / "new"
+
+
 @pytest.fixture(scope="session")
 def fitted(shards, embedded, tmp_path_factory):
     """A store of six shards with a model that is published; to be copied, not changed."""
     place = tmp_path_factory.mktemp("service") / "store"
-    listed = list_shards([str(shards)])
-    run = Run(embedded)
-    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
-    store = create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    listed, run = list_shards([str(shards)]), Run(embedded)
+    store = new_store(place, listed, run)
     store = update(store, listed, run).store
     store.save_model("first", refit(store, 4, 0.3, run), tag=None)
     return place

@@ -20,9 +20,14 @@ from streaming_moments.pipelines.gathering import counting
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly
-from streaming_moments.pipelines.service import accumulator as module
 from streaming_moments.pipelines.service import config as config_module
-from streaming_moments.pipelines.service.accumulator import Accumulator, accumulate, night_of
+from streaming_moments.pipelines.service.accumulating import accumulator as module
+from streaming_moments.pipelines.service.accumulating.accumulator import (
+    Accumulator,
+    accumulate,
+    night_of,
+)
+from streaming_moments.pipelines.service.accumulating.locking import locked
 from streaming_moments.pipelines.service.config import read_service, service_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.batches import Piece
@@ -239,7 +244,7 @@ def test_a_night_by_cron_waits_for_a_turn_of_who_counts(accumulator, place, monk
 
     monkeypatch.setattr(Lock, "_taken", taken)
     with ThreadPoolExecutor(1) as pool:
-        with accumulator._locked():
+        with locked(accumulator.config):
             with pytest.raises(LockHeld):
                 nightly(replace(night, wait=timedelta(0)), cluster, lambda step: None)
             refused.clear()

@@ -286,6 +286,21 @@ def test_health_and_readiness(client):
     assert client("GET", "/readyz").json()["ready"]
 
 
+def test_a_new_store_is_ready_without_a_model_and_one_whose_model_is_damaged_is_not(
+    place, serve, start, unfitted
+):
+    with start({"store": str(unfitted)}) as client:
+        told = client("GET", "/readyz")
+        assert (told.status_code, told.json()["model"]) == (200, False)
+        assert client.send([{"text": "the sea"}]).status_code == 202
+    for path in (place / "store" / "models").rglob("*"):
+        if path.is_file() and path.name != "manifest.json":
+            path.write_bytes(b"?" * path.stat().st_size)
+    with serve() as client:
+        told = client("GET", "/readyz")
+        assert (told.status_code, told.json()["problems"]) == (503, ["model"])
+
+
 def test_what_is_not_there_is_a_problem_too(client):
     problem(client("GET", "/nowhere"), 404)
     problem(client("DELETE", "/v1/status"), 405)

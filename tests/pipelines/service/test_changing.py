@@ -148,7 +148,7 @@ def test_a_password_that_a_browser_sends_changes_nothing_for_another_page(
 
 
 def test_while_another_holds_the_lock_nothing_is_changed(guarded, days, tokens, monkeypatch):
-    monkeypatch.setattr(changing, "_PATIENCE", 0.0)
+    monkeypatch.setattr(changing, "_PATIENCE", timedelta(0))
     form, latest = form_of(guarded, NEXT, tokens["admin"]), head_of(days).version
     lock = Lock.acquire(Folder.at(str(days / "store")), timedelta(minutes=5))
     answer = guarded("POST", NEXT, data=form, headers=told(tokens["admin"]))

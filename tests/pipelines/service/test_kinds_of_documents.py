@@ -20,7 +20,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, cre
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulator import Accumulator
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import LimitsSection, service_of
 from streaming_moments.pipelines.service.intake import shape_of
 from streaming_moments.storage.listing import list_shards

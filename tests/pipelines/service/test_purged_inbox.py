@@ -10,7 +10,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import purge as module
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
-from streaming_moments.pipelines.service.accumulator import Accumulator
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.inbox.deletions import Deletion

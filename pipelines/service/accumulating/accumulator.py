@@ -19,17 +19,21 @@ from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig, read_config
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
-from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
-from streaming_moments.pipelines.service.counted import (
+from streaming_moments.pipelines.service.accumulating.counted import (
     COUNTED,
     Counted,
     counted_up_to,
     note_counted,
     note_reached,
 )
-from streaming_moments.pipelines.service.locking import locked
-from streaming_moments.pipelines.service.refusing import require_refused
-from streaming_moments.pipelines.service.selecting import Compared, compare, selection_is_asked
+from streaming_moments.pipelines.service.accumulating.locking import locked
+from streaming_moments.pipelines.service.accumulating.refusing import require_refused
+from streaming_moments.pipelines.service.accumulating.selecting import (
+    Compared,
+    compare,
+    selection_is_asked,
+)
+from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
