@@ -92,9 +92,8 @@ def nightly(
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)
             text = str(error) if ours else output.explain(error)
-            failed = replace(
-                begun, error=text, exit_code=ExitCode.INPUT if ours else ExitCode.FAULT
-            )
+            code = ExitCode.INPUT if ours else ExitCode.FAULT
+            failed = replace(begun, error=text, exit_code=code)
             # what another run has to tell, which took this one over, is later
             latest = not isinstance(error, LockHeld)
             write_night(_ended(failed, journal, history), config, history, latest)

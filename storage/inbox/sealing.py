@@ -140,7 +140,7 @@ class SealLog:
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
-        if begin <= last and begin not in self._held:
+        if begin <= last:
             begin = max(begin, self.expired() + 1)
         far = {receipt for receipt, after in receipts.items() if after < near}
         # what is long ago is read without being kept in memory

@@ -117,6 +117,17 @@ def test_documents_stay_for_ever_where_that_is_asked_and_their_seals_with_them(l
     assert expired(inbox, Retention(keys=timedelta(0))) == Expired(claims=4)
     assert sealed_texts(inbox) == list("abcd")
     assert not expired(inbox, Retention())
+    # by a receipt whose key has expired they are deleted as before
+    deletions, asked = Deletions(SealLog(inbox)), Deletion("receipt", (sent("b", key="b").receipt,))
+    assert deletions.plan(deletions.ask(asked), asked).documents == 1
+
+
+def test_what_is_looked_for_behind_a_seal_in_memory_may_have_expired(local):
+    inbox = sealed_four(local.url)
+    log = SealLog(inbox)
+    log.read(1)
+    assert expired(inbox).seals == 2
+    assert log.find(sent("d", key="d").receipt, 0, 4).number == 4
 
 
 def test_many_go_in_several_turns(local):
