@@ -65,8 +65,8 @@ class Gauges:
         """Count texts whose topics were answered."""
         self.texts.inc(texts)
 
-    def text(self, view: View) -> bytes:
-        """All of it, with what is known of store and inbox now."""
+    def text(self, view: View, silence: float | None = None) -> bytes:
+        """All of it, with what is known of store and inbox now, and since when nothing is heard."""
         now, commit = CollectorRegistry(), view.store.commit
         values = (
             ("version", "Version of the store.", view.store.version),
@@ -85,6 +85,8 @@ class Gauges:
             ("model_loaded", "Whether a model answers.", int(view.published is not None)),
             ("problems", "What could not be looked at lately.", len(view.problems)),
         )
-        for name, says, value in values:
+        heard = "Since what accumulates within was heard.", silence
+        silent = () if silence is None else (("accumulator_silence_seconds", *heard),)
+        for name, says, value in (*values, *silent):
             Gauge(f"streaming_moments_{name}", says, registry=now).set(value)
         return bytes(generate_latest(now) + generate_latest(self.registry))

@@ -48,6 +48,8 @@ class Service:
         Those that took a while to make.
     taking : CapacityLimiter
         Threads in which documents are read.
+    silence : callable, optional
+        Seconds since what accumulates within was heard.
     """
 
     config: ServiceConfig
@@ -60,6 +62,7 @@ class Service:
     secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
     pages: KeptPages = field(default_factory=KeptPages)
     taking: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READERS))
+    silence: Callable[[], float] | None = None
 
     @classmethod
     def of(

@@ -6,8 +6,9 @@ import signal
 import sys
 import threading
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from time import monotonic
 from types import FrameType
 
 import click
@@ -34,12 +35,16 @@ def serve(config: str, no_accumulate: bool) -> None:
             f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
         ) from error
     from streaming_moments.pipelines.service.accumulating.children import kept_running
+    from streaming_moments.pipelines.service.accumulating.heartbeats import Heard
     from streaming_moments.pipelines.service.http.app import create_app
     from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.service import Service
 
     log = event_logger().bind(store=wanted.store)
+    rules, heard = wanted.accumulate, Heard()
+    within = rules.within and not no_accumulate
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
+    service = replace(service, silence=heard.silence if within else None)
     if wanted.tokens is None:
         tell("no tokens are asked for: this machine alone is answered, and may do everything")
     server = server_of(create_app(service, log), wanted, say)
@@ -51,16 +56,20 @@ def serve(config: str, no_accumulate: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ended)
     with ExitStack() as stack:
-        if wanted.accumulate.within and not no_accumulate:
+        if within:
             arguments = ["accumulate", config, "--until-closed"]
-            stack.enter_context(kept_running(arguments, log.warning))
+            stack.enter_context(kept_running(arguments, log.warning, heard, rules.hung_after))
         server.run()
 
 
 @click.command()
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option("--once", is_flag=True, help="Seal and count what waits, and end.")
-@click.option("--until-closed", is_flag=True, help="End where standard input does.")
+@click.option(
+    "--until-closed",
+    is_flag=True,
+    help="End where standard input does; say on standard output that it goes on.",
+)
 def accumulate(config: str, once: bool, until_closed: bool) -> None:
     """Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.
 
@@ -70,11 +79,14 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
     from streaming_moments.pipelines.service.accumulating.accumulator import (
         accumulate as take_turns,
     )
+    from streaming_moments.pipelines.service.accumulating.heartbeats import Beating
 
     wanted = read_service(config)
     session = Session(**asdict(wanted.cluster))
     with running(session, wanted.storage_options or None) as run:
-        accumulator = Accumulator.of(wanted, run, tell)
+        beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
+        told = run if beating is None else replace(run, progress=beating)
+        accumulator = Accumulator.of(wanted, told, tell)
         if once:
             turn = accumulator.turn()
             accumulator.expire_if_due()
@@ -89,7 +101,16 @@ def accumulate(config: str, once: bool, until_closed: bool) -> None:
         signal.signal(signal.SIGINT, ended)
         if until_closed:
             threading.Thread(target=_await_end, args=(over,), daemon=True).start()
-        take_turns(accumulator, over.wait)
+
+        def waited(seconds: float) -> bool:
+            until = monotonic() + seconds
+            while not over.is_set() and (left := until - monotonic()) > 0:
+                if beating is not None:
+                    beating.beat()
+                over.wait(min(left, 1.0))
+            return over.is_set()
+
+        take_turns(accumulator, waited)
 
 
 def _await_end(over: threading.Event) -> None:

@@ -109,7 +109,9 @@ async def health(service: Service, request: Request) -> Response:
         for name, value in facts.items()
         if isinstance(value, str | int | float) and value != ""
     }
-    return page(service, request, "health.html", "Health", view=view, facts=shown)
+    silence = None if service.silence is None else service.silence()
+    told = {"view": view, "facts": shown, "silence": silence}
+    return page(service, request, "health.html", "Health", **told)
 
 
 async def asked(service: Service, request: Request) -> Response:

@@ -213,7 +213,8 @@ async def shares(service: Service, request: Request) -> Response:
 
 async def metrics(service: Service, request: Request) -> Response:
     """Metrics for Prometheus."""
-    text = await run_in_threadpool(service.gauges.text, service.view)
+    silence = None if service.silence is None else service.silence()
+    text = await run_in_threadpool(service.gauges.text, service.view, silence)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 

@@ -65,7 +65,7 @@ def test_who_is_told_to_end_before_it_listens_ends(place, run, monkeypatch):
     server = NotServing()
 
     @contextmanager
-    def killed(arguments, tell):
+    def killed(arguments, tell, heard, patience):
         os.kill(os.getpid(), signal.SIGTERM)
         yield
 

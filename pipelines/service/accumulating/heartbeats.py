@@ -1,0 +1,66 @@
+"""Heartbeats: a process that accumulates says through a pipe that it goes on."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+
+from streaming_moments.pipelines.cluster.progress import StepProgress
+
+_LEAST = 0.2  # seconds between two beats
+
+
+@dataclass
+class Heard:
+    """When a process was heard last.
+
+    Examples
+    --------
+    >>> heard = Heard()
+    >>> heard.beat()
+    >>> heard.silence() < 60
+    True
+    """
+
+    _last: float = field(default_factory=monotonic)
+
+    def beat(self) -> None:
+        """It is heard now."""
+        self._last = monotonic()
+
+    def silence(self) -> float:
+        """Seconds since."""
+        return monotonic() - self._last
+
+
+@dataclass
+class Beating:
+    """Progress that is also said to who reads a pipe, and every wait.
+
+    Parameters
+    ----------
+    pipe : int
+        File descriptor of its end that is written.
+    shown : StepProgress
+        Told as well.
+    """
+
+    pipe: int
+    shown: StepProgress
+    _last: float = field(default=0.0)
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Say that it goes on, and pass it on."""
+        self.beat()
+        self.shown.advance(step, done, total)
+
+    def beat(self) -> None:
+        """Say that it goes on."""
+        if monotonic() - self._last < _LEAST:
+            return
+        self._last = monotonic()
+        # who read it is gone: we end by standard input
+        with suppress(OSError):
+            os.write(self.pipe, b".")
