@@ -1,0 +1,51 @@
+"""Columns of categories: which types are categories, and numbers that are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming_moments.errors import ShardError
+from streaming_moments.storage.formats.base import Position
+
+
+def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Numbers of a floating type that are all whole, as int64, NaN as a null; else None.
+
+    So pandas writes a column of whole numbers of which some are missing.
+
+    Examples
+    --------
+    >>> whole_numbers(pa.chunked_array([[1.0, None, float("nan")]])).to_pylist()
+    [1, None, None]
+    >>> whole_numbers(pa.chunked_array([[0.5]])) is None
+    True
+    """
+    if not pa.types.is_floating(column.type):
+        return None
+    numbers = column.cast(pa.float64())
+    try:
+        return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+
+
+def of_categories(
+    tables: Iterator[tuple[pa.Table, Position]], url: str
+) -> Iterator[tuple[pa.Table, Position]]:
+    """The tables, whose columns are all of categories, or have none yet."""
+    whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_null)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    for table, after in tables:
+        for field in table.schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            fits = any(of(kind) for of in (*whole, *texts))
+            if not fits and whole_numbers(table[field.name]) is None:
+                raise ShardError(
+                    url,
+                    f"column {field.name!r} is of type {field.type}, which is no category: give "
+                    "columns of texts or whole numbers by --categories, others in classes",
+                )
+        yield table, after
