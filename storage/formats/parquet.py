@@ -32,11 +32,15 @@ from streaming_moments.storage.formats.base import (
 )
 from streaming_moments.storage.formats.columns.dates import bounds_of
 from streaming_moments.storage.formats.columns.ids import names_of
+from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.formats.pages import pages_of
 
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
+# Of columns of numbers alone, which take 8 bytes each however they are encoded.
+_NUMBER_ROWS = 1 << 15
+_NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # the length of the footer, and the magic number
@@ -167,27 +171,6 @@ def is_list(kind: pa.DataType) -> bool:
     """Whether a type is one of lists."""
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(of(kind) for of in lists)
-
-
-def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Numbers of a floating type that are all whole, as int64, NaN as a null; else None.
-
-    So pandas writes a column of whole numbers of which some are missing.
-
-    Examples
-    --------
-    >>> whole_numbers(pa.chunked_array([[1.0, None, float("nan")]])).to_pylist()
-    [1, None, None]
-    >>> whole_numbers(pa.chunked_array([[0.5]])) is None
-    True
-    """
-    if not pa.types.is_floating(column.type):
-        return None
-    numbers = column.cast(pa.float64())
-    try:
-        return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
 
 
 def read_columns(
@@ -341,13 +324,14 @@ def _rows_at_a_time(
     # beside their numbers, decoded lists have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
-    rows = _BATCH_ROWS
+    numbers, rows = True, _NUMBER_ROWS
     for index in range(group.num_columns):
         chunk = group.column(index)
         path = chunk.path_in_schema
         name = path if path in asked else path.split(".")[0]
         if name not in asked or not group.num_rows:
             continue
+        numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
             # runs of one id take no bytes, and a row may be as long as the row group
@@ -358,7 +342,8 @@ def _rows_at_a_time(
         else:
             fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
         rows = min(rows, fitting)
-    return max(1, rows)
+    alike = most // (_ID_BYTES * len(columns)) if numbers else _BATCH_ROWS
+    return max(1, min(rows, max(alike, _BATCH_ROWS)))
 
 
 def _require_even(
@@ -388,6 +373,8 @@ def _fitting_texts(
         means = [page.nbytes // max(1, page.values) for page in pages if not page.is_dictionary]
         _refuse_large(largest, f"{where} has pages of up to", limit, url)
     fitting = _BATCH_BYTES // max(1, *means)
+    if chunk.physical_type in _NUMBERS:
+        return _NUMBER_ROWS
     # texts that repeat one of the dictionary, or the one before, take no bytes of a page
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
