@@ -38,6 +38,9 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
+# Of columns of numbers alone, which take 8 bytes each however they are encoded.
+_NUMBER_ROWS = 1 << 15
+_NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # the length of the footer, and the magic number
@@ -302,13 +305,14 @@ def _rows_at_a_time(
     # beside their numbers, decoded lists have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
-    rows = _BATCH_ROWS
+    numbers, rows = True, _NUMBER_ROWS
     for index in range(group.num_columns):
         chunk = group.column(index)
         path = chunk.path_in_schema
         name = path if path in asked else path.split(".")[0]
         if name not in asked or not group.num_rows:
             continue
+        numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
             # runs of one id take no bytes, and a row may be as long as the row group
@@ -319,7 +323,8 @@ def _rows_at_a_time(
         else:
             fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
         rows = min(rows, fitting)
-    return max(1, rows)
+    alike = most // (_ID_BYTES * len(columns)) if numbers else _BATCH_ROWS
+    return max(1, min(rows, max(alike, _BATCH_ROWS)))
 
 
 def _require_even(
@@ -349,6 +354,8 @@ def _fitting_texts(
         means = [page.nbytes // max(1, page.values) for page in pages if not page.is_dictionary]
         _refuse_large(largest, f"{where} has pages of up to", limit, url)
     fitting = _BATCH_BYTES // max(1, *means)
+    if chunk.physical_type in _NUMBERS:
+        return _NUMBER_ROWS
     # texts that repeat one of the dictionary, or the one before, take no bytes of a page
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
