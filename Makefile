@@ -70,7 +70,7 @@ paper: install
 deploy-lock: install
 	$(BIN)/python -m pip install --quiet uv
 	cd deploy && UV_CUSTOM_COMPILE_COMMAND="make deploy-lock" ../$(BIN)/uv pip compile --quiet --upgrade \
-	  --extra s3 --extra gcs --extra azure --generate-hashes --no-emit-index-url --no-annotate \
+	  --extra s3 --extra gcs --extra azure --extra serve --generate-hashes --no-emit-index-url --no-annotate \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	  ../pyproject.toml image.in --output-file requirements.lock
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from streaming_moments.errors import printable
 from streaming_moments.storage.files.urls import without_secrets
+
+if TYPE_CHECKING:
+    import structlog
 
 
 def shown(line: str) -> str:
@@ -28,3 +34,29 @@ def say(*lines: str, err: bool = False) -> None:
 def tell(line: str) -> None:
     """Print a line on standard error."""
     say(line, err=True)
+
+
+def event_logger() -> structlog.stdlib.BoundLogger:
+    """A logger of one line an event on standard error, JSON where nobody looks on."""
+    import structlog
+
+    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
+    if sys.stderr.isatty():
+        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *rendered,
+        ],
+    )
+    return logger
+
+
+def _shown_values(logger: Any, method: str, event: Any) -> Any:
+    """Values as a terminal may show them; JSON escapes them itself."""
+    return {
+        name: shown(value if isinstance(value, str) else repr(value))
+        for name, value in event.items()
+    }

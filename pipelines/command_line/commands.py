@@ -14,6 +14,10 @@ from streaming_moments.starting import begun
 
 # Each with the module it is in, and the first line of its help.
 _COMMANDS = {
+    "accumulate": (
+        "service.serving",
+        "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.",
+    ),
     "compact": (
         "history",
         "Replace the segments of STORE by their sums; older versions keep theirs.",
@@ -75,8 +79,16 @@ _COMMANDS = {
         "models",
         "Compare numbers of topics, or states, on STORE by what is held out; keeps no model.",
     ),
+    "serve": (
+        "service.serving",
+        "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
+    ),
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
+    "token": (
+        "service.tokens",
+        "Make and remove the tokens by which callers of the service are known.",
+    ),
     "topics": ("showing", "Show the topics of a model of STORE."),
     "transform": (
         "transforming",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -24,13 +23,10 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import say, shown, tell
+from streaming_moments.pipelines.terminal import event_logger, say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
-
-if TYPE_CHECKING:
-    import structlog
 
 
 @click.command()
@@ -43,7 +39,7 @@ def nightly(config: str, json_output: bool) -> int:
     """
     wanted = read_config(config)
 
-    log = _logger().bind(store=wanted.store) if json_output else None
+    log = event_logger().bind(store=wanted.store) if json_output else None
 
     def told(step: StepReport) -> None:
         if log is not None:
@@ -142,29 +138,3 @@ def _line_of(step: StepReport) -> str:
         text = f"{found:.3g}" if isinstance(found, float) else text
         told.append(f"{name.replace('_', ' ')} {text}")
     return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"
-
-
-def _logger() -> structlog.stdlib.BoundLogger:
-    """A logger of one line an event on standard error, JSON where nobody looks on."""
-    import structlog
-
-    rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
-    if sys.stderr.isatty():
-        rendered = (_shown_values, structlog.dev.ConsoleRenderer())
-    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *rendered,
-        ],
-    )
-    return logger
-
-
-def _shown_values(logger: Any, method: str, event: Any) -> Any:
-    """Values as a terminal may show them; JSON escapes them itself."""
-    return {
-        name: shown(value if isinstance(value, str) else repr(value))
-        for name, value in event.items()
-    }

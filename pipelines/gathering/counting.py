@@ -14,7 +14,7 @@ from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.sums import GroupSums, Opening, process_sums
 from streaming_moments.statistics.base import Prepared
 from streaming_moments.storage.contents import changed, content_of
-from streaming_moments.storage.files.parts import DOCUMENT
+from streaming_moments.storage.files.parts import DOCUMENT, SEALED_NAME
 from streaming_moments.storage.shards import Shard
 
 
@@ -154,8 +154,8 @@ class _Reading:
             self.bound += prepared.bound
             self.outside += read.outside
         reason = foundation.why_not_counted(self.totals)
-        # of many files that are a document each some may have no known word
-        if reason is not None and not shard.url.endswith(DOCUMENT):
+        # of many that are a document each, or what came by chance, some may have no known word
+        if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):
             raise ShardError(shard.url, reason)
         self.ready.extend(own)
         return self.ready

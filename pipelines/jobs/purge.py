@@ -15,6 +15,11 @@ from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.files.urls import is_signed
+from streaming_moments.storage.inbox.purging import (
+    left_in_inboxes,
+    purge_inboxes,
+    require_no_deletion,
+)
 from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of, tells_content
 from streaming_moments.storage.operations.compaction import linked_groups
@@ -78,7 +83,7 @@ class PurgeResult:
     recounted : int
         Other shards that were counted anew, as those to be purged are gone.
     erased : tuple of str
-        Files in the store's folder, beside its own, that told of them.
+        Files in the store's folder, beside its own, that told of them, and those of an inbox.
     """
 
     store: MomentStore
@@ -196,11 +201,14 @@ def look_for_purged(
             except ShardError:
                 unread.append(name)
     traces = traces_of(store.folder, names, {mark for mark in marks if tells_content(mark[0])})
-    return PurgedShards(tuple(sorted(names)), traces, tuple(sorted(unread)))
+    inboxes = (Trace(*found) for found in left_in_inboxes(names, storage_options))
+    return PurgedShards(tuple(sorted(names)), (*traces, *inboxes), tuple(sorted(unread)))
 
 
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
     """Let nothing of some shards be kept in a store: their counts, models, versions and files.
+
+    Those of an inbox are deleted there as well, with all that tells of their documents.
 
     What is counted of them in segments with others is taken away exactly, for which they are read
     once more; where they are gone, the others of these segments are counted anew. One commit drops
@@ -231,11 +239,12 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     except InvalidInput:
         _finish(store, shards, run)
         raise
+    require_no_deletion(plan.holdings.names, run.storage_options)
     groups = _groups_of(plan)
     replaced, recounted = _replaced(plan, groups, run)
     names = plan.holdings.names
     purged, done = commit_purge(plan.store, names, replaced, message, plan.ledger)
-    erased = erase_unnamed(purged.folder, names)
+    erased = erase_unnamed(purged.folder, names) + purge_inboxes(names, run.storage_options)
     return PurgeResult(purged.latest(), done, recounted, erased)
 
 
@@ -251,6 +260,7 @@ def _finish(store: MomentStore, shards: Sequence[str], run: Run) -> None:
     if any(not trace.path.startswith("commits/") for trace in traces_of(store.folder, names)):
         sweep(store.folder)
         erase_unnamed(store.folder, names)
+    purge_inboxes(names, run.storage_options)
 
 
 def _groups_of(plan: PurgePlan) -> list[_Group]:

@@ -188,6 +188,8 @@ class NightlyConfig:
         The tag that stands for the published model.
     lock_expiry : timedelta
         After so long without a word a run counts as dead, and the next takes over.
+    wait : timedelta
+        For how long another run is waited for, such as a turn of a service that counts.
     sample_documents : bool
         Whether report and page show a few lines of a document of each topic.
     storage_options : mapping
@@ -207,6 +209,7 @@ class NightlyConfig:
     metrics: MetricsSection | None = None
     tag: Annotated[str, AfterValidator(tag_name)] = "published"
     lock_expiry: Expiry = timedelta(hours=6)
+    wait: Time = timedelta(0)
     sample_documents: bool = True
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
 

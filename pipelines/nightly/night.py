@@ -72,37 +72,35 @@ def nightly(
     Raises
     ------
     LockHeld
-        Another run is going on, or has taken this one for dead: it commits no more.
+        Another run goes on for longer than `wait`, or has taken this one for dead.
     StreamingMomentsError
         As `update`, `rebase` and `refit`: the report says how far it came.
     """
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
-    output = Folder.at(config.output, config.storage_options)
-    folder = Folder.at(config.store, config.storage_options)
-    journal, history = Journal(Lock.acquire(folder, config.lock_expiry), tell), NightHistory()
+    options, history = config.storage_options, NightHistory()
+    output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
+    journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:
             history = read_history(output, config.store)
             beating = Heartbeat(journal, progress or Silent())
             seconds = config.update.commit_every.total_seconds()
-            run = Run(cluster, beating, config.update.limits, config.storage_options, seconds)
+            run = Run(cluster, beating, config.update.limits, options, seconds)
             report = _night(begun, config, folder, run, journal)
         except Exception as error:
             ours = isinstance(error, StreamingMomentsError)
             text = str(error) if ours else output.explain(error)
-            failed = replace(
-                begun, error=text, exit_code=ExitCode.INPUT if ours else ExitCode.FAULT
-            )
+            code = ExitCode.INPUT if ours else ExitCode.FAULT
+            failed = replace(begun, error=text, exit_code=code)
             # what another run has to tell, which took this one over, is later
             latest = not isinstance(error, LockHeld)
             write_night(_ended(failed, journal, history), config, history, latest)
             raise
         with journal.step("report") as found:
             ended = _ended(report, journal, history)
-            found["url"] = write_night(ended, config, history)
-            found["outcome"] = ended.outcome
+            found |= {"url": write_night(ended, config, history), "outcome": ended.outcome}
         return ended
     finally:
         journal.lock.release()
@@ -194,7 +192,8 @@ def _night(
         found |= {"model": name, "published": not refused, "version": store.version}
         samples = {}
         if config.sample_documents and config.refit.topical:
-            samples = sample_documents(store, store, model, config.storage_options)
+            looked = sample_documents(store, store, model, config.storage_options)
+            samples = {topic: (one,) for topic, one in looked.items()}
         topics = reported(store, name, model, samples)
     code = ExitCode.BAD_SHARDS if updated.bad else ExitCode.DONE
     return _of_store(

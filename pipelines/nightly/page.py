@@ -179,7 +179,7 @@ def _shown_before(
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
     samples = {} if night is None else night.samples
-    kept = {number: one for number, one in samples.items() if ledger.find(one.shard) is not None}
+    kept = {number: (one,) for number, one in samples.items() if ledger.find(one.shard) is not None}
     return reported(store, model_called(store.commit, name), model, kept)
 
 

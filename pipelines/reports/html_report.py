@@ -39,12 +39,17 @@ def html_report(page: ReportPage) -> str:
     >>> html_report(page).startswith("<!DOCTYPE html>")
     True
     """
+    return rendered("report.html", page=page, content=content_of(page), headline=headline_of(page))
+
+
+def content_of(page: ReportPage) -> dict[str, Any]:
+    """What the scripts of a page draw, as JSON holds it; errors as `html_report`."""
     _require_fitting(page)
-    content = json_value(asdict(page))
+    content: dict[str, Any] = json_value(asdict(page))
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
     content["relevance_weight"] = RELEVANCE_WEIGHT
     content["names"] = topic_names(page.topics, page.what)
-    return rendered("report.html", page=page, content=content, headline=headline_of(page))
+    return content
 
 
 def measured_as_json(page: ReportPage) -> dict[str, Any]:

@@ -45,12 +45,15 @@ class SampleDocument:
         Of the topic in it.
     text : str
         A few lines of it.
+    id : str
+        What it is called, where that is known.
     """
 
     shard: str
     number: int
     share: float
     text: str
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class TopicReport:
         What else the model says of it, by name.
     sample : SampleDocument, optional
         One that is mostly of it.
+    further : tuple of SampleDocument
+        Others that are, where they were looked for.
     coordinates : tuple of (str, float)
         Of a cluster or a factor: the largest of its numbers, each with what it is called.
     nearest : tuple of NearRow
@@ -96,6 +101,7 @@ class TopicReport:
     label: str | None = None
     told: Mapping[str, float] = field(default_factory=dict)
     sample: SampleDocument | None = None
+    further: tuple[SampleDocument, ...] = ()
     coordinates: tuple[tuple[str, float], ...] = ()
     nearest: tuple[NearRow, ...] = ()
 
@@ -297,6 +303,8 @@ class ReportPage:
         Command that says what the store gained since.
     links : tuple of (str, str)
         What else there is to see, each with its URL relative to the page.
+    each : str
+        URL under which the number of a topic is a page of its own; empty where there are none.
     what : str
         What `topics` are: "topic", "cluster", "factor"; "state" where there are `states`.
     counted : (str, str, str)
@@ -337,6 +345,7 @@ class ReportPage:
     since: str = ""
     diff: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    each: str = ""
     what: str = "topic"
     counted: tuple[str, str, str] = ("documents", "tokens", "outside")
     plane: ClusterPlane | None = None

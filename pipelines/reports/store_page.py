@@ -81,11 +81,7 @@ def store_page(
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
-    found: Mapping[int, Any] = {}
-    if top_documents is not None:
-        found = _written(shown, top_documents, called, model, storage_options)
-    elif documents and shown.sample is not None:
-        found = shown.sample(store, called, model, storage_options)
+    found = found_of(store, called, model, documents, top_documents, storage_options)
     page = ReportPage(
         title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",
         store=store.url,
@@ -100,6 +96,23 @@ def store_page(
     clusters = isinstance(states_of(model), Clusters)
     followed = followed_in(store, called, model, shown.what) if clusters else None
     return with_model(page, Asked(store, called, model, parts, followed))
+
+
+def found_of(
+    store: MomentStore,
+    name: str,
+    model: Model,
+    documents: bool = True,
+    top_documents: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Mapping[int, Any]:
+    """Documents of topics, or rows of clusters, by number; arguments and errors as `write_page`."""
+    shown = shown_of(model)
+    if top_documents is not None:
+        return _written(shown, top_documents, name, model, storage_options)
+    if documents and shown.sample is not None:
+        return shown.sample(store, name, model, storage_options)
+    return {}
 
 
 def with_model(page: ReportPage, asked: Asked) -> ReportPage:

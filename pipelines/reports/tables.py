@@ -169,8 +169,8 @@ def window_as_json(window: Window) -> dict[str, str | float | None]:
     return {"since": since, "until": until, "half_life": window.half_life}
 
 
-def log_lines(store: MomentStore) -> list[LogLine]:
-    """The commits, the latest first."""
+def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
+    """The commits from a version on, the latest first."""
     return [
         LogLine(
             commit.version,
@@ -181,7 +181,7 @@ def log_lines(store: MomentStore) -> list[LogLine]:
             commit.message,
             commit.skipped,
         )
-        for commit in store.log()
+        for commit in store.log(first)
     ]
 
 

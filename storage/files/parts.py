@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
+# End of the names of shards that an inbox has sealed, of whatever came within some seconds.
+SEALED_NAME = ".sealed.jsonl"
 _PART = re.compile(rf"(?:{FROM_BYTE}(\d+)|{DOCUMENT})\Z")
 
 

@@ -1,4 +1,7 @@
-"""JSON Lines: an object a line, the document one of its fields or several; blank lines are none."""
+"""JSON Lines: an object a line, the document one of its fields or several; blank lines are none.
+
+Token ids are a list in a field, with or without one of their counts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.formats.base import (
@@ -24,6 +29,14 @@ from streaming_moments.storage.formats.base import (
     table_chunks,
 )
 from streaming_moments.storage.formats.columns.dates import day_of
+from streaming_moments.storage.formats.cutting import bounded
+from streaming_moments.storage.formats.id_chunks import (
+    IdChunk,
+    IdDocument,
+    join_ids,
+    require_counts,
+    without_zeros,
+)
 from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
@@ -36,16 +49,23 @@ class JsonLines(Format):
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
-    options = ("text_column", "categories")
+    options = ("text_column", "ids_column", "counts_column", "categories")
     grows = True
 
     def holds(self, columns: Columns) -> Holds:
+        if columns.ids_column is not None:
+            return "ids"
         return "categories" if columns.categories else "texts"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.Array | pa.Table, Position]]:
-        if self.holds(source.columns) == "categories":
+    ) -> Iterator[tuple[pa.Array | pa.Table | IdChunk, Position]]:
+        held = self.holds(source.columns)
+        if held == "ids":
+            documents = _id_documents(source, limits.document_bytes, start)
+            chunks = bounded(documents, limits)
+            return ((without_zeros(join_ids(chunk)), after) for chunk, after in chunks)
+        if held == "categories":
             return self.tables(source, source.columns.categories, limits, start)
         return encoded_in_chunks(_texts(source, limits.document_bytes, start), limits)
 
@@ -110,6 +130,38 @@ def _records(
                 source.url, f"{place} is not JSON ({error}); mend or drop it"
             ) from error
         yield after, line, record
+
+
+def _id_documents(
+    source: Source, document_bytes: int, start: Position
+) -> Iterator[tuple[IdDocument, int, Position]]:
+    columns, url = source.columns, source.url
+    for after, _, record in _records(source, document_bytes, start):
+        place = f"line {after.passed}"
+        ids = _whole_numbers(record, str(columns.ids_column), place, url)
+        counts = None
+        if columns.counts_column is not None:
+            counts = _whole_numbers(record, columns.counts_column, place, url)
+            if counts.size != ids.size:
+                raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
+        require_counts(ids, counts, place, url)
+        yield (ids, counts), ids.nbytes * (1 if counts is None else 2), after
+
+
+def _whole_numbers(record: Any, field: str, place: str, url: str) -> NDArray[np.int64]:
+    value = record.get(field) if isinstance(record, dict) else None
+    if not isinstance(value, list) or not all(type(one) is int for one in value):
+        raise ShardError(
+            url,
+            f"{place} has no list of whole numbers in a field {field!r}; give one by --ids-column, "
+            "and its counts by --counts-column",
+        )
+    try:
+        return np.array(value, dtype=np.int64)
+    except OverflowError as error:
+        raise ShardError(
+            url, f"{place}: field {field!r} has a number that 64 bits do not hold"
+        ) from error
 
 
 def _tables(

@@ -74,10 +74,11 @@ class CommitLog:
             The file of a later version was there and is gone.
         """
         # read before the listing, or a commit in between would seem lost
-        reached = self._reached()
-        listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
-        version = max((int(found[1]) for found in listed if found), default=-1)
-        # a listing may be older than what it lists
+        reached = version = self._reached()
+        if reached < 0 or not self.folder.exists(commit_file(reached)):
+            listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
+            version = max((int(found[1]) for found in listed if found), default=-1)
+        # a listing may be older than what it lists, and so may the note
         while self.folder.exists(commit_file(version + 1)):
             version += 1
         if version < reached:

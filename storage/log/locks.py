@@ -7,18 +7,25 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LateModule("tenacity")
+
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
 _KEPT = 100  # notes that stay: whoever is further behind than these has slept too long
+_LOOKS = 0.1, 1.0  # seconds between two looks at a lock that is waited for
 _SKEW = timedelta(minutes=1)  # by which machines of one storage may differ about the time
 
 
@@ -62,10 +69,19 @@ class Lock:
     fence: int = 0
 
     @classmethod
-    def acquire(cls, folder: Folder, expiry: timedelta) -> Lock:
+    def acquire(cls, folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Lock:
         """Take the lock, if nobody holds it or its time is over by the storage's clock.
 
         One whose process ran on this machine and is gone is taken over at once.
+
+        Parameters
+        ----------
+        folder : Folder
+            Where the notes are.
+        expiry : timedelta
+            For how long it is held from each renewal on.
+        patience : timedelta
+            For how long one that another holds is waited for.
 
         Raises
         ------
@@ -81,6 +97,17 @@ class Lock:
                 f"the lock's expiry is {expiry}; it must be above 0 and at most "
                 f"{LONGEST_EXPIRY.days} days"
             )
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(LockHeld),
+            stop=tenacity.stop_after_delay(patience.total_seconds()),
+            wait=tenacity.wait_random(*_LOOKS),
+            reraise=True,
+        )
+        return retrying(cls._taken, folder, expiry)
+
+    @classmethod
+    def _taken(cls, folder: Folder, expiry: timedelta) -> Lock:
+        """As `acquire`, or nobody waits."""
         number = _latest(folder)
         if number:
             note, now = _read(folder, number), folder.clock()

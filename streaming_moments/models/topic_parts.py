@@ -17,6 +17,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 
 _STORED_METHOD = "rotation"  # what stores have called it from the first
 _PAIR_WEIGHTS = "pair_weights"  # of a model that was refined
+_FEW = 4  # times fewer entries than words of the model
 _BARS = ("topic_bars", "word_bars")  # where halves are kept
 
 
@@ -59,13 +60,31 @@ def require_words(model: Any, batch: CountBatch) -> None:
         )
 
 
-def smoothed(model: Any, smoothing: float) -> NDArray[np.float64]:
-    """(n, k) topics of a model with a share of M1 mixed in, all above 0."""
+def smoothed(
+    model: Any, smoothing: float, words: NDArray[np.int32] | slice = slice(None)
+) -> NDArray[np.float64]:
+    """(n, k) topics of a model with a share of M1 mixed in, all above 0; or rows of some words."""
     if not 0 < smoothing < 1:
         raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
     # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
-    mean = np.maximum(model.word_probabilities, 1e-12)
-    return np.asarray((1 - smoothing) * model.topics + smoothing * mean[:, None])
+    mean = np.maximum(model.word_probabilities[words], 1e-12)
+    return np.asarray((1 - smoothing) * model.topics[words] + smoothing * mean[:, None])
+
+
+def as_read(
+    model: Any, batch: CountBatch, smoothing: float
+) -> tuple[CountBatch, NDArray[np.float64]]:
+    """Documents and the smoothed topics that they are read by; of few words with their rows alone.
+
+    The bits are the same: each document is read by the rows of its words.
+    """
+    require_words(model, batch)
+    if _FEW * batch.words.size >= model.n_words:
+        return batch, smoothed(model, smoothing)
+    used, places = np.unique(batch.words, return_inverse=True)
+    narrow = CountBatch(batch.indptr, places.astype(np.int32), batch.counts, max(1, used.size))
+    rows = smoothed(model, smoothing, used) if used.size else np.ones((1, model.n_topics))
+    return narrow, rows
 
 
 def arrays_of(model: Any) -> dict[str, NDArray[np.float64]]:

@@ -124,6 +124,7 @@ class TopicModel:
     pair_topics = pair_topics_of
     require_words = topic_parts.require_words
     smoothed = topic_parts.smoothed
+    _as_read = topic_parts.as_read
     stored: ClassVar[tuple[str, ...]] = (
         *("topics", "weights", "raw_topics", "word_probabilities"),
         *("spectrum", "exact_spectrum", "umass", "npmi"),
@@ -388,10 +389,9 @@ class TopicModel:
         """
         if not self.alpha0:
             return posteriors(self._log_posterior(batch, smoothing))
-        self.require_words(batch)
-        known = self.smoothed(smoothing), self.weights, self.alpha0
+        batch, topics = self._as_read(batch, smoothing)
+        known = topics, self.weights, self.alpha0
         return inferred_proportions(batch, *known, method, seed, iterations)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        self.require_words(batch)
-        return log_posteriors(batch, self.smoothed(smoothing), self.weights)
+        return log_posteriors(*self._as_read(batch, smoothing), self.weights)

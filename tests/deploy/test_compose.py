@@ -28,7 +28,7 @@ def test_a_misspelled_key_is_found(compose):
 
 def test_it_has_storage_scheduler_workers_and_the_nightly_job(compose):
     services = compose["services"]
-    assert set(services) == {"storage", "scheduler", "worker", "put", "nightly"}
+    assert set(services) == {"storage", "scheduler", "worker", "put", "nightly", "serve"}
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
         assert {one["source"] for one in service.get("configs", ())} <= set(compose["configs"])
@@ -49,9 +49,9 @@ def test_services_of_ours_are_locked_down(compose):
         assert service["tmpfs"] == ["/tmp"]
 
 
-def test_only_the_dashboard_is_open_and_only_to_this_machine(compose):
+def test_only_dashboard_and_service_are_open_and_only_to_this_machine(compose):
     ports = [port for one in compose["services"].values() for port in one.get("ports", ())]
-    assert ports == ["127.0.0.1:8787:8787"]
+    assert ports == ["127.0.0.1:8787:8787", "127.0.0.1:8080:8080"]
 
 
 @pytest.mark.parametrize(

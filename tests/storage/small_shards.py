@@ -97,6 +97,9 @@ IDS_AS: dict[str, Callable[[list[tuple[list[int], list[int]]]], bytes]] = {
         ids=pa.array([ids for ids, _ in lists], pa.list_(pa.int64())),
         counts=pa.array([counts for _, counts in lists], pa.list_(pa.int64())),
     ),
+    "jsonl": lambda lists: "".join(
+        json.dumps({"ids": ids, "counts": counts}) + "\n" for ids, counts in lists
+    ).encode(),
 }
 # What can be compressed as a whole: Parquet and zip have compressions of their own.
 WRITTEN = [

@@ -73,9 +73,10 @@ def test_a_kind_that_is_given_overrules_the_suffix() -> None:
         ShardFormat("directory").kind_of("/corpus/a.txt")
 
 
-def test_ids_are_in_lda_c_and_in_parquet_with_a_column_of_ids() -> None:
+def test_ids_are_in_lda_c_and_in_parquet_and_json_lines_with_a_column_of_ids() -> None:
     form = ShardFormat(ids_column="ids", counts_column="counts")
     assert form.holds("/a.parquet") == "ids"
+    assert form.holds("/a.jsonl") == "ids"
     assert form.holds("/a.dat") == "ids"
     assert form.holds("/a.txt") == "texts"
     assert ShardFormat().holds("/a.parquet") == "texts"
@@ -85,7 +86,10 @@ def test_ids_are_in_lda_c_and_in_parquet_with_a_column_of_ids() -> None:
     ("arguments", "message"),
     [
         ({"kind": "orc"}, "no format 'orc'; choose one of parquet, text"),
-        ({"kind": "jsonl", "ids_column": "ids"}, "token ids needs parquet, the format is jsonl"),
+        (
+            {"kind": "csv", "ids_column": "ids"},
+            "token ids needs parquet or jsonl, the format is csv",
+        ),
         ({"counts_column": "counts"}, "counts column 'counts' needs an ids column"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.quality.matching import TopicMatching
+from streaming_moments.storage.dates import Period
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -80,6 +81,8 @@ class Shown:
         number.
     sample : callable, optional
         What is found for each part in the shards of a store.
+    periods : callable, optional
+        Shares of the parts in the documents of days, weeks or months, or of the finest.
     """
 
     what: str
@@ -90,3 +93,4 @@ class Shown:
     sample: (
         Callable[[MomentStore, str, Any, Mapping[str, object] | None], Mapping[int, Any]] | None
     ) = None
+    periods: Callable[[MomentStore, str, Any, Period | None], ShareOverTime] | None = None

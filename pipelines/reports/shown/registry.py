@@ -17,7 +17,13 @@ from streaming_moments.pipelines.reports.shown.asked import Shown
 from streaming_moments.storage.store.store import MomentStore
 
 _TOPICS = Shown(
-    "topic", topics.parts_of, topics.with_topics, True, topics.documents_written, topics.sampled
+    "topic",
+    topics.parts_of,
+    topics.with_topics,
+    True,
+    topics.documents_written,
+    topics.sampled,
+    topics.periods_of,
 )
 _STATES = Shown("state", states.parts_of, states.with_states)
 SHOWN: Mapping[str, Shown] = MappingProxyType(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streaming_moments.models.topics import TopicModel
@@ -15,16 +15,19 @@ from streaming_moments.pipelines.reports.page import (
 from streaming_moments.pipelines.reports.shown.asked import Asked
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
+from streaming_moments.storage.dates import Period
 from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.store.store import MomentStore
 
 
 def parts_of(
-    store: MomentStore, name: str, model: TopicModel, found: Mapping[int, SampleDocument]
+    store: MomentStore, name: str, model: TopicModel, found: Mapping[int, Sequence[SampleDocument]]
 ) -> tuple[TopicReport, ...]:
-    """The topics, with a document of those that have one."""
-    return topics_of(model, vocabulary_of(store, model), found, store.models[name].labels)
+    """The topics, with documents of those that have some."""
+    first = {topic: some[0] for topic, some in found.items() if some}
+    topics = topics_of(model, vocabulary_of(store, model), first, store.models[name].labels)
+    return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)
 
 
 def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
@@ -43,7 +46,7 @@ def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
         correlations=()
         if not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
-        periods=_periods(asked.store, asked.name, model),
+        periods=periods_of(asked.store, asked.name, model),
         chosen=(model.n_topics, model.alpha0),
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
@@ -52,15 +55,18 @@ def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
 
 def documents_written(
     folder: str, storage_options: Mapping[str, object] | None
-) -> tuple[str, dict[int, SampleDocument]]:
-    """The model, and the first of the documents of each topic that a transform wrote."""
+) -> tuple[str, dict[int, tuple[SampleDocument, ...]]]:
+    """The model, and the documents of each topic that a transform wrote."""
     from streaming_moments.storage.top_documents import read_top_documents
 
     model, found = read_top_documents(folder, storage_options)
     return model, {
-        topic: SampleDocument(first.source, first.row + 1, first.share, first.text)
-        for topic, (first, *_) in ((j, some) for j, some in enumerate(found.topics) if some)
-        if first.text
+        topic: tuple(
+            SampleDocument(one.source, one.row + 1, one.share, one.text, one.id)
+            for one in some
+            if one.text
+        )
+        for topic, some in enumerate(found.topics)
     }
 
 
@@ -69,18 +75,29 @@ def sampled(
     name: str,
     model: TopicModel,
     storage_options: Mapping[str, object] | None,
-) -> dict[int, SampleDocument]:
+) -> dict[int, tuple[SampleDocument, ...]]:
     """A document of each topic, from some of the shards."""
     # looked for by nobody who shows none
     from streaming_moments.pipelines.reports.samples import sample_documents
 
-    return sample_documents(store, store_for(store, name, model), model, storage_options)
+    found = sample_documents(store, store_for(store, name, model), model, storage_options)
+    return {topic: (one,) for topic, one in found.items()}
 
 
-def _periods(store: MomentStore, name: str, model: TopicModel) -> ShareOverTime:
-    """Shares in the documents of each period, where the days of all are known."""
+def periods_of(
+    store: MomentStore, name: str, model: TopicModel, by: Period | None = None
+) -> ShareOverTime:
+    """Shares in the documents of each period, by default of the finest; none without days.
+
+    Raises
+    ------
+    InvalidInput
+        Segments are of no such period.
+    StoreError
+        The counts by day cannot be read.
+    """
     counted = store_counting(store, name, model)
-    by = finest_period(counted)
+    by = by or finest_period(counted)
     if by is None:
         return ShareOverTime()
     found = shares_over_time(counted, model, by)

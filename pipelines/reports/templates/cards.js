@@ -1,5 +1,7 @@
 // cards: a topic with its name, words, trend and a document
 const shown = 10, leastCorrelation = 0.01;
+// the topic that a page is of alone, or all
+const listed = content.topics.map((topic, index) => ({ topic, index })).filter(({ topic }) => content.only === undefined || topic.topic === content.only);
 
 // words by relevance: l log p(word | topic) + (1 - l) log (p(word | topic) / p(word))
 const ranked = (topic, weight) => topic.words
@@ -7,7 +9,7 @@ const ranked = (topic, weight) => topic.words
     score: weight * Math.log(inside) + (1 - weight) * Math.log(inside / overall) }))
   .filter((one) => one.inside > 0 && one.overall > 0)
   .sort((one, other) => other.score - one.score || one.word.localeCompare(other.word))
-  .slice(0, shown);
+  .slice(0, content.only === undefined ? shown : topic.words.length);
 // of clusters and factors the largest numbers, in the place of words
 const signed = (value) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))}`;
 const rowsOf = (topic, weight) => {
@@ -28,6 +30,12 @@ const together = (topic) => (content.correlations[topic] ?? [])
   .slice(0, 3)
   .map((one) => `${one.other} (${one.correlation.toFixed(2)})`)
   .join(", ");
+
+// the one whose words are most alike
+const nearest = (topic) => (content.distances[topic] ?? [])
+  .map((distance, other) => ({ distance, other }))
+  .filter((one) => one.other !== topic)
+  .sort((one, other) => one.distance - other.distance)[0];
 
 // days of the documents, or else nights
 const trends = [content.periods, content.shares].find((one) => one.dates.length > 1);
@@ -81,6 +89,20 @@ const facts = (topic) => [
   ...Object.entries(topic.told).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${short(value)}`),
 ];
 
+const listOf = (topic, weight) => {
+  const list = element("ol");
+  for (const row of rowsOf(topic, weight)) {
+    const item = element("li");
+    item.append(
+      element("i", undefined, { style: `width:${100 * row.share}%` }),
+      element("span", row.word, { class: "word", title: row.word }),
+      element("span", row.value, { class: "value" }));
+    list.append(item);
+  }
+  return list;
+};
+const drawAlone = (weight) => document.getElementById("words").replaceChildren(...listed.map(({ topic }) => listOf(topic, weight)));
+
 const title = content.what[0].toUpperCase() + content.what.slice(1);
 let chosen = null;
 const drawCards = (weight) => {
@@ -88,7 +110,8 @@ const drawCards = (weight) => {
   const cards = content.topics.map((topic, place) => {
     const card = element("article", undefined, { class: "card", id: `topic-${topic.topic}`, tabindex: -1 });
     if (topic.topic === chosen) card.classList.add("chosen");
-    const head = element("h3", names.get(topic.topic));
+    const head = element("h3");
+    head.append(content.each ? element("a", names.get(topic.topic), { href: `${content.each}${topic.topic}` }) : names.get(topic.topic));
     head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
     const note = content.notes[topic.topic];
     if (note) head.append(element("span", note, { class: "note" }));
@@ -96,18 +119,11 @@ const drawCards = (weight) => {
     for (const fact of facts(topic)) line.append(element("span", fact));
     card.append(head, line);
     drawTrend(card, place);
-    const list = element("ol");
-    for (const row of rowsOf(topic, weight)) {
-      const item = element("li");
-      item.append(
-        element("i", undefined, { style: `width:${100 * row.share}%` }),
-        element("span", row.word, { class: "word", title: row.word }),
-        element("span", row.value, { class: "value" }));
-      list.append(item);
-    }
-    card.append(list);
+    card.append(listOf(topic, weight));
     const others = together(topic.topic);
     if (others) card.append(element("p", `often with ${others}`, { class: "quiet together" }));
+    const near = nearest(topic.topic);
+    if (near) card.append(element("p", `nearest: ${names.get(near.other)} (distance ${near.distance.toFixed(2)})`, { class: "quiet nearest" }));
     drawSample(card, topic.sample);
     drawNearest(card, topic.nearest);
     if (opened.has(card.id)) card.querySelector("details").open = opened.get(card.id);

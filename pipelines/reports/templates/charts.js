@@ -36,29 +36,32 @@ const drawLine = (place, points, settings) => {
 
 const line = (place, text) => place.replaceChildren(element("p", text, { class: "line" }));
 
-const drawCoherence = (place) => {
+const drawTried = (place, read, what, unit) => {
   const [taken, alpha] = content.chosen ?? [];
   const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && one.alpha0 === alpha }));
   const alphas = [...new Set(tried.map((one) => one.alpha0))];
-  const known = tried.filter((one) => one.npmi !== null);
-  if (!known.length) { line(place, "No model was found, or no coherence is known."); return; }
+  const known = tried.filter((one) => read(one) !== null);
+  if (!known.length) { line(place, `No model was found, or no ${what} is known.`); return; }
   // of several alpha0 the best is drawn for each k
   const best = [...new Set(known.map((one) => one.n_topics))].sort((one, other) => one - other).map((k) =>
-    known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && other.npmi > one.npmi) ? other : one));
+    known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && read(other) > read(one)) ? other : one));
   if (best.length === 1) {
-    line(place, `Only ${best[0].n_topics} topics were tried: NPMI ${best[0].npmi.toFixed(3)}.`);
+    line(place, `Only ${best[0].n_topics} ${content.what}s were tried: ${unit} ${read(best[0]).toFixed(3)}.`);
     return;
   }
   const points = best.map((one) => ({
-    x: one.n_topics, y: one.npmi, name: String(one.n_topics), chosen: one.chosen,
-    title: `${one.n_topics} topics, alpha0 ${one.alpha0}: NPMI ${one.npmi.toFixed(3)}`,
+    x: one.n_topics, y: read(one), name: String(one.n_topics), chosen: one.chosen,
+    title: `${one.n_topics} ${content.what}s, alpha0 ${one.alpha0}: ${unit} ${read(one).toFixed(3)}`,
   }));
   const room = points.length <= 12 ? points.map((_, at) => at) : [0, points.length - 1];
   drawLine(place, points, {
-    height: 220, label: `Coherence by number of topics${alphas.length > 1 ? ", best alpha0" : ""}`,
+    height: 220, label: `${what[0].toUpperCase()}${what.slice(1)} by number of ${content.what}s${alphas.length > 1 ? ", best alpha0" : ""}`,
     labels: room.map((at) => [at, points[at].name, "middle"]),
   });
 };
+
+const drawCoherence = (place) => drawTried(place, (one) => one.npmi, "coherence", "NPMI");
+const drawHeldOut = (place) => drawTried(place, (one) => one.held_out && (one.held_out.even + one.held_out.odd) / 2, "likelihood held out", "log likelihood");
 
 const nothing = 0.1;  // bars that differ by less say nothing
 const drawSpectrum = (place) => {
@@ -124,10 +127,10 @@ const drawShares = ({ dates, shares, bars }) => (parent) => {
     return;
   }
   const error = (place, index) => bars.length ? bars[place][index] : 0;
-  const most = Math.min(1, Math.max(...shares.flatMap((row, place) => row.map((share, index) => share + error(place, index))), 0.01));
+  const most = Math.min(1, Math.max(...shares.flatMap((row, place) => listed.map(({ index }) => row[index] + error(place, index))), 0.01));
   const last = shares[shares.length - 1], at = along(dates);
-  const headed = (topic, index) => [names.get(topic.topic), `${percent(last[index])} at the end`];
-  drawPanels(parent, content.topics, headed, (topic, index, chart) => {
+  const headed = ({ topic, index }) => [names.get(topic.topic), `${percent(last[index])} at the end`];
+  drawPanels(parent, listed, headed, ({ topic, index }, _, chart) => {
     const points = dates.map((date, place) => ({
       x: at[place], y: shares[place][index], bar: error(place, index),
       title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,

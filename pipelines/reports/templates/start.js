@@ -1,5 +1,5 @@
 // what is drawn when the page is there, and anew when its width changes
-const charts = { map: drawMap, plane: drawPlane, coherence: drawCoherence, spectrum: drawSpectrum, steps: drawSteps };
+const charts = { map: drawMap, plane: drawPlane, coherence: drawCoherence, "held-out": drawHeldOut, spectrum: drawSpectrum, steps: drawSteps };
 const panels = { panels: drawShares(content.shares), "period-panels": drawShares(content.periods), runs: drawRuns, "measure-panels": drawMeasures };
 const draw = () => {
   for (const place of document.querySelectorAll("[data-chart]")) charts[place.dataset.chart](place);
@@ -9,15 +9,19 @@ const draw = () => {
   }
 };
 
+const drawWords = (weight) => {
+  if (document.getElementById("cards")) drawCards(weight);
+  if (document.getElementById("words")) drawAlone(weight);
+};
 const slider = document.getElementById("relevance");
 if (slider) {
   const follow = () => {
     document.getElementById("lambda").textContent = Number(slider.value).toFixed(2);
-    drawCards(Number(slider.value));
+    drawWords(Number(slider.value));
   };
   slider.addEventListener("input", follow);
   follow();
-} else if (content.topics.length) drawCards(0);
+} else if (content.topics.length) drawWords(0);
 const data = document.getElementById("data");
 if (data) {
   data.addEventListener("click", () => {

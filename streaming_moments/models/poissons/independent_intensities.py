@@ -211,14 +211,14 @@ class IndependentIntensities(TopicModel):
         """
         if method != "fixed-point":
             raise InvalidInput(f'independent intensities have no "{method}"; take "fixed-point"')
-        self.require_words(batch)
+        batch, topics = self._as_read(batch, smoothing)
         found = np.empty((batch.documents, self.n_topics))
         total = float(self.shapes.sum())
         topic_reading.proportions(
             batch.indptr,
             batch.words,
             batch.counts,
-            self.smoothed(smoothing) / (self.rates + 1),
+            topics / (self.rates + 1),
             self.shapes / total,
             total,
             iterations,

@@ -104,6 +104,17 @@ BAD = [
         "row 1 has 2147483648 tokens; at most 2147483647 fit",
     ),
     ("a.parquet", parquet(ids=[[1], [-2]]), {"ids_column": "ids"}, "row 2 has id -2; ids must be"),
+    ("a.jsonl", b'{"ids":[1]}\n{"ids":[-2]}', {"ids_column": "ids"}, "line 2 has id -2; ids must"),
+    ("a.jsonl", b'{"ids":[1.5]}', {"ids_column": "ids"}, "line 1 has no list of whole numbers"),
+    ("a.jsonl", b'{"ids":[true]}', {"ids_column": "ids"}, "line 1 has no list of whole numbers"),
+    ("a.jsonl", b'{"i":[1]}', {"ids_column": "ids"}, "no list of whole numbers in a field 'ids'"),
+    ("a.jsonl", b'{"ids":[36893488147419103232]}', {"ids_column": "ids"}, "64 bits do not hold"),
+    (
+        "a.jsonl",
+        b'{"ids":[1,2],"n":[1]}',
+        {"ids_column": "ids", "counts_column": "n"},
+        "line 1 has not one count for each id",
+    ),
     ("a.parquet", parquet(ids=[[1, None]]), {"ids_column": "ids"}, "'ids' has a null within"),
     (
         "a.parquet",

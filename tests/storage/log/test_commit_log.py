@@ -382,6 +382,20 @@ def test_versions_beyond_a_stale_listing_are_found(tmp_path, monkeypatch):
     assert log.latest_version() == 1
 
 
+def test_a_long_log_is_not_listed(tmp_path, monkeypatch):
+    log = CommitLog(Folder.at(str(tmp_path)))
+    log.put(first())
+    behind = (tmp_path / reached_file()).read_bytes()
+    log.put(first().successor("append", ""))
+    monkeypatch.setattr(Folder, "names", lambda *_: 1 / 0)
+    assert log.latest_version() == 1
+    (tmp_path / reached_file()).write_bytes(behind)
+    assert log.latest_version() == 1
+    (tmp_path / reached_file()).unlink()
+    with pytest.raises(ZeroDivisionError):
+        log.latest_version()
+
+
 def test_the_loss_of_the_newest_commit_is_told(tmp_path):
     log = CommitLog(Folder.at(str(tmp_path)))
     log.put(first())

@@ -1,0 +1,79 @@
+"""Counted: which version counts the shards of a seal, noted in the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.log.schema import Count, checked
+
+COUNTED = "counted"
+_REACHED = "counted.json"  # all seals up to it are counted
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What became of the shards of a seal.
+
+    Parameters
+    ----------
+    version : int or None
+        Of the store, that counts them; None where nothing is noted.
+    left_out : mapping
+        Why shards are not counted, by their path in the inbox.
+    """
+
+    version: Count | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+_COUNT: TypeAdapter[Counted] = TypeAdapter(Counted)
+_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
+
+
+def read_counted(inbox: Inbox, number: int) -> Counted:
+    """What is noted of a seal.
+
+    Raises
+    ------
+    StoreError
+        The note is damaged.
+    """
+    name = _file(number)
+    data = inbox.folder.find(name)
+    where = f"{inbox.folder.url}/{name}"
+    return Counted() if data is None else checked(_COUNT, unseal(data, where), f"{where} is none")
+
+
+def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
+    """Note it; the same again changes nothing.
+
+    Raises
+    ------
+    StoreError
+        The storage cannot be written.
+    """
+    content = seal({"version": counted.version, "left_out": dict(counted.left_out)})
+    inbox.folder.write(_file(number), content)
+
+
+def counted_up_to(inbox: Inbox) -> int:
+    """Number of a seal up to which all are counted or left out; errors as `read_counted`."""
+    data = inbox.folder.find(_REACHED)
+    if data is None:
+        return 0
+    where = f"{inbox.folder.url}/{_REACHED}"
+    return checked(_NUMBER, unseal(data, where).get("seal"), f"{where} names no seal")
+
+
+def note_reached(inbox: Inbox, number: int) -> None:
+    """Note that all seals up to a number are; errors as `note_counted`."""
+    inbox.folder.write(_REACHED, seal({"seal": number}))
+
+
+def _file(number: int) -> str:
+    return f"{COUNTED}/{number:020d}.json"

@@ -1,0 +1,128 @@
+"""Selecting: numbers of topics or states compared where it is asked for, beside all requests.
+
+A page leaves a note in the inbox; whatever accumulates compares, and leaves what it found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
+from streaming_moments.models.predicting import numbers_of_topics
+from streaming_moments.pipelines.jobs.candidates import Selection
+from streaming_moments.pipelines.jobs.kinds.select_states import model_selected, select_states
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.schema import checked
+from streaming_moments.storage.segments.models import model_called
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.cluster.run import Run
+    from streaming_moments.storage.inbox.inbox import Inbox
+    from streaming_moments.storage.store.store import MomentStore
+
+_ASKED, _FOUND = "selection/asked.json", "selection/found.json"
+_ALPHA0 = 0.1  # where no model tells
+_STATES = range(1, 9)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Numbers of topics or states that were compared.
+
+    Parameters
+    ----------
+    version : int
+        Of the store.
+    selection : Selection or None
+        What was found; None where nothing can be compared.
+    refusal : str
+        Why not.
+    by_night : bool
+        Whether a night did.
+    """
+
+    version: int
+    selection: Selection | None = None
+    refusal: str = ""
+    by_night: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why a number is taken; empty where nothing is held out."""
+        return "" if self.selection is None else self.selection.why
+
+
+_COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)
+
+
+def ask_selection(inbox: Inbox, version: int) -> None:
+    """Leave a note that numbers are to be compared; errors as `Folder.write`."""
+    inbox.folder.write(_ASKED, seal({"version": version}))
+
+
+def selection_is_asked(inbox: Inbox) -> bool:
+    """Whether a note waits."""
+    return inbox.folder.exists(_ASKED)
+
+
+def found_selection(inbox: Inbox) -> Compared | None:
+    """What was found when it was asked for last; None where it never was.
+
+    Raises
+    ------
+    StoreError
+        The file is damaged.
+    """
+    data = inbox.folder.find(_FOUND)
+    where = f"{inbox.folder.url}/{_FOUND}"
+    return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is none")
+
+
+def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
+    """Compare numbers of topics or states at a version, and take the note away that asked for it.
+
+    Killed on the way, the note is there still.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read, or the inbox not be written.
+    """
+    try:
+        compared = Compared(store.version, _selection(store, run))
+    except StoreError:
+        raise
+    except StreamingMomentsError as error:
+        compared = Compared(store.version, refusal=str(error))
+    inbox.folder.write(_FOUND, seal(json_value(asdict(compared))))
+    inbox.folder.delete([_ASKED])
+    return compared
+
+
+def why_not_compared(store: MomentStore) -> str:
+    """Why no numbers can be compared on a store; empty where they can."""
+    try:
+        model_selected(store)
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def _selection(store: MomentStore, run: Run) -> Selection:
+    model = model_selected(store)
+    if model is None:
+        return select(store, numbers_of_topics(store.basis), [_alpha0(store)], run)
+    return select_states(store, model, [model.Options(topics=one) for one in _STATES], run)
+
+
+def _alpha0(store: MomentStore) -> float:
+    """Of the latest model, as the next one is likely to have it."""
+    if not store.models:
+        return _ALPHA0
+    model = store.load_any_model(model_called(store.commit, None))
+    return float(getattr(model, "alpha0", _ALPHA0))

@@ -1,0 +1,257 @@
+"""Configuration of the service: a TOML file, checked key by key before anything listens."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import fields
+from datetime import timedelta
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.nightly.config import ClusterSection
+from streaming_moments.pipelines.nightly.keys import STRICT, Expiry, Place, Size, Time, tag_name
+from streaming_moments.pipelines.quantities import Count
+from streaming_moments.storage.formats import DEFAULT_LIMITS
+
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_LOCAL_NAMES = frozenset({"localhost"})
+
+Port = Annotated[int, Field(ge=0, le=65_535)]
+Positive = Annotated[Time, Field(gt=timedelta(0))]
+Kept = Annotated[Time, Field(ge=timedelta(days=1))]
+
+
+@dataclass(frozen=True, config=STRICT)
+class ListenSection:
+    """Where it listens; a certificate and its key are files of PEM.
+
+    `port` 0 takes any that is free.
+    """
+
+    host: str = "127.0.0.1"
+    port: Port = 8080
+    certificate: str | None = None
+    key: str | None = None
+    origins: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> ListenSection:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key are given together; give both or none")
+        return self
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody but this machine reaches it."""
+        if self.host in _LOCAL_NAMES:
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, config=STRICT)
+class LimitsSection:
+    """What is taken at most.
+
+    `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
+    document may be, as each day is counted apart; `inbox` and `inbox_age` what
+    may wait to be counted; `seconds` how long a body or an answer may take; `requests` how many
+    are worked on at once, and `connections` how many there may be; `drain` how long those that
+    are open are waited for at the end.
+    """
+
+    body: Size = 16 << 20
+    document: Size = 1 << 20
+    documents: Count = 10_000
+    texts: Count = 1_000
+    days: Count = 366
+    inbox: Size = 1 << 30
+    inbox_age: Positive = timedelta(minutes=15)
+    seconds: Positive = timedelta(seconds=30)
+    requests: Count = 64
+    connections: Count = 1_000
+    drain: Positive = timedelta(seconds=30)
+
+    @model_validator(mode="after")
+    def _fits_what_reads(self) -> LimitsSection:
+        most = DEFAULT_LIMITS.document_bytes
+        if self.document > most:
+            raise ValueError(
+                f"document is {self.document:,} bytes, and what counts reads at most {most:,}; "
+                "give no more"
+            )
+        return self
+
+
+@dataclass(frozen=True, config=STRICT)
+class AccumulateSection:
+    """When what waits is sealed and counted, and when a model is fitted to it.
+
+    With `within` the server has a process of its own that does so; else `streaming-moments
+    accumulate` does. `night` is the file of a nightly run, whose `store` is this one and whose
+    `shards` are `INBOX/sealed/**/*.jsonl`: it runs after `refit_documents` came, or every
+    `refit_every`, by the night's own steps and gates.
+    """
+
+    within: bool = True
+    seal_after: Positive = timedelta(seconds=10)
+    seal_documents: Count = 10_000
+    seal_bytes: Size = 64 << 20
+    lock_expiry: Expiry = timedelta(minutes=5)
+    night: str | None = None
+    refit_documents: Count | None = None
+    refit_every: Positive | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> AccumulateSection:
+        timed = self.refit_documents is not None or self.refit_every is not None
+        if timed != (self.night is not None):
+            raise ValueError(
+                "night is given together with refit_documents or refit_every: which night runs, "
+                "and when"
+            )
+        return self
+
+
+@dataclass(frozen=True, config=STRICT)
+class KeepSection:
+    """For how long the inbox keeps what is counted; what is not given is kept for ever.
+
+    `keys` are idempotency keys and receipts: one that comes later counts again. `documents` are the
+    sealed shards: later they can be deleted by receipt and by id no more, and neither `polish` nor
+    `rebase` reads them.
+    """
+
+    keys: Kept | None = timedelta(days=90)
+    documents: Kept | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class ServiceConfig:
+    """All that the service is told.
+
+    Parameters
+    ----------
+    store : str
+        URL of the store.
+    inbox : str, optional
+        URL of the inbox, made if there is none; by default beside the store, its name with
+        "-inbox" behind it.
+    tokens : str, optional
+        File of tokens, made by `streaming-moments token`; without it only this machine is
+        listened to, and whoever asks may do everything.
+    tag : str
+        The tag whose model answers; where it stands for none the latest model does.
+    window : timedelta
+        How long the first request of a batch waits for others.
+    refresh : timedelta
+        How often a new version, a new model and new tokens are looked for.
+    listen, limits, accumulate, keep, cluster : sections
+        The rest.
+    documents : str, optional
+        URL of a folder where `transform --top-documents` wrote, of which pages show the documents.
+    sample_documents : bool
+        Whether pages show a few lines of a document of each topic from the shards, without it.
+    storage_options : mapping
+        fsspec options of cloud URLs; never stored.
+    """
+
+    store: Place
+    inbox: Place | None = None
+    tokens: str | None = None
+    tag: Annotated[str, AfterValidator(tag_name)] = "published"
+    window: Time = timedelta(milliseconds=50)
+    refresh: Positive = timedelta(seconds=2)
+    listen: ListenSection = ListenSection()
+    limits: LimitsSection = LimitsSection()
+    accumulate: AccumulateSection = AccumulateSection()
+    keep: KeepSection = KeepSection()
+    cluster: ClusterSection = ClusterSection()
+    documents: Place | None = None
+    sample_documents: bool = True
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> ServiceConfig:
+        if self.tokens is None and not self.listen.is_loopback:
+            raise ValueError(
+                f"host {self.listen.host!r} is reached from elsewhere, and there are no tokens; "
+                "make some by `streaming-moments token add FILE NAME --role writer` and give "
+                "tokens = FILE, or listen on 127.0.0.1"
+            )
+        if self.tokens is None and self.listen.origins:
+            raise ValueError("origins: pages of others may ask only with tokens; give tokens")
+        return self
+
+    @property
+    def inbox_url(self) -> str:
+        """Where the inbox is."""
+        return self.inbox or f"{self.store.rstrip('/')}-inbox"
+
+
+def read_service(path: str | Path) -> ServiceConfig:
+    """The configuration in a TOML file.
+
+    Raises
+    ------
+    InvalidInput
+        The file cannot be read, is no TOML, or has a key that is unknown, missing or of a value
+        that is none: names each, and for an unknown one the nearest known.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
+    return service_of(content, str(path))
+
+
+def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
+    """The configuration that a TOML document describes; errors as `read_service`.
+
+    Examples
+    --------
+    >>> service_of({"store": "s", "listen": {"port": 8000}}, "service.toml").inbox_url
+    's-inbox'
+    >>> service_of({"store": "s", "listen": {"prot": 8000}}, "service.toml")
+    Traceback (most recent call last):
+        ...
+    streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot', did you mean \
+'port'?
+    """
+    try:
+        return TypeAdapter(ServiceConfig).validate_python(content)
+    except ValidationError as refused:
+        told = [_problem(error) for error in refused.errors(include_url=False)]
+    raise InvalidInput(f"{where}: {'; '.join(told)}")
+
+
+def _problem(error: Any) -> str:
+    place = [str(part) for part in error["loc"] if isinstance(part, str)]
+    section, key = place[:-1], place[-1] if place else ""
+    within = f"[{'.'.join(section)}]" if section else "the top of it"
+    if error["type"] in _UNKNOWN:
+        known = _keys(section)
+        near = get_close_matches(key, known, n=1)
+        told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}"
+        return f"{within} has no key {key!r}, {told}"
+    if error["type"] in ("missing", "missing_argument"):
+        return f"{within} lacks {key!r}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{within}: {key}: {message}" if key else message
+
+
+def _keys(section: list[str]) -> list[str]:
+    kind: Any = ServiceConfig
+    for name in section:
+        kind = get_type_hints(kind)[name]
+    return [part.name for part in fields(kind)]

@@ -1,0 +1,90 @@
+"""Gauges: what the service counts of its calls, and shows of its store, for Prometheus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+
+from streaming_moments.pipelines.service.current import View
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What is counted; make them with `new`."""
+
+    registry: CollectorRegistry
+    calls: Counter
+    seconds: Histogram
+    documents: Counter
+    nbytes: Counter
+    texts: Counter
+
+    @classmethod
+    def new(cls) -> Gauges:
+        """Gauges of a service that has just begun."""
+        registry = CollectorRegistry()
+        name = "streaming_moments_service"
+        labels = ["call", "status"]
+        return cls(
+            registry,
+            Counter(f"{name}_calls", "Calls answered.", labels, registry=registry),
+            Histogram(
+                f"{name}_seconds",
+                "Seconds of calls.",
+                ["call"],
+                registry=registry,
+                buckets=_SECONDS,
+            ),
+            Counter(f"{name}_documents", "Documents acknowledged.", registry=registry),
+            Counter(f"{name}_bytes", "Bytes of documents acknowledged.", registry=registry),
+            Counter(f"{name}_texts", "Texts whose topics were answered.", registry=registry),
+        )
+
+    def answered(self, call: str, status: int, seconds: float) -> None:
+        """Count a call."""
+        self.calls.labels(call, str(status)).inc()
+        self.seconds.labels(call).observe(seconds)
+
+    def accepted(self, documents: int, nbytes: int) -> None:
+        """Count documents that were acknowledged."""
+        self.documents.inc(documents)
+        self.nbytes.inc(nbytes)
+
+    def read(self, texts: int) -> None:
+        """Count texts whose topics were answered."""
+        self.texts.inc(texts)
+
+    def text(self, view: View) -> bytes:
+        """All of it, with what is known of store and inbox now."""
+        now, commit = CollectorRegistry(), view.store.commit
+        values = (
+            ("version", "Version of the store.", view.store.version),
+            ("documents", "Documents in the store.", commit.documents),
+            ("tokens", "Vocabulary tokens in the store.", commit.tokens),
+            ("shards", "Shards in the ledger of the store.", commit.shards),
+            ("inbox_batches", "Batches that wait to be sealed.", view.backlog.batches),
+            ("inbox_documents", "Documents that wait to be sealed.", view.backlog.documents),
+            ("inbox_bytes", "Bytes that wait to be sealed.", view.backlog.nbytes),
+            (
+                "inbox_age_seconds",
+                "Since the oldest of them came.",
+                view.backlog.age.total_seconds(),
+            ),
+            ("inbox_seals", "Seals of the inbox.", view.sealed),
+            ("model_loaded", "Whether a model answers.", int(view.published is not None)),
+            ("problems", "What could not be looked at lately.", len(view.problems)),
+        )
+        for name, says, value in values:
+            Gauge(f"streaming_moments_{name}", says, registry=now).set(value)
+        return bytes(generate_latest(now) + generate_latest(self.registry))

@@ -1,0 +1,1 @@
+"""HTTP: the calls of the service, what they take and answer, and their server."""

@@ -1,0 +1,89 @@
+"""Asking: parts of a request as values, and values as answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.tokens import Principal
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_SHOWN = 40
+LARGEST = (1 << 53) - 1  # whole number of JSON that all readers know
+
+
+def principal(request: Request) -> Principal:
+    """Who asks."""
+    found: Principal = request.state.principal
+    return found
+
+
+def flag(request: Request, name: str) -> bool:
+    """A truth value in the address; without it False.
+
+    Raises
+    ------
+    Problem
+        422: it is none.
+    """
+    value = request.query_params.get(name, "false")
+    if value.lower() not in _FLAGS:
+        raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give true or false", name)
+    return _FLAGS[value.lower()]
+
+
+def number(request: Request, name: str, default: int, most: int) -> int:
+    """A whole number from 1 on in the address.
+
+    Raises
+    ------
+    Problem
+        422: it is none.
+    """
+    value = request.query_params.get(name, str(default))
+    digits = value.isascii() and value.isdigit() and len(value) <= len(str(most))
+    if not digits or not 1 <= int(value) <= most:
+        raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give a number of 1 to {most}", name)
+    return int(value)
+
+
+def named_number(request: Request, name: str) -> int:
+    """A whole number from 0 on that is a part of the path.
+
+    Raises
+    ------
+    Problem
+        404: it is none.
+    """
+    value: str = request.path_params[name]
+    if not (value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST))):
+        raise Problem(404, f"there is no {name} {value[:_SHOWN]!r}", name)
+    return int(value)
+
+
+def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
+    """One of some words in the address, by default the first.
+
+    Raises
+    ------
+    Problem
+        422: it is none of them.
+    """
+    value = request.query_params.get(name, choices[0])
+    if value not in choices:
+        raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give one of {', '.join(choices)}", name)
+    return value
+
+
+def json_answer(
+    content: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer of JSON; numbers that it lacks are null."""
+    body = to_json(content, inf_nan_mode="null")
+    return Response(body, status, headers, media_type=JSON)

@@ -1,0 +1,210 @@
+"""Bodies: what is sent, read within limits of bytes and of time, and the documents in it."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+import numpy as np
+from pydantic_core import from_json
+
+from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.inbox.records import Unreadable
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+_CROWDED = "too much is being sent at once; send it again in a moment"
+_GZIP = 31  # window bits: a header of gzip
+_NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
+_HARMLESS = 200_000  # of them, however few the documents
+
+
+async def read_body(
+    stream: AsyncIterator[bytes],
+    headers: Mapping[str, str],
+    most: int,
+    seconds: float,
+    budget: Budget,
+) -> bytes:
+    """The body of a request, decompressed.
+
+    Parameters
+    ----------
+    stream : async iterator of bytes
+        As it comes.
+    headers : mapping
+        Of the request, by names in small letters.
+    most : int
+        Bytes, as sent and decompressed.
+    seconds : float
+        By which all of it must be there.
+    budget : Budget
+        Of which it takes, while it is held: `give` back the length of what is returned.
+
+    Raises
+    ------
+    Problem
+        413 above the limit, 415 of another encoding, 400 of damaged gzip, 408 of one that comes
+        too slowly, 503 where the budget is used up.
+    """
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip"):
+        raise Problem(
+            415,
+            f"the content encoding is {encoding[:40]!r}; send it plain or as gzip",
+            "Content-Encoding",
+        )
+    said = headers.get("content-length", "")
+    if said.isdigit() and int(said) > most:
+        raise _too_large(most)
+    unpacked = _gunzip(most) if encoding == "gzip" else _plain()
+    parts, held, sent = list[bytes](), 0, 0
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in stream:
+                sent += len(chunk)
+                part = unpacked(chunk)
+                if not budget.take(len(part)):
+                    raise Problem(503, _CROWDED, retry_after=1)
+                held += len(part)
+                parts.append(part)
+                if max(held, sent) > most:
+                    raise _too_large(most)
+        if encoding == "gzip":
+            unpacked(b"")
+    except BaseException as error:
+        budget.give(held)
+        if isinstance(error, TimeoutError):
+            raise Problem(
+                408, f"the body was not there in {seconds:g} seconds; send smaller ones"
+            ) from error
+        raise
+    return b"".join(parts)
+
+
+def documents_in(content: bytes, content_type: str, most: int) -> Iterator[object]:
+    """Documents of a body, as JSON says them.
+
+    Parameters
+    ----------
+    content : bytes
+        The body.
+    content_type : str
+        `application/json` of an array, `application/x-ndjson` of an object a line, or
+        `application/vnd.apache.arrow.stream` of rows.
+    most : int
+        Documents.
+
+    Raises
+    ------
+    Problem
+        415 of another type, 400 of what is no JSON, 413 of more documents.
+
+    Examples
+    --------
+    >>> list(documents_in(b'[{"text": "sea"}]', "application/json; charset=utf-8", 5))
+    [{'text': 'sea'}]
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == JSON:
+        found = json_in(content, most)
+        if not isinstance(found, list):
+            raise Problem(400, 'the body is no JSON array; send [{"text": "..."}, ...]')
+        several: Iterator[object] = iter(found)
+    elif kind in _LINES:
+        several = _of_lines(content, most)
+    elif kind == STREAM:
+        several = documents_of_stream(content)
+    else:
+        raise Problem(
+            415,
+            f"the content type is {kind[:60]!r}; send {JSON}, {_LINES[0]} or {STREAM}",
+            "Content-Type",
+        )
+    for number, one in enumerate(several):
+        if number == most:
+            raise Problem(413, f"the body has more than {most:,} documents; send fewer at once")
+        yield one
+
+
+def json_in(content: bytes, most: int) -> object:
+    """What a body of JSON holds that is of so many documents, or texts, at most.
+
+    Raises
+    ------
+    Problem
+        400: it is none, 413 of more values within values than documents have.
+    """
+    _require_flat(content, most)
+    try:
+        found: object = from_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        raise Problem(400, f"the body is no JSON ({error})") from error
+    return found
+
+
+def _require_flat(content: bytes, most: int) -> None:
+    """Refuse what has so many lists and objects that it would be many times larger in memory."""
+    allowed = max(_NESTED * most, _HARMLESS)
+    if content.count(b"[") + content.count(b"{") <= allowed:
+        return
+    bare = np.frombuffer(content.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    in_string = np.logical_xor.accumulate(bare == ord('"'))
+    found = np.count_nonzero(((bare == ord("[")) | (bare == ord("{"))) & ~in_string)
+    if found > allowed:
+        raise Problem(413, f"the body has {found:,} lists and objects; send at most {allowed:,}")
+
+
+def _of_lines(content: bytes, most: int) -> Iterator[object]:
+    _require_flat(content, most)
+    start = 0
+    while start < len(content):
+        stop = content.find(b"\n", start)
+        stop = len(content) if stop < 0 else stop
+        line = content[start:stop].strip()
+        start = stop + 1
+        if not line:
+            continue
+        try:
+            yield from_json(line, allow_inf_nan=False)
+        except ValueError as error:
+            yield Unreadable(f"the line is no JSON ({error})")
+
+
+def _plain() -> Callable[[bytes], bytes]:
+    return lambda chunk: chunk
+
+
+def _gunzip(most: int) -> Callable[[bytes], bytes]:
+    """Decompresses what comes; an empty chunk says that it has ended."""
+    inflating = zlib.decompressobj(_GZIP)
+    came = 0
+
+    def unpacked(chunk: bytes) -> bytes:
+        nonlocal came
+        if not chunk:
+            if not inflating.eof:
+                raise Problem(400, "the gzip stream ends too early; send all of it")
+            return b""
+        if inflating.eof:
+            raise Problem(400, "there is something behind the gzip stream; send one alone")
+        try:
+            found = inflating.decompress(chunk, most - came + 1)
+        except zlib.error as error:
+            raise Problem(400, f"the body is no gzip ({error})") from error
+        came += len(found)
+        if came > most or inflating.unconsumed_tail:
+            raise _too_large(most)
+        if inflating.unused_data:
+            raise Problem(400, "there is something behind the gzip stream; send one alone")
+        return found
+
+    return unpacked
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(413, f"the body is above {most:,} bytes; send it in parts")

@@ -1,0 +1,104 @@
+"""Choosing: how good the models of several numbers of topics are, as it was last compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.candidates import Candidate
+from streaming_moments.pipelines.reports.html_report import content_of
+from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.service.accumulating.selecting import (
+    Compared,
+    ask_selection,
+    found_selection,
+    selection_is_asked,
+    why_not_compared,
+)
+from streaming_moments.pipelines.service.http.forms import form_token, own_form
+from streaming_moments.pipelines.service.http.pages import EACH, page
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+_PATH = "/choice"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    compared: Compared | None
+    asked: bool
+    refusal: str
+
+
+async def choice_of_k(service: Service, request: Request) -> Response:
+    """What was compared last, by a night or because it was asked for."""
+    view = service.view
+
+    def looked() -> _Seen:
+        inbox = service.current.inbox
+        found = [found_selection(inbox), _of_nights(service)]
+        known = [one for one in found if one is not None]
+        latest = max(known, key=lambda one: one.version, default=None)
+        return _Seen(latest, selection_is_asked(inbox), why_not_compared(view.store))
+
+    seen = await run_in_threadpool(looked)
+    selection = None if seen.compared is None else seen.compared.selection
+    lines: tuple[Candidate, ...] = () if selection is None else selection.candidates
+    taken = None if selection is None else selection.taken
+    shown = ReportPage(
+        "Choice of k",
+        view.store.url,
+        view.store.commit.time,
+        "kept",
+        tried=lines,
+        chosen=None if taken is None else (taken.n_topics, taken.alpha0),
+        what="topic" if selection is None else selection.number.removesuffix("s"),
+        each=EACH,
+    )
+    told = {
+        "page": shown,
+        "content": content_of(shown),
+        "lines": lines,
+        "taken": taken,
+        "compared": seen.compared,
+        "latest": view.store.version,
+        "asked": seen.asked,
+        "refusal": seen.refusal,
+        "token": form_token(service, request, _PATH),
+    }
+    return page(service, request, "choice.html", "Choice of k", **told)
+
+
+async def selection_asked(service: Service, request: Request) -> Response:
+    """Let what accumulates compare numbers of topics; asked again meanwhile, it does so once."""
+    await own_form(service, request)
+    version = service.view.store.version
+    await run_in_threadpool(ask_selection, service.current.inbox, version)
+    return RedirectResponse(_PATH, 303)
+
+
+def _of_nights(service: Service) -> Compared | None:
+    """What the latest night found that compared several."""
+    # a server that runs no nights need not know what they do
+    from streaming_moments.pipelines.nightly.history import latest_comparison
+    from streaming_moments.pipelines.service.accumulating.accumulator import night_of
+    from streaming_moments.storage.files.folders import Folder
+
+    try:
+        night = night_of(service.config)
+    except InvalidInput:
+        return None  # its file is where it runs
+    if night is None:
+        return None
+    folder = Folder.at(night.output, night.storage_options or None)
+    found = latest_comparison(folder, service.view.store.url)
+    if found is None:
+        return None
+    version, selection = found
+    return replace(Compared(version, selection), by_night=True)

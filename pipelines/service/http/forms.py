@@ -1,0 +1,87 @@
+"""Forms: what pages send, and whether it was this service's page that sent it."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+
+from streaming_moments.pipelines.service.http.asking import principal
+from streaming_moments.pipelines.service.http.bodies import FORM, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+_FEW_BYTES, _FIELDS = 10_000, 10
+_FROM = "the form came from elsewhere; send it from the page itself"
+
+
+async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
+    """Fields of a form, the first of each name.
+
+    Raises
+    ------
+    Problem
+        415 of another content type, 413 of more bytes, 408 of one that comes too slowly, 422 of
+        one that is none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != FORM:
+        raise Problem(415, f"the content type is {kind[:60]!r}; send the form", "Content-Type")
+    told = most, service.config.limits.seconds.total_seconds(), service.budget
+    content = await read_body(request.stream(), request.headers, *told)
+    try:
+        text = content.decode("latin-1")
+        found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)
+    except ValueError as error:
+        raise Problem(422, f"the form is none ({error}); send that of the page") from error
+    finally:
+        service.budget.give(len(content))
+    return {name: values[0] for name, values in found.items()}
+
+
+def form_token(service: Service, request: Request, path: str) -> str:
+    """What a form that is sent to a path has to say: known to whoever was shown the page alone.
+
+    Of the credential with which the page was asked for, so that any instance knows it; where there
+    are no tokens, of a secret of this process.
+    """
+    secret = request.state.credential.encode() or service.secret
+    told = f"form\n{principal(request).name}\n{path}"
+    return hmac.new(secret, told.encode(), "sha256").hexdigest()
+
+
+async def own_form(service: Service, request: Request) -> Mapping[str, str]:
+    """Fields of a form by which the store is to be changed.
+
+    A browser sends a password with whatever any page makes it ask for: so it must say that the
+    form is of this place, and the form hold what a page of this service put into it.
+
+    Raises
+    ------
+    Problem
+        403 of another place's form; as `read_form`.
+    """
+    _require_same_site(request)
+    form = await read_form(service, request)
+    expected = form_token(service, request, request.url.path)
+    if not hmac.compare_digest(form.get("token", "").encode(), expected.encode()):
+        raise Problem(403, "the form is none that this page showed you; open it again", "token")
+    return form
+
+
+def _require_same_site(request: Request) -> None:
+    """By what a browser says of where a request comes from, which no page can set."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        if site != "same-origin":
+            raise Problem(403, _FROM, "Sec-Fetch-Site")
+        return
+    # browsers say the first to hosts with TLS alone
+    origin = urlsplit(request.headers.get("origin", ""))
+    if not origin.netloc or origin.netloc.lower() != request.headers.get("host", "").lower():
+        raise Problem(403, _FROM, "Origin")

@@ -1,0 +1,177 @@
+"""OpenAPI: the calls as a document for machines, and as a page for people."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streaming_moments.pipelines.service.answers import (
+    DocumentsRead,
+    DocumentsToRead,
+    ProblemDetails,
+    TextsToRead,
+)
+from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
+from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
+from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
+from streaming_moments.storage.inbox.records import RecordShape
+
+_SCHEMAS = "#/components/schemas/"
+_LINES = "application/x-ndjson"
+_OF_ALL = (500, 503)
+_OF_TOKENS = (401, 403)
+
+
+def openapi_document(
+    shape: RecordShape,
+    tokens: bool,
+    version: str,
+    calls: Sequence[Call] = CALLS,
+    texts: bool = True,
+) -> dict[str, Any]:
+    """The document, of OpenAPI 3.1.
+
+    Parameters
+    ----------
+    shape : RecordShape
+        What a document of this store has.
+    tokens : bool
+        Whether tokens are asked for.
+    version : str
+        Of the package.
+    calls : sequence of Call
+        What there is.
+    texts : bool
+        Whether documents are texts.
+    """
+    if not texts:
+        calls = [_of_documents(call) for call in calls]
+    kinds = [call.gives for call in calls] + [call.takes for call in calls]
+    schemas: dict[str, Any] = {}
+    for kind in (*(kind for kind in kinds if is_dataclass(kind)), ProblemDetails):
+        schema = TypeAdapter(typing.cast("Any", kind)).json_schema(
+            ref_template=f"{_SCHEMAS}{{model}}"
+        )
+        schemas |= schema.pop("$defs", {})
+        name = schema["title"]
+        schemas[name] = _described(schema)
+    schemas["DocumentSent"] = _document(shape)
+    paths: dict[str, Any] = {}
+    for call in calls:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, tokens)
+    schemes = {"token": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "streaming-moments",
+            "version": version,
+            "description": "Documents in, topics out: nothing that is acknowledged is lost, or "
+            "counted twice.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": schemas, **({"securitySchemes": schemes} if tokens else {})},
+    }
+
+
+def _operation(call: Call, tokens: bool) -> dict[str, Any]:
+    refusals = {*_OF_ALL, *call.refusals, *(_OF_TOKENS if tokens and call.role else ())}
+    operation: dict[str, Any] = {
+        "summary": call.says,
+        "operationId": f"{call.handler.__module__.rpartition('.')[2]}_{call.handler.__name__}",
+        "parameters": [_parameter(one) for one in call.parameters],
+        "responses": {
+            str(call.status): {"description": "Done.", "content": _content(call.gives)},
+            **{str(status): _refusal(status) for status in sorted(refusals)},
+        },
+    }
+    if call.path == "/readyz":
+        operation["responses"]["503"]["content"] = _content(call.gives)
+    if call.takes is not None:
+        one = {"$ref": f"{_SCHEMAS}{call.takes.__name__}"}
+        several = {"type": "array", "items": one, "minItems": 1}
+        content: dict[str, Any] = {call.encoding: {"schema": several if call.several else one}}
+        if call.several:
+            content[_LINES] = {"schema": {"type": "string", "description": "One a line."}}
+            content[STREAM] = {"schema": {"type": "string", "description": "Arrow IPC, by rows."}}
+        operation["requestBody"] = {"required": True, "content": content}
+    if tokens and call.role is not None:
+        operation["security"] = [{"token": []}]
+        operation["description"] = f"Needs a token of role {call.role.name.lower()}."
+    return operation
+
+
+def _content(gives: Any) -> dict[str, Any]:
+    if isinstance(gives, str):
+        return {gives: {"schema": {"type": "string"}}}
+    if is_dataclass(gives) and isinstance(gives, type):
+        return {JSON: {"schema": {"$ref": f"{_SCHEMAS}{gives.__name__}"}}}
+    return {JSON: {"schema": {"type": "object"}}}
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    schema = {"$ref": f"{_SCHEMAS}ProblemDetails"}
+    found: dict[str, Any] = {"description": TITLES[status]}
+    found["content"] = {CONTENT_TYPE: {"schema": schema}}
+    if status in (429, 503, 507):
+        told = {"description": "Seconds.", "schema": {"type": "string"}}
+        found["headers"] = {"Retry-After": told}
+    return found
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    told = {"name": one.name, "in": one.place, "description": one.says, "schema": dict(one.schema)}
+    return {**told, "required": one.place == "path"}
+
+
+def _document(shape: RecordShape) -> dict[str, Any]:
+    """Schema of a document of this store."""
+    known: dict[str, Any] = {
+        "id": {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": 1000},
+                {"type": ["integer", "null"]},
+            ],
+            "description": "What it is known by.",
+        },
+        "date": {
+            "anyOf": [
+                {"type": "string", "format": "date"},
+                {"type": "string", "format": "date-time"},
+                {"type": "null"},
+            ],
+            "description": "By default the day it comes.",
+        },
+    }
+    counted = {one.name: dict(one.schema) for one in shape.counted}
+    return {
+        "type": "object",
+        "properties": {**known, **counted},
+        "required": list(shape.required),
+        "additionalProperties": False,
+    }
+
+
+def _of_documents(call: Call) -> Call:
+    """A call as it is of a store whose documents are no texts."""
+    if call.takes is not TextsToRead:
+        return call
+    return replace(call, takes=DocumentsToRead, gives=DocumentsRead)
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the first line of its docstring."""
+    told = str(schema.get("description", "")).strip().splitlines()
+    return {**schema, "description": told[0]} if told else schema
+
+
+def calls_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Method, path and operation of each call of a document."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation

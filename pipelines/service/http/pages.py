@@ -1,0 +1,200 @@
+"""Pages: what people see of a store in a browser; they load nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.html_report import html_report, rendered
+from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.shown.registry import shown_of
+from streaming_moments.pipelines.reports.store_page import store_page
+from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
+from streaming_moments.pipelines.service.http.asking import LARGEST, number, principal
+from streaming_moments.pipelines.service.http.forms import read_form
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.reading import facts_of
+from streaming_moments.pipelines.service.tokens import Role
+from streaming_moments.storage.operations.history import difference
+from streaming_moments.storage.operations.lineages import vocabulary_of
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.current import View
+    from streaming_moments.pipelines.service.published import Published
+    from streaming_moments.pipelines.service.service import Service
+
+EACH = "/topics/"
+_LINKS = (
+    ("Time", "/time"),
+    ("Choice of k", "/choice"),
+    ("Versions", "/versions"),
+    ("Health", "/health"),
+    ("Try it", "/try"),
+    ("Calls", "/docs"),
+)
+_LONGEST = 100_000  # characters of a text that is tried
+_SHOWN = 50  # versions
+_WORDS = 8
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A topic of a text that was tried.
+
+    Parameters
+    ----------
+    topic : int
+        Its number.
+    name : str
+        Its label, or two of its words.
+    share : float
+        Of the text.
+    words : tuple of str
+        Those of the text that speak most for it.
+    """
+
+    topic: int
+    name: str
+    share: float
+    words: tuple[str, ...]
+
+
+async def topics(service: Service, request: Request) -> Response:
+    """The topics of the model that answers, and all that is known of them."""
+    view = service.view
+    published = view.published
+    if published is None:
+        return page(service, request, "nothing.html", "No model yet")
+    report = await run_in_threadpool(report_of, service, view, published)
+    return html(await run_in_threadpool(html_report, replace(report, links=links_of(view))))
+
+
+async def versions(service: Service, request: Request) -> Response:
+    """The commits, and what differs between two of them."""
+    store = service.view.store
+    before = number(request, "before", max(1, store.version), LARGEST)
+    after = number(request, "after", max(1, store.version), LARGEST)
+    for name, one in (("before", before), ("after", after)):
+        if name in request.query_params and not store.commit.keeps(one):
+            raise Problem(404, f"the store keeps no version {one}", name)
+
+    def found() -> tuple[Sequence[LogLine], Any]:
+        lines = log_lines(store, max(0, store.version - _SHOWN + 1))
+        apart = difference(store, before, after) if before < after else None
+        return lines, apart
+
+    lines, apart = await run_in_threadpool(found)
+    kept = {line.version for line in lines if store.commit.keeps(line.version)}
+    told = {"lines": lines, "apart": apart, "chosen": (before, after)}
+    told |= {"latest": store.version, "kept": kept}
+    return page(service, request, "versions.html", "Versions", **told)
+
+
+async def health(service: Service, request: Request) -> Response:
+    """The store in numbers, what waits, and what is wrong."""
+    view = service.view
+    facts = await run_in_threadpool(facts_of, view.store)
+    shown = {
+        name.replace("_", " "): value
+        for name, value in facts.items()
+        if isinstance(value, str | int | float) and value != ""
+    }
+    return page(service, request, "health.html", "Health", view=view, facts=shown)
+
+
+async def asked(service: Service, request: Request) -> Response:
+    """Where a text may be pasted, if the model says topics of texts."""
+    published = service.view.published
+    takes = published is not None and published.index is not None
+    told = {"text": "", "found": None, "spoken": (), "takes": takes}
+    return page(service, request, "try.html", "Try it", **told)
+
+
+async def tried(service: Service, request: Request) -> Response:
+    """The topics of a text that was pasted, and the words that spoke for them."""
+    view = service.view
+    if view.published is None:
+        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+    form = await read_form(service, request, 12 * _LONGEST)
+    if "text" not in form:
+        raise Problem(422, "the form has no text; give one", "text")
+    text = form["text"][:_LONGEST]
+    found, spoken = await run_in_threadpool(_spoken, view, text)
+    told = {"text": text, "found": found, "spoken": spoken, "takes": True}
+    return page(service, request, "try.html", "Try it", **told)
+
+
+def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
+    published = view.published
+    assert published is not None
+    (found,) = published.infer([text])
+    model = published.model
+    assert isinstance(model, TopicModel)
+    labels = view.store.commit.models[published.name].labels
+    lines = topic_lines(model, vocabulary_of(view.store, model), 2, labels=labels)
+    words = published.words_for(text, found.proportions, _WORDS)
+    order = sorted(range(len(lines)), key=lambda topic: -found.proportions[topic])
+    spoken = tuple(
+        Spoken(
+            topic,
+            lines[topic].label or " ".join(lines[topic].words) or f"topic {topic}",
+            found.proportions[topic],
+            words[topic],
+        )
+        for topic in order
+        if found.proportions[topic] >= 0.01
+    )
+    return found, spoken
+
+
+def report_of(service: Service, view: View, published: Published) -> ReportPage:
+    """All that is shown of a model without documents, made once for a version."""
+
+    def made() -> ReportPage:
+        report = store_page(view.store, published.name, documents=False)
+        return replace(report, each=EACH)
+
+    found: ReportPage = service.pages.kept(("report", view.store.version, published.name), made)
+    return found
+
+
+def links_of(view: View) -> tuple[tuple[str, str], ...]:
+    """The pages, with what the model has for topics."""
+    model = None if view.published is None else view.published.model
+    what = "topic" if model is None else shown_of(model).what
+    return ((f"{what.capitalize()}s", "/"), *_LINKS)
+
+
+def page(
+    service: Service, request: Request, template: str, title: str, **values: object
+) -> Response:
+    """A page of one of the templates."""
+    told = {"links": links_of(service.view), "at": request.url.path, "title": title}
+    admin = principal(request).role >= Role.ADMIN
+    return html(rendered(template, **told, admin=admin, **values))
+
+
+def html(text: str) -> Response:
+    """A page, of which the browser runs its own scripts alone: those of their very bytes."""
+    hashes = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in _SCRIPT.findall(text)
+    ]
+    scripts = " ".join(f"'sha256-{one}'" for one in hashes) or "'none'"
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    )
+    # of a form browsers tell this place alone where it comes from
+    headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
+    return Response(text, headers=headers, media_type="text/html")

@@ -1,0 +1,289 @@
+"""Parts: a page of each topic, state, cluster or factor, and their shares over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.models.states import Clusters, states_of
+from streaming_moments.pipelines.reports.html_report import content_of
+from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
+from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
+from streaming_moments.pipelines.reports.states import StateLine, state_lines, visible
+from streaming_moments.pipelines.reports.store_page import found_of
+from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.pipelines.service.http.asking import choice, named_number
+from streaming_moments.pipelines.service.http.forms import form_token
+from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.quality.topic_map import topic_distances
+from streaming_moments.storage.dates import PERIODS, Period
+from streaming_moments.storage.operations.staleness import staleness
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.current import View
+    from streaming_moments.pipelines.service.published import Published
+    from streaming_moments.pipelines.service.service import Service
+
+_MOST_PERIODS, _WORDS = 400, 30
+_DISTANCES = "Distance: of Jensen and Shannon between the words, 0 to 1."
+_BETWEEN = "Distance: between the means, in the unit of the rows."
+
+
+@dataclass(frozen=True)
+class Near:
+    """A topic, or cluster, beside another.
+
+    Parameters
+    ----------
+    number, name : int, str
+        Which.
+    share : float
+        Of it in the corpus.
+    distance : float
+        From the other.
+    correlation : float or None
+        With the other, over documents; None where it is not known.
+    """
+
+    number: int
+    name: str
+    share: float
+    distance: float
+    correlation: float | None
+
+
+async def part(service: Service, request: Request) -> Response:
+    """A topic, state, cluster or factor, and all that is known of it."""
+    number, view = named_number(request, "topic"), service.view
+    published = _published(view)
+
+    def found() -> tuple[ReportPage, _Known]:
+        return report_of(service, view, published), _known(service, view, published)
+
+    report, known = await run_in_threadpool(found)
+    parts = known.parts
+    of_all = len(report.topics) or len(next(iter(report.states.values()), ()))
+    if number >= of_all:
+        raise Problem(404, f"model {published.name} has no {report.what} {number}", "topic")
+    mine = next((one for one in parts if one.topic == number), None)
+    names = {
+        one.topic: name for one, name in zip(parts, topic_names(parts, report.what), strict=True)
+    }
+    shown = report.topics[number] if report.topics else mine
+    content = {**content_of(report), "only": number}
+    told = {
+        "page": report,
+        "number": number,
+        "parts": of_all,
+        "part": mine,
+        "facts": _facts(report, shown, number),
+        "words": known.words.get(number, {}),
+        "documents": _documents(mine),
+        "near": _near(known, names, report, number),
+        "measured": known.measured,
+        "note": known.note,
+        "content": content,
+        "follows": bool(known.measured),
+        "token": form_token(service, request, f"{EACH}{number}/label"),
+    }
+    title = names.get(number, f"{report.what} {number}")
+    return page(service, request, "part.html", title, **told)
+
+
+async def over_time(service: Service, request: Request) -> Response:
+    """Shares of the topics over time, from the statistics alone."""
+    view = service.view
+    published = _published(view)
+    by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
+    periods = shown_of(published.model).periods
+
+    def found() -> tuple[ReportPage, ShareOverTime, str]:
+        report = report_of(service, view, published)
+        if periods is None:
+            return report, report.shares, _kept_models(report, published)
+        if by is None:
+            return report, report.periods, "" if report.periods.dates else _NO_DAYS
+        try:
+            return report, _periods(service, view, published, by), ""
+        except InvalidInput as error:
+            return report, ShareOverTime(), str(error)
+
+    report, over, said = await run_in_threadpool(found)
+    told = {
+        "page": report,
+        "over": over,
+        "said": said,
+        "by": by,
+        "periods": PERIODS if periods is not None else (),
+        "content": content_of(replace(report, periods=over)),
+    }
+    return page(service, request, "time.html", "Shares over time", **told)
+
+
+_NO_DAYS = (
+    "The documents have no days, or a part of the store holds those of several months; ask for "
+    "longer periods, or count shards that hold the documents of a day, a week or a month each."
+)
+
+
+def _kept_models(report: ReportPage, published: Published) -> str:
+    if report.shares.dates:
+        return ""
+    return (
+        f"{published.name} is a model of {published.model.name}, whose {report.what}s have shares "
+        "of all that was counted, not of its days; of topics there are shares by day."
+    )
+
+
+def _published(view: View) -> Published:
+    if view.published is None:
+        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+    return view.published
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The parts of a model with documents or rows, why there are none, and distances between them.
+
+    `measured` says in which unit; it is empty of parts that are not found again in later models.
+    `words` are those of states by view, with their probabilities.
+    """
+
+    parts: Sequence[TopicReport]
+    note: str
+    distances: Sequence[Sequence[float]]
+    measured: str
+    words: Mapping[int, Mapping[str, Sequence[tuple[str, float]]]]
+
+
+def _known(service: Service, view: View, published: Published) -> _Known:
+    store, name, model = view.store, published.name, published.model
+    pages, reference, folder = service.pages, store.models[name], service.config.documents
+    forgotten = pages.kept(
+        ("forgotten", store.version, name), lambda: staleness(store, name).forgotten
+    )
+    # of the shards they are good until something is forgotten, however much is counted meanwhile
+    when = reference.id if folder is None else store.version
+    found, note = pages.kept(
+        ("documents", when, forgotten), lambda: _found(service, view, published, forgotten)
+    )
+
+    def made() -> _Known:
+        parts = reported(store, name, model, found)
+        words = {one.state: _words_of(one) for one in state_lines(model, store, _WORDS)}
+        return _Known(parts, note, *_apart(model), words)
+
+    kept: _Known = pages.kept(("parts", store.version, name), made)
+    return kept
+
+
+def _found(
+    service: Service, view: View, published: Published, forgotten: int | None
+) -> tuple[Mapping[int, Any], str]:
+    """Documents, or rows, by number, and why there are none."""
+    if forgotten != 0:
+        return {}, "No documents are shown: some were forgotten since the model was fitted."
+    config = service.config
+    wanted = config.sample_documents, config.documents, config.storage_options or None
+    try:
+        return found_of(view.store, published.name, published.model, *wanted), ""
+    except StreamingMomentsError as error:
+        return {}, str(error)
+
+
+def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:
+    return {
+        view: [
+            (visible(word), share)
+            for word, share in zip(words, line.probabilities[view], strict=True)
+        ]
+        for view, words in line.words.items()
+    }
+
+
+def _apart(model: Any) -> tuple[list[list[float]], str]:
+    """Distances between parts that are found again in later models, and their unit."""
+    states = states_of(model)
+    if states is None:
+        return [], ""
+    if isinstance(states, Clusters):
+        rows = [np.linalg.norm(states.means - mean, axis=1).tolist() for mean in states.means]
+        return rows, _BETWEEN
+    rows = topic_distances(states.columns).tolist()
+    return rows, _DISTANCES
+
+
+def _documents(part: TopicReport | None) -> tuple[Any, ...]:
+    if part is None or part.sample is None:
+        return ()
+    return (part.sample, *part.further)
+
+
+def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
+    """Numbers of a part by name, as people read them."""
+    if part is None or not report.topics:
+        return {name: _short(values[number]) for name, values in report.states.items()}
+    facts = {"share": f"{part.weight:.1%}"}
+    if part.npmi is not None:
+        facts["coherence, NPMI"] = f"{part.npmi:.2f}"
+    if part.bar is not None:
+        facts["error bar, L1" if part.words else "error bar"] = _short(part.bar)
+    facts |= {name: _short(value) for name, value in part.told.items()}
+    if number in report.notes:
+        facts["since the model before"] = report.notes[number]
+    return facts
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: int) -> list[Near]:
+    """The others, the nearest first."""
+    if not known.distances:
+        return []
+    together = report.correlations[number] if report.correlations else None
+    others = [
+        Near(
+            one.topic,
+            names[one.topic],
+            one.weight,
+            known.distances[number][one.topic],
+            None if together is None else together[one.topic],
+        )
+        for one in known.parts
+        if one.topic != number
+    ]
+    return sorted(others, key=lambda one: (one.distance, one.number))
+
+
+def _periods(service: Service, view: View, published: Published, by: Period) -> ShareOverTime:
+    """Shares by days, weeks or months.
+
+    Raises
+    ------
+    InvalidInput
+        There are too many, or segments are of no such period.
+    """
+    store, periods = view.store, shown_of(published.model).periods
+    assert periods is not None
+    days = [part.dates for part in store.commit.segments if part.dates is not None]
+    number = len({one.period(by) for one in days})
+    if number > _MOST_PERIODS:
+        raise InvalidInput(
+            f"there are documents of {number:,} {by}s, and a page shows {_MOST_PERIODS} at most; "
+            "ask for longer periods, or for all of them by GET /v1/shares"
+        )
+    found: ShareOverTime = service.pages.kept(
+        ("periods", store.version, published.name, by),
+        lambda: periods(store, published.name, published.model, by),
+    )
+    return found

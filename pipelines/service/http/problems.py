@@ -1,0 +1,113 @@
+"""Problems: what is answered where a call cannot be done, as RFC 9457 says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming_moments.errors import InvalidInput, StreamingMomentsError, printable
+from streaming_moments.storage.files.created import lacks_space
+from streaming_moments.storage.files.urls import without_secrets
+from streaming_moments.storage.inbox.group_commit import InboxClosed, KeyReused
+from streaming_moments.storage.inbox.records import RecordRefused
+
+CONTENT_TYPE = "application/problem+json"
+_LONGEST = 1000  # characters of what is told
+_AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
+# of which the body may not have been read: what comes of it still is not waited for
+_UNREAD = frozenset({401, 403, 408, 413, 415, 421, 429, 503})
+
+TITLES: Mapping[int, str] = {
+    400: "The request cannot be read",
+    401: "A token is missing, or is none",
+    403: "The token is not for this",
+    404: "There is no such thing",
+    405: "The address does not take this method",
+    408: "The body came too slowly",
+    409: "The store does not allow this",
+    413: "The body is too large",
+    415: "The content is of no type that is taken",
+    421: "This host is not answered for",
+    422: "The content is refused",
+    429: "Too much waits to be counted",
+    500: "A fault of the service",
+    503: "The service cannot do this now",
+    507: "The storage is full",
+}
+
+
+@dataclass(eq=False)  # not frozen: who passes it on sets where it came from
+class Problem(Exception):
+    """What is answered in place of an answer.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    detail : str
+        What is wrong with this call, and what to do.
+    field : str
+        Name of the field, parameter or header that is meant.
+    place : int, optional
+        Of the document in the body, from 0 on.
+    retry_after : int, optional
+        Seconds.
+    headers : mapping, optional
+        Further headers.
+    """
+
+    status: int
+    detail: str
+    field: str = ""
+    place: int | None = None
+    retry_after: int | None = None
+    headers: Mapping[str, str] | None = None
+
+    def content(self, request_id: str) -> dict[str, Any]:
+        """As JSON."""
+        told = printable(without_secrets(self.detail))[:_LONGEST]
+        content: dict[str, Any] = {"type": "about:blank", "title": TITLES[self.status]}
+        content |= {"status": self.status, "detail": told, "request_id": request_id}
+        if self.field:
+            content["field"] = self.field
+        if self.place is not None:
+            content["document"] = self.place
+        return content
+
+    def all_headers(self) -> dict[str, str]:
+        """Headers beside those of every answer."""
+        told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
+        told |= {"Connection": "close"} if self.status in _UNREAD else {}
+        return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}
+
+
+def problem_of(error: Exception) -> Problem:
+    """What is answered where an error ended a call; of a fault nothing inside is told.
+
+    Examples
+    --------
+    >>> problem_of(RecordRefused(3, "text", "it is missing")).content("1")["document"]
+    3
+    >>> problem_of(ZeroDivisionError("secret")).status
+    500
+    """
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RecordRefused):
+        return Problem(422, str(error), error.field, error.place)
+    if isinstance(error, KeyReused):
+        return Problem(422, str(error), "Idempotency-Key")
+    if isinstance(error, InboxClosed):
+        return Problem(503, str(error), retry_after=_AGAIN_SOON)
+    if isinstance(error, InvalidInput):
+        return Problem(422, str(error))
+    if lacks_space(error):
+        return Problem(
+            507,
+            "the storage has no space left; nothing is acknowledged, send it again later",
+            retry_after=_AGAIN_LATER,
+        )
+    if isinstance(error, StreamingMomentsError):
+        return Problem(503, str(error), retry_after=_AGAIN_SOON)
+    return Problem(500, "the service has failed at this; its log says why, by the request id")

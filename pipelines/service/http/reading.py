@@ -1,0 +1,264 @@
+"""Reading: what is asked of the store and its models."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.errors import StoreError
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.states import kind_facts, state_lines, states_as_json
+from streaming_moments.pipelines.reports.status import stale_as_json, status_of
+from streaming_moments.pipelines.reports.tables import (
+    as_json,
+    described_as_json,
+    log_lines,
+    model_scores,
+    periods_as_json,
+    topic_lines,
+)
+from streaming_moments.pipelines.service.answers import (
+    DocumentsRead,
+    DocumentsToRead,
+    Models,
+    Readiness,
+    Shares,
+    TextsToRead,
+    TextTopics,
+    Transformed,
+    Versions,
+)
+from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
+from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
+from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.published import answering
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.dates import PERIODS
+from streaming_moments.storage.operations.lineages import store_counting, vocabulary_of
+from streaming_moments.storage.operations.shares_over_time import shares_over_time
+from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+
+async def transform(service: Service, request: Request) -> Response:
+    """Topics of texts, or what the published model says of other documents."""
+    published = service.view.published
+    if published is None:
+        raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
+    limits = service.config.limits
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+    told = limits.body, limits.seconds.total_seconds(), service.budget
+    content = await read_body(request.stream(), request.headers, *told)
+
+    def read() -> tuple[int, Any]:
+        asked = json_in(content, limits.texts)
+        if not service.current.takes_texts:
+            records = documents_asked(asked, limits.texts)
+            today = service.now().date()
+            shape = service.current.shape
+            lines = [shape.line(one, place, today)[1] for place, one in enumerate(records)]
+            told = tuple(published.read(b"".join(lines)))
+            return len(records), DocumentsRead(published.name, published.version, told)
+        texts = texts_in(asked, limits.texts, limits.document)
+        rows = tuple(TextTopics(**vars(one)) for one in published.infer(texts))
+        return len(texts), Transformed(published.name, published.version, rows)
+
+    try:
+        number, found = await run_in_threadpool(read)
+    finally:
+        service.budget.give(len(content))
+    service.gauges.read(number)
+    return json_answer(asdict(found, dict_factory=_known))
+
+
+def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields of an answer, without those of which nothing is known."""
+    return {name: value for name, value in fields if value is not None}
+
+
+def documents_asked(content: object, most: int) -> list[object]:
+    """Documents of a body such as {"documents": [{...}]}.
+
+    Raises
+    ------
+    Problem
+        422: it is none; 413 of more documents than are taken.
+    """
+    keys = set(DocumentsToRead.__dataclass_fields__)
+    if not isinstance(content, dict) or set(content) != keys:
+        raise Problem(
+            422, 'the body is no object of "documents" alone; send {"documents": [{...}]}'
+        )
+    documents = content["documents"]
+    if not isinstance(documents, list) or not documents:
+        raise Problem(422, "documents is no list of at least one document", "documents")
+    if len(documents) > most:
+        raise Problem(
+            413, f"there are {len(documents):,} documents; send at most {most:,}", "documents"
+        )
+    return documents
+
+
+def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
+    """Texts of a body such as {"texts": ["..."]}.
+
+    Raises
+    ------
+    Problem
+        422: it is none; 413 of more texts than are taken, or longer ones.
+    """
+    keys = set(TextsToRead.__dataclass_fields__)
+    if not isinstance(content, dict) or set(content) != keys:
+        raise Problem(422, 'the body is no object of "texts" alone; send {"texts": ["..."]}')
+    texts = content["texts"]
+    if not isinstance(texts, list) or not texts:
+        raise Problem(422, "texts is no list of at least one text", "texts")
+    if len(texts) > most:
+        raise Problem(413, f"there are {len(texts):,} texts; send at most {most:,}", "texts")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise Problem(422, f"text {place} is no string", "texts", place)
+        if len(text) > text_bytes:
+            raise Problem(
+                413, f"text {place} is above {text_bytes:,} characters; cut it", "texts", place
+            )
+    return texts
+
+
+async def topics(service: Service, request: Request) -> Response:
+    """Topics of a model."""
+    words = number(request, "words", 10, 1000)
+    store, name = service.view.store, called(service, request)
+
+    def found() -> dict[str, Any]:
+        model = store.load_any_model(name)
+        told: dict[str, Any] = {"store": store.url, "model": name}
+        told |= {**described_as_json(model), **stale_as_json(staleness(store, name))}
+        labels = store.commit.models[name].labels
+        if not isinstance(model, TopicModel):
+            states = state_lines(model, store, words, labels)
+            return {**told, "topics": [], "states": states_as_json(states)}
+        lines = topic_lines(model, vocabulary_of(store, model), words, labels=labels)
+        return {**told, **model_scores(model), "topics": [as_json(line) for line in lines]}
+
+    return json_answer(await run_in_threadpool(found))
+
+
+async def models(service: Service, request: Request) -> Response:
+    """Models of the store."""
+    view = service.view
+    listed = tuple(
+        {"name": name, "version": one.version} for name, one in view.store.models.items()
+    )
+    name = None if view.published is None else view.published.name
+    return json_answer(asdict(Models(name, dict(view.store.commit.tags), listed)))
+
+
+async def status(service: Service, request: Request) -> Response:
+    """The store in numbers."""
+    view = service.view
+
+    told = await run_in_threadpool(facts_of, view.store)
+    backlog = view.backlog
+    waits = {"batches": backlog.batches, "documents": backlog.documents}
+    waits |= {"bytes": backlog.nbytes, "seconds": round(backlog.age.total_seconds())}
+    return json_answer({**told, "inbox": waits})
+
+
+def facts_of(store: MomentStore) -> dict[str, Any]:
+    """The store in numbers, as JSON."""
+    if store.kind == CountsFoundation.kind:
+        return as_json(status_of(store))
+    return dict(kind_facts(store))
+
+
+async def versions(service: Service, request: Request) -> Response:
+    """Commits of the store."""
+    limit = number(request, "limit", 50, 1000)
+    store = service.view.store
+
+    def found() -> Versions:
+        lines = log_lines(store, max(0, store.version - limit + 1))
+        return Versions(store.url, tuple(as_json(line) for line in lines[:limit]))
+
+    return json_answer(asdict(await run_in_threadpool(found)))
+
+
+async def shares(service: Service, request: Request) -> Response:
+    """Shares of topics over time."""
+    by = choice(request, "by", PERIODS)
+    store, name = service.view.store, called(service, request)
+
+    def found() -> Shares:
+        model = store.load_any_model(name)
+        if not isinstance(model, TopicModel):
+            raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
+        counted = store_counting(store, name, model)
+        periods = shares_over_time(counted, model, by)  # type: ignore[arg-type]
+        return Shares(name, by, tuple(periods_as_json(periods)))
+
+    return json_answer(asdict(await run_in_threadpool(found)))
+
+
+async def metrics(service: Service, request: Request) -> Response:
+    """Metrics for Prometheus."""
+    text = await run_in_threadpool(service.gauges.text, service.view)
+    return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+
+async def alive(service: Service, request: Request) -> Response:
+    """That the process lives."""
+    return json_answer({"alive": True})
+
+
+async def ready(service: Service, request: Request) -> Response:
+    """Whether it can do what it is for."""
+    view = service.view
+    problems = view.problems
+    store, model = "store" not in problems, view.published is not None
+    # of a new store documents are taken until there is one
+    wanted = answering(view.store, service.config.tag) is not None
+    inbox = not {"inbox", "seals"} & problems.keys()
+    # what is wrong may name URLs, and is told to those who may ask for the status
+    told = tuple(sorted(problems))
+    found = Readiness(store and inbox and model >= wanted, store, inbox, model, told)
+    return json_answer(asdict(found), 200 if found.ready else 503)
+
+
+async def described(service: Service, request: Request) -> Response:
+    """The OpenAPI document."""
+    return json_answer(request.app.state.openapi)
+
+
+async def docs(service: Service, request: Request) -> Response:
+    """The calls, for people."""
+    return Response(request.app.state.docs, media_type="text/html")
+
+
+def called(service: Service, request: Request) -> str:
+    """Name of the model that is asked for.
+
+    Raises
+    ------
+    Problem
+        404: there is none.
+    """
+    view = service.view
+    asked = request.query_params.get("model")
+    if asked is None and view.published is not None:
+        return view.published.name
+    try:
+        return model_called(view.store.commit, asked)
+    except StoreError as error:
+        raise Problem(404, str(error), "model") from error

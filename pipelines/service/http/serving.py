@@ -1,0 +1,136 @@
+"""Serving: the application on a socket, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.http.app import App
+
+_HEADER_BYTES = 32 << 10
+_IDLE = 30  # seconds that a connection without a request is kept
+
+
+def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
+    """A server of an application; SIGTERM lets what is open end, and then it.
+
+    Parameters
+    ----------
+    app : App
+        As `create_app` makes it.
+    config : ServiceConfig
+        Where it listens.
+    tell : callable
+        Told where it does once it does.
+
+    Raises
+    ------
+    OSError
+        The certificate or its key cannot be read.
+    """
+    listen, limits = config.listen, config.limits
+    return _Announced(
+        uvicorn.Config(
+            app,
+            host=listen.host,
+            port=listen.port,
+            loop="asyncio",
+            http=_patient(limits.seconds.total_seconds(), limits.connections),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            log_level="error",
+            server_header=False,
+            ssl_certfile=listen.certificate,
+            ssl_keyfile=listen.key,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=_IDLE,
+            timeout_graceful_shutdown=int(limits.drain.total_seconds()) or 1,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+            proxy_headers=False,
+        ),
+        tell,
+    )
+
+
+class _Announced(uvicorn.Server):
+    """A server that says where it listens."""
+
+    def __init__(self, config: uvicorn.Config, tell: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._tell = tell
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for one in self.servers if self.started else ():
+            host, port, *_ = one.sockets[0].getsockname()
+            scheme = "https" if self.config.is_ssl else "http"
+            self._tell(f"listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
+    """The protocol of HTTP, which waits so long for the head of a request and no longer.
+
+    Nor does it for who does not take an answer; and connections beyond twice the most are closed
+    at once, as files are opened beside them.
+    """
+
+    class Patient(H11Protocol):
+        _waits: asyncio.TimerHandle | None = None
+        _stuck: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > 2 * most:
+                transport.abort()
+            self._wait()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stuck = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._unstick()
+            super().resume_writing()
+
+        def data_received(self, data: bytes) -> None:
+            if self._waits is None and (self.cycle is None or self.cycle.response_complete):
+                self._wait()
+            super().data_received(data)
+
+        def handle_events(self) -> None:
+            super().handle_events()
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._rest()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._rest()
+            self._unstick()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._waits = self.loop.call_later(seconds, self._too_slow)
+
+        def _rest(self) -> None:
+            if self._waits is not None:
+                self._waits.cancel()
+                self._waits = None
+
+        def _unstick(self) -> None:
+            if self._stuck is not None:
+                self._stuck.cancel()
+                self._stuck = None
+
+        def _too_slow(self) -> None:
+            self._waits = None
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
+
+    return Patient

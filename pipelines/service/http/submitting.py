@@ -1,0 +1,134 @@
+"""Submitting: documents that come, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service.answers import Forgetting, LeftOut, Receipt
+from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
+from streaming_moments.pipelines.service.http.bodies import documents_in, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.deletions import Deletion
+from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
+from streaming_moments.storage.inbox.records import RecordRefused
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+_AGAIN = 5  # seconds
+_IDENTITY = re.compile("[0-9a-f]{32}")
+
+
+async def documents(service: Service, request: Request) -> Response:
+    """Take documents, and answer once they outlast a power cut."""
+    skip_bad = flag(request, "skip_bad")
+    key = request.headers.get("idempotency-key")
+    sealed = service.view.sealed
+    try:
+        receipt = (
+            new_receipt(sealed) if key is None else receipt_of_key(key, principal(request).name)
+        )
+    except InvalidInput as error:
+        raise Problem(422, str(error), "Idempotency-Key") from error
+    require_room(service)
+    limits = service.config.limits
+    told = limits.body, limits.seconds.total_seconds(), service.budget
+    content = await read_body(request.stream(), request.headers, *told)
+    try:
+        kind = request.headers.get("content-type", "")
+
+        def read() -> tuple[Submission, tuple[RecordRefused, ...]]:
+            several = documents_in(content, kind, limits.documents)
+            today = service.now().date()
+            return service.current.shape.submission(
+                several, receipt, key is not None, today, skip_bad
+            )
+
+        # not among the threads of those who read, whoever these are and however long they take
+        submission, bad = await to_thread.run_sync(read, limiter=service.taking)
+        await asyncio.wrap_future(service.commits.submit(submission, sealed))
+    finally:
+        service.budget.give(len(content))
+    service.gauges.accepted(submission.documents, len(submission.content))
+    left_out = tuple(LeftOut(one.place, one.field, one.reason) for one in bad)
+    answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out)
+    return json_answer(asdict(answer), 202, {"Location": f"/v1/receipts/{receipt}"})
+
+
+async def receipt(service: Service, request: Request) -> Response:
+    """What became of a receipt."""
+    asked = require_receipt(request.path_params["receipt"])
+    found = await run_in_threadpool(service.tracker.find, asked, service.view.store)
+    if found is None:
+        raise Problem(404, f"nothing is known of receipt {asked}, or no longer", "receipt")
+    return json_answer(asdict(found))
+
+
+async def forget(service: Service, request: Request) -> Response:
+    """Let documents be forgotten, all of a receipt or those of an id."""
+    given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
+    if bool(given["receipt"]) == bool(given["id"]):
+        raise Problem(
+            422, "give receipt=... or id=..., once or more often, and not both", "receipt"
+        )
+    if given["receipt"]:
+        deletion = Deletion("receipt", tuple(map(require_receipt, given["receipt"])))
+    else:
+        deletion = Deletion("id", tuple(given["id"]))
+    identity = await run_in_threadpool(service.deletions.ask, deletion)
+    answer = Forgetting(identity, "accepted")
+    return json_answer(asdict(answer), 202, {"Location": f"/v1/deletions/{identity}"})
+
+
+async def deletion(service: Service, request: Request) -> Response:
+    """What became of a deletion."""
+    identity = request.path_params["deletion"]
+    if not _IDENTITY.fullmatch(identity):
+        raise Problem(422, f"{identity[:40]!r} is no deletion; give one as answered", "deletion")
+
+    def found() -> Forgetting | None:
+        waits = service.deletions.is_waiting(identity)
+        done = service.deletions.done(identity)
+        if done is not None:
+            return Forgetting(identity, "done", done.documents, done.version)
+        return Forgetting(identity, "accepted") if waits else None
+
+    answer = await run_in_threadpool(found)
+    if answer is None:
+        raise Problem(404, f"there is no deletion {identity}", "deletion")
+    return json_answer(asdict(answer))
+
+
+def require_room(service: Service) -> None:
+    """Refuse documents while too much waits, or for too long.
+
+    Raises
+    ------
+    Problem
+        429, with when to come again.
+    """
+    limits, backlog = service.config.limits, service.view.backlog
+    waits = backlog.nbytes + service.commits.held_bytes
+    if waits >= limits.inbox:
+        raise Problem(
+            429,
+            f"{waits:,} bytes wait to be counted, of {limits.inbox:,} at most; send again later",
+            retry_after=_AGAIN,
+        )
+    if backlog.age >= limits.inbox_age:
+        raise Problem(
+            429,
+            f"documents wait since {backlog.age.total_seconds():.0f} seconds to be counted; nobody "
+            "seems to count them; send again later",
+            retry_after=_AGAIN,
+        )

@@ -1,0 +1,176 @@
+"""The published model: held in memory, and asked for the topics of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.service.answering import FOREIGN, Answering
+from streaming_moments.pipelines.service.answers import DocumentRead
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.storage.counting.counting import WordIndex
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.formats import encoded
+from streaming_moments.storage.log.commits import ModelReference
+from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+def answering(store: MomentStore, tag: str) -> str | None:
+    """Name of the model for which a tag stands; without it of the latest, None without any."""
+    if not store.models:
+        return None
+    return model_called(store.commit, tag if tag in store.commit.tags else None)
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """The topics of a text.
+
+    Parameters
+    ----------
+    proportions : tuple of float
+        Of each topic, by its number; they sum to 1.
+    words, known : int
+        Words of the text, stop words left out, and those of them that the model knows.
+    foreign : bool
+        Whether fewer than a fifth are known, as in another language: then the topics say little.
+    """
+
+    proportions: tuple[float, ...]
+    words: int
+    known: int
+    foreign: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A model, and what makes texts into what it takes.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    version : int
+        Of the store at which it was loaded.
+    model : Model
+        The model.
+    index : WordIndex or None
+        Finds its words in texts; None of a model that takes none.
+    reference : ModelReference
+        Which of that name it is.
+    answering : Answering or None
+        Reads what is no text.
+    """
+
+    name: str
+    version: int
+    model: Model
+    index: WordIndex | None
+    reference: ModelReference
+    answering: Answering | None = None
+
+    @classmethod
+    def of(cls, store: MomentStore, tag: str) -> Published | None:
+        """The model for which a tag stands; without it the latest, and None where there is none.
+
+        Raises
+        ------
+        StoreError
+            A file of it is damaged.
+        """
+        name = answering(store, tag)
+        if name is None:
+            return None
+        model = store.load_any_model(name)
+        index, other = None, None
+        if isinstance(model, TopicModel) and store.policy is not None:
+            policy = store_for(store, name, model).policy or store.policy
+            # texts are not cut into passages
+            whole = TokenPolicy(policy.min_length, policy.stop_words)
+            index = WordIndex.of(vocabulary_of(store, model), whole)
+        else:
+            other = Answering.of(store_for(store, name, model), model)
+        return cls(name, store.version, model, index, store.models[name], other)
+
+    def infer(self, texts: Sequence[str]) -> list[Inferred]:
+        """Topics of some texts; one without known words gets the shares of the topics.
+
+        Raises
+        ------
+        InvalidInput
+            The model has no topics of texts.
+        """
+        if self.index is None or not isinstance(self.model, TopicModel):
+            raise InvalidInput(
+                f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
+                "what it says of shards by `streaming-moments transform`"
+            )
+        found = self.index.counted(encoded(texts))
+        batch = found.batch
+        if not self.model.vocabulary:
+            # made of arrays, it names no vocabulary
+            batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
+        rows = self._proportions(batch)
+        lengths = found.batch.lengths
+        return [
+            Inferred(
+                tuple(row),
+                known + outside,
+                known,
+                known < FOREIGN * (known + outside),
+            )
+            for row, known, outside in zip(
+                rows.round(6).tolist(), lengths.tolist(), found.outside.tolist(), strict=True
+            )
+        ]
+
+    def read(self, lines: bytes) -> list[DocumentRead]:
+        """What it says of documents that are no texts, each a line; errors as `Answering.read`."""
+        assert self.answering is not None
+        return self.answering.read(lines)
+
+    def words_for(
+        self, text: str, proportions: Sequence[float], most: int
+    ) -> list[tuple[str, ...]]:
+        """Words of a text that speak most for each topic, given its proportions.
+
+        A word's count is shared among the topics as the text's proportions and the word's
+        probabilities say.
+        """
+        if self.index is None:
+            return [() for _ in proportions]
+        batch = self.index.counted(encoded([text])).batch
+        rows = self._topical.topics[batch.words] * np.asarray(proportions)
+        parts = batch.counts[:, None] * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        terms = self.index.vocabulary.terms
+        found = []
+        for topic in range(rows.shape[1]):
+            order = np.argsort(-parts[:, topic], kind="stable")[:most]
+            found.append(
+                tuple(terms[batch.words[one]] for one in order if parts[one, topic] >= 0.5)
+            )
+        return found
+
+    def warm(self) -> None:
+        """Compile, and fill what is filled once, before anyone waits for it."""
+        if self.index is not None:
+            self.infer([" ".join(self.index.vocabulary.terms[:20])])
+
+    def _proportions(self, batch: CountBatch) -> NDArray[np.float64]:
+        model = self._topical
+        return model.transform(batch)
+
+    @cached_property
+    def _topical(self) -> TopicModel:
+        if not isinstance(self.model, TopicModel):
+            raise InvalidInput(f"model {self.name} has no topics")
+        return self.model

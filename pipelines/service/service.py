@@ -1,0 +1,87 @@
+"""The service: what its calls share, for as long as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from secrets import token_bytes
+
+from anyio import CapacityLimiter
+
+from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.current import Current, View
+from streaming_moments.pipelines.service.gauges import Gauges
+from streaming_moments.pipelines.service.kept_pages import KeptPages
+from streaming_moments.pipelines.service.tracking import Tracker
+from streaming_moments.storage.inbox.deletions import Deletions
+from streaming_moments.storage.inbox.group_commit import GroupCommit
+
+_BODIES = 4  # largest ones that are held at once
+_READERS = 8  # threads
+
+
+@dataclass(frozen=True)
+class Service:
+    """What its calls share. Make one with `of`, and `close` it.
+
+    Parameters
+    ----------
+    config : ServiceConfig
+        What it was told.
+    current : Current
+        Store, model, tokens and inbox.
+    commits : GroupCommit
+        Takes what comes.
+    tracker : Tracker
+        Looks receipts up.
+    gauges : Gauges
+        What is counted of its calls.
+    budget : Budget
+        Bytes of bodies.
+    now : callable
+        The time, in UTC.
+    secret : bytes
+        Known to this process alone.
+    pages : KeptPages
+        Those that took a while to make.
+    taking : CapacityLimiter
+        Threads in which documents are read.
+    """
+
+    config: ServiceConfig
+    current: Current
+    commits: GroupCommit
+    tracker: Tracker
+    gauges: Gauges
+    budget: Budget
+    now: Callable[[], datetime]
+    secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
+    pages: KeptPages = field(default_factory=KeptPages)
+    taking: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READERS))
+
+    @classmethod
+    def of(
+        cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
+    ) -> Service:
+        """A service of a store that is there; errors as `Current`."""
+        current = Current(config, tell)
+        commits = GroupCommit(current.inbox, config.window.total_seconds())
+        budget = Budget(_BODIES * config.limits.body)
+        return cls(config, current, commits, Tracker(current.seals), Gauges.new(), budget, now)
+
+    @property
+    def deletions(self) -> Deletions:
+        """What is asked to be forgotten."""
+        return Deletions(self.current.seals)
+
+    @property
+    def view(self) -> View:
+        """What is known now."""
+        return self.current.view
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self.commits.close()
+        self.current.stop()

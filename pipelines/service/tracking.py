@@ -1,0 +1,121 @@
+"""Tracking: what became of a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.service.accumulating.counted import read_counted
+from streaming_moments.pipelines.service.answers import Receipt
+from streaming_moments.storage.files.urls import shard_name
+from streaming_moments.storage.inbox.batches import receipts_of_batch
+from streaming_moments.storage.inbox.deletions import Deletions
+from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
+from streaming_moments.storage.inbox.receipts import seal_before
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import Seal
+from streaming_moments.storage.store.store import MomentStore
+
+_HEADER = 1 << 16  # bytes that a header hardly passes
+_FAR = 1000  # seals behind the first that may have a receipt
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Looks receipts up.
+
+    Parameters
+    ----------
+    seals : SealLog
+        Of the inbox.
+    """
+
+    seals: SealLog
+    _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+    def find(self, receipt: str, store: MomentStore) -> Receipt | None:
+        """What became of a receipt; None where nothing is known of it.
+
+        Parameters
+        ----------
+        receipt : str
+            As it was answered.
+        store : MomentStore
+            At a version that is as late as what is told.
+
+        Raises
+        ------
+        StoreError
+            The inbox cannot be read.
+        """
+        # a claim that is renewed between two looks says where to look
+        return self._found(receipt, store) or self._found(receipt, store)
+
+    def _found(self, receipt: str, store: MomentStore) -> Receipt | None:
+        inbox = self.seals.inbox
+        after, digest = seal_before(receipt), ""
+        if after is None:
+            claim = inbox.claims_of([receipt])[receipt]
+            if claim is None:
+                return None
+            after, digest = claim.after, claim.digest
+        # a seal between the two looks takes what waited
+        return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
+
+    def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
+        last = min(self.seals.latest(), after + _FAR)
+        sealed = self.seals.find(receipt, after, last)
+        if sealed is not None:
+            if not Deletions(self.seals).left_of(receipt, sealed):
+                return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
+            return receipt_of(receipt, sealed, store, self.seals.inbox)
+        return None
+
+    def _waiting(self, receipt: str, digest: str) -> Receipt | None:
+        inbox = self.seals.inbox
+        if self._is_in_header(receipt, digest):
+            return Receipt(receipt, "accepted")  # of what waited then: it is in no seal yet
+        names = {batch.name for batch in inbox.pending()}
+        for gone in self._headers.keys() - names:
+            self._headers.pop(gone, None)
+        new = sorted(names - self._headers.keys())
+        places = [f"{BATCHES}/{name}" for name in new]
+        begun = inbox.folder.find_all(places, [_HEADER] * len(new)) if new else []
+        for name, place, content in zip(new, places, begun, strict=True):
+            if content is not None:
+                self._headers[name] = self._receipts(place, content)
+        return Receipt(receipt, "accepted") if self._is_in_header(receipt, digest) else None
+
+    def _is_in_header(self, receipt: str, digest: str) -> bool:
+        return any(
+            known.get(receipt) is not None and digest in ("", known[receipt])
+            for known in list(self._headers.values())
+        )
+
+    def _receipts(self, place: str, begun: bytes) -> Mapping[str, str]:
+        """Receipts of a batch that begins so; one whose header is longer is read whole."""
+        folder = self.seals.inbox.folder
+        try:
+            return receipts_of_batch(begun, f"{folder.url}/{place}")
+        except StoreError:
+            whole = folder.find(place) if len(begun) >= _HEADER else begun
+            # gone: it was sealed meanwhile
+            return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
+
+
+def receipt_of(receipt: str, sealed: Seal, store: MomentStore, inbox: Inbox) -> Receipt:
+    """What became of a receipt that is in a seal."""
+    documents = sealed.documents_of(receipt)
+    shards = sealed.shards_of(receipt)
+    noted = read_counted(inbox, sealed.number)
+    left_out = [noted.left_out[shard.path] for shard in shards if shard.path in noted.left_out]
+    if left_out:
+        return Receipt(receipt, "refused", documents, reason=left_out[0])
+    if noted.version is not None:
+        return Receipt(receipt, "counted", documents, noted.version)
+    names = [shard_name(f"{inbox.folder.url}/{shard.path}") for shard in shards]
+    ledger = store.ledger()
+    if all(ledger.find(name) is not None for name in names):
+        return Receipt(receipt, "counted", documents, store.version)
+    return Receipt(receipt, "accepted", documents)

@@ -1,0 +1,115 @@
+"""Created: a file that is there once, whatever became of the reply."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from streaming_moments.errors import StoreError
+from streaming_moments.faces import LateModule
+from streaming_moments.storage.files.folders import Folder
+
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LateModule("tenacity")
+
+_HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+class CreationUnknown(StoreError):
+    """A file may or may not be written, or not outlast a power cut; nothing was deleted."""
+
+
+def create_once(
+    folder: Folder, name: str, content: bytes, attempts: int = 4, delay: float = 0.05
+) -> bytes | None:
+    """Write a file unless there is one, and say which it was; after an error the file is asked.
+
+    Parameters
+    ----------
+    folder, name, content
+        As `Folder.create`; what two writers may create under one name differs, or is as good of
+        the one as of the other.
+    attempts : int
+        How often a creation is tried that left nothing.
+    delay : float
+        Scale of the growing random waits between attempts, in seconds.
+
+    Returns
+    -------
+    bytes or None
+        Content of another that was first; None where this content is there now, and lasts.
+
+    Raises
+    ------
+    CreationUnknown
+        The creation failed and its file cannot be read, or is written but cannot be synced.
+    StoreError
+        Nothing is written, and why.
+
+    Examples
+    --------
+    >>> folder = Folder.at("memory://created")
+    >>> create_once(folder, "a.txt", b"sea"), create_once(folder, "a.txt", b"sea")
+    (None, None)
+    >>> create_once(folder, "a.txt", b"law")
+    b'sea'
+    """
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_result(_is_worth_another),
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        stop=tenacity.stop_after_attempt(attempts),
+        wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
+    )
+    found = retrying(_created, folder, name, content, attempts, delay)
+    if isinstance(found, Exception):
+        raise StoreError(
+            f"{folder.url}/{name} could not be written ({folder.explain(found)}), nothing of it is "
+            "there; check space, permissions and connection, then try it again"
+        ) from found
+    return found
+
+
+def lacks_space(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, is a full disk or quota."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _is_worth_another(found: bytes | Exception | None) -> bool:
+    return isinstance(found, Exception) and getattr(found, "errno", None) not in _HOPELESS
+
+
+def _created(
+    folder: Folder, name: str, content: bytes, attempts: int, delay: float
+) -> bytes | Exception | None:
+    """As `create_once`, with the error where nothing is written."""
+    try:
+        folder.create(name, content)
+    except Exception as error:
+        # the reply may be lost and the file be ours: only the file itself can tell
+        insisting = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(StoreError),
+            stop=tenacity.stop_after_attempt(attempts),
+            wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
+            reraise=True,
+        )
+        try:
+            found: bytes | None = insisting(folder.find, name)
+            if found is None:
+                return error
+            if found != content:
+                return found
+            insisting(folder.sync, str(PurePosixPath(name).parent))
+        except StoreError as unknown:
+            raise CreationUnknown(
+                f"{folder.url}/{name} may or may not be written: creating it failed "
+                f"({folder.explain(error)}) and so did asking for it ({unknown}); nothing was "
+                "deleted, try it again when the storage answers"
+            ) from unknown
+    return None

@@ -1,0 +1,204 @@
+"""Expiry: what of an inbox is counted and old goes, and no number of a seal comes back.
+
+Shards go first, by the word of who counts them; then a note says up to which seal all are gone,
+and after it these are deleted: whoever dies on the way has expired, and the next one deletes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox.deletions import DONE, GONE, PLANS, Deletions
+from streaming_moments.storage.inbox.inbox import CLAIMS
+from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
+from streaming_moments.storage.inbox.seals import SEALED, SEALS, seal_file
+
+MOST = 2000  # files that go at once
+_NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
+_CLAIM = re.compile(r"k[0-9a-f]{32}\.json")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how long what is counted is kept; None for ever.
+
+    Parameters
+    ----------
+    keys : timedelta, optional
+        Idempotency keys and receipts: later a key may come again, and counts again. Seals stay as
+        long as any of their shards does.
+    documents : timedelta, optional
+        Shards: later they can be deleted by receipt and by id no more, nor be counted anew.
+    """
+
+    keys: timedelta | None = None
+    documents: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What went.
+
+    Parameters
+    ----------
+    shards, seals, claims : int
+        How many.
+    more : bool
+        Whether there is more to go.
+    """
+
+    shards: int = 0
+    seals: int = 0
+    claims: int = 0
+    more: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.shards or self.seals or self.claims)
+
+
+@dataclass
+class _Going:
+    """Deletes up to a number of files, one by one."""
+
+    log: SealLog
+    now: datetime
+    beat: Callable[[], None]
+    left: int = MOST
+    more: bool = field(default=False)
+
+    def old(self, written: datetime | None, age: timedelta) -> bool:
+        return written is not None and self.now - written >= age
+
+    def delete(self, names: Sequence[str]) -> int:
+        """How many of some files were deleted."""
+        going = list(islice(names, self.left))
+        for name in going:
+            self.log.inbox.folder.delete([name])
+            self.beat()
+        self.left -= len(going)
+        self.more = self.more or len(going) < len(names)
+        return len(going)
+
+
+def expire(
+    log: SealLog,
+    retention: Retention,
+    counted: int,
+    is_counted: Callable[[str], bool],
+    notes: Sequence[str] = (),
+    beat: Callable[[], None] = lambda: None,
+    most: int = MOST,
+) -> Expired:
+    r"""Let go what is old; who calls it holds the lock under which seals are made.
+
+    Parameters
+    ----------
+    log : SealLog
+        Of the inbox.
+    retention : Retention
+        How old.
+    counted : int
+        Number of a seal up to which all are counted, or left out.
+    is_counted : callable
+        Whether a shard is, by its path in the inbox: others stay, however old.
+    notes : sequence of str
+        Folders with a note for each seal, which goes with it.
+    beat : callable
+        Called after each file.
+    most : int
+        Files that go at once.
+
+    Raises
+    ------
+    StoreError
+        The storage fails; the next call goes on.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from streaming_moments.storage.inbox.batches import Piece, Submission
+    >>> from streaming_moments.storage.inbox.inbox import Inbox
+    >>> log = SealLog(Inbox.open("memory://expiry-example"))
+    >>> piece = Piece(date(2026, 11, 23), 1, 15)
+    >>> one = Submission("b" + "0" * 32 + "-0", "a" * 64, False, (piece,), b'{"text":"sea"}\n')
+    >>> name, sealed = log.inbox.put([one]), log.seal_next()
+    >>> at_once = Retention(timedelta(0), timedelta(0))
+    >>> expire(log, at_once, 1, lambda path: False)
+    Expired(shards=0, seals=0, claims=0, more=False)
+    >>> expire(log, at_once, 1, lambda path: True)  # the latest seal stays
+    Expired(shards=1, seals=0, claims=0, more=False)
+    """
+    folder = log.inbox.folder
+    going = _Going(log, folder.clock(), beat, most)
+    held = {f"{SEALED}/{file.path}": file.modified for file in folder.files(SEALED)}
+    shards = 0
+    if retention.documents is not None:
+        old = [
+            path
+            for path, written in held.items()
+            if 0 < _number(path) <= counted and going.old(written, retention.documents)
+        ]
+        gone = [path for path in old if is_counted(path)]
+        shards = going.delete(gone)
+        held = {path: written for path, written in held.items() if path not in gone[:shards]}
+    if retention.keys is None:
+        return Expired(shards, more=going.more)
+    seals = _seals(going, retention.keys, counted, {_number(path) for path in held}, notes)
+    claims = going.delete(
+        [
+            f"{CLAIMS}/{file.path}"
+            for file in folder.files(CLAIMS)
+            if _CLAIM.fullmatch(file.path) and going.old(file.modified, retention.keys)
+        ]
+    )
+    waiting = Deletions(log).waiting()
+    going.delete(
+        [
+            f"{part}/{file.path}"
+            for part in (PLANS, DONE)
+            for file in folder.files(part)
+            if going.old(file.modified, retention.keys)
+            and file.path.removesuffix(".json") not in waiting
+        ]
+    )
+    return Expired(shards, seals, claims, going.more)
+
+
+def _seals(
+    going: _Going, age: timedelta, counted: int, held: set[int], notes: Sequence[str]
+) -> int:
+    """Let seals go of which no shard is left, but the latest; how many."""
+    log, folder = going.log, going.log.inbox.folder
+    written = {_number(file.path): file.modified for file in folder.files(SEALS)}
+    before = reached = log.expired()
+    last = min(counted, log.latest() - 1)
+    while reached < last and reached + 1 not in held and going.old(written.get(reached + 1), age):
+        reached += 1
+    if reached > before:
+        folder.write(EXPIRED, seal({"seal": reached}))
+        folder.sync("")
+    beside = [
+        f"{part}/{file.path}"
+        for part in (*notes, GONE)
+        for file in folder.files(part)
+        if 0 < _number(file.path) <= reached
+    ]
+    going.delete(beside)
+    return going.delete([seal_file(number) for number in sorted(written) if 0 < number <= reached])
+
+
+def _number(path: str) -> int:
+    """Number of the seal that a file is of; 0 of others.
+
+    Examples
+    --------
+    >>> _number("sealed/2026-11-23/00000000000000000007.sealed.jsonl"), _number("kept")
+    (7, 0)
+    """
+    found = _NUMBER.match(path)
+    return int(found[1]) if found else 0

@@ -1,0 +1,162 @@
+"""Group commit: what several requests bring at about the same time becomes one batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from time import monotonic
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.receipts import Claim
+
+WINDOW = 0.05
+MOST_BYTES = 32 << 20
+_CLAIMING = 8  # threads
+
+
+class KeyReused(InvalidInput):
+    """Another content came under the same key before."""
+
+
+class InboxClosed(StoreError):
+    """The process is ending and takes no more."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    submission: Submission
+    claim: Future[Claim] | None
+    done: Future[str]
+
+
+class GroupCommit:
+    r"""Joins submissions to batches, which a thread of its own writes one after the other.
+
+    Parameters
+    ----------
+    inbox : Inbox
+        Where to.
+    window : float
+        Seconds that the first of a batch waits for others.
+    most_bytes : int
+        A batch that has so many waits no longer.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from streaming_moments.storage.inbox.batches import Piece
+    >>> commits = GroupCommit(Inbox.open("memory://group-commit-example"), window=0.0)
+    >>> piece = Piece(date(2026, 11, 23), 1, 15)
+    >>> one = Submission("b" + "0" * 32 + "-0", "a" * 64, False, (piece,), b'{"text":"sea"}\n')
+    >>> commits.submit(one, 0).result() == one.receipt
+    True
+    >>> commits.close()
+    """
+
+    def __init__(self, inbox: Inbox, window: float = WINDOW, most_bytes: int = MOST_BYTES) -> None:
+        self._inbox = inbox
+        self._window = window
+        self._most_bytes = most_bytes
+        self._changed = threading.Condition()
+        self._waiting: list[_Waiting] = []
+        self._nbytes = 0
+        self._held = 0
+        self._closed = False
+        self._claiming = ThreadPoolExecutor(_CLAIMING, "claiming keys")
+        self._thread = threading.Thread(target=self._work, name="writing batches", daemon=True)
+        self._thread.start()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of what is not written yet."""
+        return self._held
+
+    def submit(self, submission: Submission, after: int) -> Future[str]:
+        """Bring a submission into the next batch.
+
+        Parameters
+        ----------
+        submission : Submission
+            What came.
+        after : int
+            Number of a seal that there is.
+
+        Returns
+        -------
+        Future of str
+            Its receipt, once it outlasts a power cut. Or `KeyReused`; or what `Inbox.put` and
+            `Inbox.claim` raise: then it is not acknowledged.
+
+        Raises
+        ------
+        InboxClosed
+            After `close`.
+        """
+        with self._changed:
+            if self._closed:
+                raise InboxClosed("the service is ending; send it again in a moment")
+            claim = None
+            if submission.keyed:
+                told = submission.receipt, submission.digest, after
+                claim = self._claiming.submit(self._inbox.claim, *told)
+            one = _Waiting(submission, claim, Future())
+            # who asked may be gone before it is written: nothing of it is cancelled
+            one.done.set_running_or_notify_cancel()
+            self._waiting.append(one)
+            self._nbytes += len(submission.content)
+            self._held += len(submission.content)
+            self._changed.notify_all()
+        return one.done
+
+    def close(self) -> None:
+        """Write what waits, and take no more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._claiming.shutdown()
+
+    def _work(self) -> None:
+        while group := self._next_group():
+            self._write(group)
+            with self._changed:
+                self._held -= sum(len(one.submission.content) for one in group)
+
+    def _next_group(self) -> Sequence[_Waiting]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            end = monotonic() + self._window
+            while not self._closed and self._nbytes < self._most_bytes:
+                left = end - monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            group, self._waiting, self._nbytes = self._waiting, [], 0
+            return group
+
+    def _write(self, group: Sequence[_Waiting]) -> None:
+        try:
+            self._inbox.put([one.submission for one in group])
+        except Exception as error:
+            for one in group:
+                one.done.set_exception(error)
+            return
+        for one in group:
+            try:
+                claim = None if one.claim is None else one.claim.result()
+            except Exception as error:
+                one.done.set_exception(error)
+                continue
+            if claim is not None and claim.digest != one.submission.digest:
+                one.done.set_exception(
+                    KeyReused(
+                        "the Idempotency-Key came with other documents before; give new documents "
+                        "a key of their own"
+                    )
+                )
+            else:
+                one.done.set_result(one.submission.receipt)

@@ -1,0 +1,155 @@
+"""Purging: no file of an inbox holds anything of the documents of some shards, as the law may ask.
+
+What keys stood for is told by nothing then: who sends the same under one is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.deletions import ASIDE, PLANS, Deletions, gone_file
+from streaming_moments.storage.inbox.inbox import FORMAT_FILE, Inbox, claim_file
+from streaming_moments.storage.inbox.receipts import Claim
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file
+
+_SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/(\d{{20}})\.sealed\.jsonl)")
+_NOTHING = "0" * 64  # in place of a digest: no content has it
+
+
+def purge_inboxes(
+    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """Let no inbox hold anything of those of some shards that are its own.
+
+    What waits is sealed before, as it may be the same documents again. Called again it ends what a
+    process has begun that died.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of shards, as a ledger has them; none of others is touched.
+    storage_options : mapping, optional
+        Of their file systems.
+
+    Returns
+    -------
+    tuple of str
+        URLs of the files that were deleted.
+
+    Raises
+    ------
+    StoreError
+        The storage fails.
+    """
+    erased = []
+    for log, paths in _inboxes(names, storage_options):
+        while log.seal_next() is not None:
+            pass
+        folder = log.inbox.folder
+        for path in paths:
+            _forget_content(log, path)
+            for name in (path, *_beside(folder, path)):
+                if folder.exists(name):
+                    folder.delete([name])
+                    erased.append(f"{folder.url}/{name}")
+    return tuple(erased)
+
+
+def require_no_deletion(
+    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse a purge while documents of the same inbox are being deleted.
+
+    Raises
+    ------
+    InvalidInput
+        Some are.
+    """
+    for log, _ in _inboxes(names, storage_options):
+        if Deletions(log).waiting():
+            raise InvalidInput(
+                f"documents of {log.inbox.folder.url} are being deleted; run `streaming-moments "
+                "accumulate --once`, then purge"
+            )
+
+
+def left_in_inboxes(
+    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, str]]:
+    """What is left of some shards in the inboxes whose own they are: a file, and what it holds."""
+    for log, paths in _inboxes(names, storage_options):
+        folder = log.inbox.folder
+        for path in paths:
+            for name in (path, *_beside(folder, path)):
+                if folder.exists(name):
+                    yield f"{folder.url}/{name}", "holds or names documents"
+            sealed = _seal_of(log, path)
+            if sealed is None:
+                continue
+            if any(shard.path == path for shard in sealed.shards):
+                yield f"{folder.url}/{seal_file(sealed.number)}", "holds the hash of documents"
+            for receipt, _ in _claims(log, sealed, path):
+                yield f"{folder.url}/{claim_file(receipt)}", "holds the hash of documents"
+
+
+def _inboxes(
+    names: Iterable[str], storage_options: Mapping[str, Any] | None
+) -> Iterator[tuple[SealLog, list[str]]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        match = _SHARD.fullmatch(name)
+        if match:
+            found[match[1]].append(match[2])
+    for url, paths in found.items():
+        folder = Folder.at(url, storage_options)
+        if folder.exists(FORMAT_FILE):
+            yield SealLog(Inbox(folder)), paths
+
+
+def _seal_of(log: SealLog, path: str) -> Seal | None:
+    number = int(path.rpartition("/")[2][:20])
+    there = log.inbox.folder.exists(seal_file(number))
+    return log.read(number) if there else None
+
+
+def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
+    """Claims that hold the hash of documents of a shard."""
+    receipts = [
+        kept.receipt
+        for batch in sealed.batches
+        for kept in batch.kept
+        if any(f"{SEALED}/{piece.day.isoformat()}/" in path for piece in kept.pieces)
+    ]
+    for receipt, claim in log.inbox.claims_of(receipts).items():
+        if claim is not None and claim.digest != _NOTHING:
+            yield receipt, claim
+
+
+def _beside(folder: Folder, path: str) -> list[str]:
+    """Files beside a shard that hold something of it."""
+    own = path.rpartition("/")[2]
+    aside = [f"{ASIDE}/{file.path}" for file in folder.files(ASIDE)]
+    plans = [f"{PLANS}/{name}" for name in folder.names(PLANS)]
+    return [
+        gone_file(path),
+        *(name for name in aside if name.endswith(f"/{own}")),
+        *(name for name in plans if path.encode() in (folder.find(name) or b"")),
+    ]
+
+
+def _forget_content(log: SealLog, path: str) -> None:
+    """Let seal and claims tell no hash of the documents of a shard."""
+    sealed, folder = _seal_of(log, path), log.inbox.folder
+    if sealed is None:
+        return
+    for receipt, claim in _claims(log, sealed, path):
+        folder.write(claim_file(receipt), Claim(_NOTHING, claim.after).sealed())
+    left = tuple(shard for shard in sealed.shards if shard.path != path)
+    folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())

@@ -1,0 +1,279 @@
+"""Records: documents as they are sent, checked as the reader would, and written as lines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.formats.columns.dates import day_of
+from streaming_moments.storage.inbox.batches import Piece, Submission
+from streaming_moments.storage.inbox.fields import RecordField, said, text_field
+
+_LONGEST_ID = 1000  # characters
+_MOST_DAYS = 31  # of a request: each is a shard, and a commit
+_LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which any store can count
+_SHOWN = 60
+_ID, _DATE = "id", "date"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """In place of a document what keeps it from being read."""
+
+    reason: str
+
+
+class RecordRefused(InvalidInput):
+    """A document is not what is taken.
+
+    Parameters
+    ----------
+    place : int
+        Among those sent, from 0 on.
+    field : str
+        Which of its fields; empty for the document itself.
+    reason : str
+        What it is and what is taken.
+    """
+
+    def __init__(self, place: int, field: str, reason: str) -> None:
+        super().__init__(place, field, reason)
+        self.place, self.field, self.reason = place, field, reason
+
+    def __str__(self) -> str:
+        where = f"document {self.place}" + (f", field {self.field!r}" if self.field else "")
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class RecordShape:
+    r"""What a document has, as it is sent and as the reader of a store reads it.
+
+    It is sent as an object of what is `counted`, and of `id` and `date` where it has any.
+
+    Parameters
+    ----------
+    counted : tuple of RecordField
+        The text, or what a store of another kind counts.
+    date_column : str, optional
+        Name that the date has where it is read; None where shards are of a day each.
+    line_bytes : int
+        Longest line.
+    days : int, optional
+        How many days before that of its arrival the date of a document may be, and it may be of the
+        day after. Each day is counted apart; None takes any.
+    judge : callable, optional
+        Says why a large line, or one of many tokens, cannot be counted; None where it can.
+
+    Examples
+    --------
+    >>> shape = RecordShape((text_field("body"),))
+    >>> shape.line({"text": "the sea", "id": 7}, 0, date(2026, 11, 23))
+    (datetime.date(2026, 11, 23), b'{"body":"the sea","id":"7"}\n')
+    >>> shape.line({"txt": "the sea"}, 3, date(2026, 11, 23))
+    Traceback (most recent call last):
+        ...
+    streaming_moments.storage.inbox.records.RecordRefused: document 3, field 'txt': ...
+    """
+
+    counted: tuple[RecordField, ...] = (text_field(),)
+    date_column: str | None = None
+    line_bytes: int = 8 << 20
+    days: int | None = None
+    judge: Callable[[bytes], str | None] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        read = [
+            *(one.column for one in self.counted),
+            *((self.date_column,) if self.date_column else ()),
+        ]
+        if len(set(read)) < len(read) or _ID in read:
+            raise InvalidInput(
+                f"documents are read by the fields {read}, which must differ, and none may be "
+                f"{_ID!r}: that is what they are known by"
+            )
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Fields of a document as it is sent."""
+        return (*(one.name for one in self.counted), _ID, _DATE)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Fields that every document has."""
+        return tuple(one.name for one in self.counted if one.counts_of is None)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        """Columns of counts."""
+        return tuple(one.column for one in self.counted if one.counts_of is not None)
+
+    def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
+        """The day of a document, or that on which it came, and its line.
+
+        Parameters
+        ----------
+        record : object
+            As JSON says it.
+        place : int
+            Among those sent.
+        today : date
+            On which it came.
+
+        Raises
+        ------
+        RecordRefused
+            Names the field and what it takes.
+        """
+        if isinstance(record, Unreadable):
+            raise RecordRefused(place, "", record.reason)
+        if not isinstance(record, Mapping):
+            raise RecordRefused(
+                place, "", f"{said(record)}, expected an object with {self.required[0]}"
+            )
+        self._require_fields(record, place)
+        kept = {one.column: self._written(one, record, place) for one in self.counted}
+        if record.get(_ID) is not None:
+            kept[_ID] = _identity(record[_ID], place)
+        given = record.get(_DATE) if _DATE not in self.required else None
+        day = today if given is None else self._dated(_day(given, place), place, today)
+        if self.date_column is not None:
+            kept[self.date_column] = day.isoformat()
+        try:
+            line = to_json(kept, inf_nan_mode="strings") + b"\n"
+        except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+            raise RecordRefused(
+                place, self.required[0], "it holds half of a surrogate pair, which is no character"
+            ) from error
+        if len(line) > self.line_bytes:
+            raise RecordRefused(
+                place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
+            )
+        tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
+        large = self.judge is not None and max(len(line), *tokens, 0) > _LIGHT
+        why = self.judge(line) if self.judge is not None and large else None
+        if why is not None:
+            raise RecordRefused(place, self.required[0], why)
+        return day, line
+
+    def submission(
+        self,
+        records: Iterable[object],
+        receipt: str,
+        keyed: bool,
+        today: date,
+        skip_bad: bool = False,
+    ) -> tuple[Submission, tuple[RecordRefused, ...]]:
+        """What came with a request, and the documents of it that are left out.
+
+        Parameters
+        ----------
+        records : iterable
+            Documents as JSON says them.
+        receipt : str
+            Of the request.
+        keyed : bool
+            Whether it came with a key.
+        today : date
+            On which it came.
+        skip_bad : bool
+            Whether to leave out what is refused; else the first is raised.
+
+        Raises
+        ------
+        RecordRefused
+            As `line`.
+        InvalidInput
+            There are no documents, or of more than 31 days.
+        """
+        days: dict[date, list[bytes]] = {}
+        digest, bad, place = hashlib.sha256(), list[RecordRefused](), -1
+        for place, record in enumerate(records):
+            try:
+                day, line = self.line(record, place, today)
+            except RecordRefused as refused:
+                if not skip_bad:
+                    raise
+                bad.append(refused)
+                continue
+            days.setdefault(day, []).append(line)
+            # another day of arrival is no other content
+            given = record.get(_DATE) if isinstance(record, Mapping) else None
+            digest.update(b"%d %d\n" % (place, day.toordinal() if given is not None else 0))
+            digest.update(line if given is not None or self.date_column is None else _undated(line))
+        if not days:
+            told = f"; {bad[0]}" if bad else ""
+            raise InvalidInput(f"there are no documents to take{told}; send at least one")
+        if len(days) > _MOST_DAYS:
+            raise InvalidInput(
+                f"the documents are of {len(days)} days, and each is counted apart; send at most "
+                f"{_MOST_DAYS} at once, or count what is old by `streaming-moments update`"
+            )
+        pieces = tuple(
+            Piece(day, len(lines), sum(map(len, lines))) for day, lines in sorted(days.items())
+        )
+        content = b"".join(b"".join(lines) for _, lines in sorted(days.items()))
+        return Submission(receipt, digest.hexdigest(), keyed, pieces, content), tuple(bad)
+
+    def _dated(self, day: date, place: int, today: date) -> date:
+        if self.days is not None and not -1 <= (today - day).days <= self.days:
+            raise RecordRefused(
+                place,
+                _DATE,
+                f"it is {day}, expected one of the {self.days} days before {today}; count what is "
+                "older by `streaming-moments update`",
+            )
+        return day
+
+    def _written(self, one: RecordField, record: Mapping[str, Any], place: int) -> object:
+        if one.counts_of is not None and record.get(one.name) is None:
+            return [1] * len(record[one.counts_of])
+        try:
+            found = one.written(record[one.name])
+            if one.counts_of is not None and len(record[one.counts_of]) != len(record[one.name]):
+                several = len(record[one.name]), len(record[one.counts_of]), one.counts_of
+                raise InvalidInput("it has {} entries, expected {} as {!r} has".format(*several))
+        except InvalidInput as refused:
+            raise RecordRefused(place, one.name, str(refused)) from refused
+        return found
+
+    def _require_fields(self, record: Mapping[str, object], place: int) -> None:
+        for name in record:
+            if name not in self.fields:
+                near = get_close_matches(str(name), self.fields, n=1)
+                told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(self.fields)}"
+                raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field, {told}")
+        for name in self.required:
+            if name not in record:
+                raise RecordRefused(place, name, "it is missing")
+
+
+def _undated(line: bytes) -> bytes:
+    """A line without its last field, which is the day of arrival."""
+    return line[: line.rindex(b",")]
+
+
+def _identity(value: object, place: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise RecordRefused(place, _ID, f"{said(value)}, expected a string or a whole number")
+    if not 0 < len(str(value)) <= _LONGEST_ID:
+        raise RecordRefused(place, _ID, f"it is not of 1 to {_LONGEST_ID} characters")
+    return str(value)
+
+
+def _day(value: object, place: int) -> date:
+    try:
+        if isinstance(value, str):
+            return day_of(value)
+    except (ValueError, OverflowError):
+        pass
+    raise RecordRefused(
+        place, _DATE, f"{said(value)}, expected a text that begins with a date, as 2026-11-23"
+    )

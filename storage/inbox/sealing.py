@@ -1,0 +1,321 @@
+"""Sealing: batches become shards, each document in one of them, whoever seals and whenever it dies.
+
+A seal is a numbered file that says which submissions of which batches make which shards; it is
+created only if it is not there, so of two that seal the same batches one wins. Shards are written
+after it, and follow from it and the batches alone: what a sealer that died has left undone, the
+next one does. Batches are deleted last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import TypeAlias
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
+from streaming_moments.storage.inbox.receipts import Claim, seal_before
+from streaming_moments.storage.inbox.seals import (
+    SEALED,
+    SEALS,
+    Kept,
+    Seal,
+    SealedShard,
+    Taken,
+    seal_file,
+    shard_file,
+)
+from streaming_moments.storage.log.schema import Count, checked
+
+MOST_DOCUMENTS = 10_000
+MOST_BYTES = 64 << 20
+_FILE = re.compile(r"(\d{20})\.json")
+_REACHED = "reached.json"  # a note of a number that the log has reached at least
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # seals in memory, and what they name
+_NEAR = 256  # seals before the last, among which nearly all that is looked for is
+_AT_ONCE = 32  # seals that are fetched together
+EXPIRED = "expired.json"  # a note of a number up to which seals are no longer kept
+
+
+class SealedByAnother(StoreError):
+    """Another has sealed batches meanwhile; look again."""
+
+
+_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
+_Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # of batches, by name
+
+
+@dataclass(frozen=True)
+class SealLog:
+    r"""The seals of an inbox.
+
+    Parameters
+    ----------
+    inbox : Inbox
+        Of which batches are sealed.
+
+    Examples
+    --------
+    >>> inbox = Inbox.open("memory://sealing-example")
+    >>> piece = Piece(date(2026, 11, 23), 1, 15)
+    >>> one = Submission("b" + "0" * 32 + "-0", "a" * 64, False, (piece,), b'{"text":"sea"}\n')
+    >>> _ = inbox.put([one])
+    >>> log = SealLog(inbox)
+    >>> [shard.path for shard in log.seal_next().shards], inbox.pending()
+    (['sealed/2026-11-23/00000000000000000001.sealed.jsonl'], [])
+    """
+
+    inbox: Inbox
+    _held: dict[int, Seal] = field(default_factory=dict, repr=False, compare=False)
+
+    def latest(self) -> int:
+        """Number of the latest seal; 0 without any.
+
+        Raises
+        ------
+        StoreError
+            The storage cannot be read, or a note of it is damaged.
+        """
+        folder = self.inbox.folder
+        number = self._noted(_REACHED)
+        if number not in self._held and not folder.exists(seal_file(number)):
+            # the note is lost, or whoever slept wrote one of what has expired since
+            listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
+            number = max((int(found[1]) for found in listed if found), default=0)
+        number = max(number, *self._held, 0) if self._held else number
+        while folder.exists(seal_file(number + 1)):
+            number += 1
+        return number
+
+    def expired(self) -> int:
+        """Number of a seal up to which none is kept; errors as `latest`."""
+        return self._noted(EXPIRED)
+
+    def read(self, number: int) -> Seal:
+        """A seal.
+
+        Raises
+        ------
+        StoreError
+            There is none of that number, or it is damaged.
+        """
+        held = self._held.get(number)
+        return self._remembered(*self._read_anew([number])) if held is None else held
+
+    def find(self, receipt: str, after: int, last: int) -> Seal | None:
+        """The seal that has a receipt; None where none has it that is kept.
+
+        Parameters
+        ----------
+        receipt : str
+            As it was answered.
+        after, last : int
+            Seals from the one behind the first number to the second are looked at.
+        """
+        return self.find_all({receipt: after}, last).get(receipt)
+
+    def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
+        """The seals that have some of the receipts, in one pass; errors as `read`.
+
+        Parameters
+        ----------
+        receipts : mapping
+            For each the number of a seal behind which it is looked for, among those kept.
+        last : int
+            Number of the last seal that is looked at.
+        """
+        found = dict[str, Seal]()
+
+        def look_in(one: Seal, names: Set[str]) -> None:
+            # what is in one before came under a key that has expired since
+            found.update({name: one for name in names if receipts[name] < one.number})
+
+        near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
+        if begin <= last:
+            begin = max(begin, self.expired() + 1)
+        far = {receipt for receipt, after in receipts.items() if after < near}
+        # what is long ago is read without being kept in memory
+        for start in range(begin, near + 1, _AT_ONCE):
+            for one in self._read_anew(range(start, min(start + _AT_ONCE, near + 1))):
+                look_in(one, far & one.receipts)
+        for number in range(max(near + 1, begin), last + 1):
+            one = self.read(number)
+            look_in(one, receipts.keys() & one.receipts)
+        return found
+
+    def seal_next(
+        self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
+    ) -> Seal | None:
+        """Seal the oldest batches; None where nothing waits.
+
+        Parameters
+        ----------
+        most_documents, most_bytes : int
+            Batches are taken while they hold no more; the oldest is taken always.
+
+        Raises
+        ------
+        SealedByAnother
+            Another has sealed meanwhile.
+        StoreError
+            A batch is damaged, or the storage fails: whatever was begun is ended by the next call.
+        """
+        number = self.latest()
+        if number:
+            self.finish(number)
+        batches = self._oldest(most_documents, most_bytes)
+        if not batches:
+            return None
+        contents = dict(zip(batches, self.inbox.read_all(batches), strict=True))
+        taken = self._taken(contents, number)
+        shards = tuple(shard for shard, _ in _shards(number + 1, taken, contents))
+        sealed = Seal(number + 1, uuid.uuid4().hex, taken, shards)
+        found = create_once(self.inbox.folder, seal_file(sealed.number), sealed.sealed())
+        if found is not None:
+            raise SealedByAnother(
+                f"seal {sealed.number} of {self.inbox.folder.url} was made by another; look again"
+            )
+        if sealed.number <= self.expired():
+            # whoever slept while seals expired has made one that was there before
+            self.inbox.folder.delete([seal_file(sealed.number)])
+            raise SealedByAnother(f"seal {sealed.number} has expired; look again")
+        self._remembered(sealed)
+        self._finish(sealed, contents)
+        return sealed
+
+    def finish(self, number: int) -> None:
+        """Write the shards of a seal, as far as they are not there, and delete its batches.
+
+        Raises
+        ------
+        StoreError
+            A batch is damaged or gone before its shards are there, or the storage fails.
+        """
+        sealed = self.read(number)
+        names = [one.name for one in sealed.batches]
+        waiting = self._waiting(names)
+        if not waiting:
+            return
+        contents: _Contents | None = None
+        if len(waiting) == len(names):
+            try:
+                contents = dict(zip(names, self.inbox.read_all(names), strict=True))
+            except StoreError:
+                # another may end it at the same time, and be deleting already
+                if len(self._waiting(names)) == len(names):
+                    raise
+        self._finish(sealed, contents)
+
+    def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
+        """End a seal; without contents all its shards are there, as a batch is gone."""
+        folder = self.inbox.folder
+        ended = self._noted(_REACHED) >= sealed.number
+        # once noted its shards were all there, and what was taken out of them since is not put back
+        if contents is not None and not ended:
+            for shard, lines in _shards(sealed.number, sealed.batches, contents):
+                if create_once(folder, shard.path, lines) is not None:
+                    raise StoreError(
+                        f"{folder.url}/{shard.path} has another content than seal {sealed.number} "
+                        "says; restore it from a copy"
+                    )
+            for day in sorted({shard.day for shard in sealed.shards}):
+                folder.sync(f"{SEALED}/{day.isoformat()}")
+        self.inbox.remove([one.name for one in sealed.batches])
+        if not ended:
+            folder.write(_REACHED, seal({"seal": sealed.number}))
+
+    def _noted(self, name: str) -> int:
+        """Number of a seal that a note says; 0 without it."""
+        data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
+        content = {"seal": 0} if data is None else unseal(data, where)
+        return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
+
+    def _waiting(self, names: Sequence[str]) -> set[str]:
+        return set(self.inbox.folder.names(BATCHES)) & set(names)
+
+    def _oldest(self, most_documents: int, most_bytes: int) -> list[str]:
+        found, documents, nbytes = list[str](), 0, 0
+        for batch in self.inbox.pending():
+            documents, nbytes = documents + batch.documents, nbytes + batch.nbytes
+            if found and (documents > most_documents or nbytes > most_bytes):
+                break
+            found.append(batch.name)
+        return found
+
+    def _taken(self, contents: _Contents, number: int) -> tuple[Taken, ...]:
+        """Of each batch the submissions that came for the first time."""
+        claims = self._claims([one for batch in contents.values() for one in batch], number)
+        looked_for = {
+            one.receipt: (seal_before(one.receipt) or 0) if claim is None else claim.after
+            for batch in contents.values()
+            for one in batch
+            if (claim := claims.get(one.receipt)) is None or claim.digest == one.digest
+        }
+        sealed = self.find_all(looked_for, number)
+        for receipt, after in looked_for.items():
+            if receipt in claims and after < number - _NEAR:
+                # so that nobody has to look so far again
+                behind = sealed[receipt].number - 1 if receipt in sealed else number
+                self.inbox.renew(receipt, replace(claims[receipt], after=behind))
+        seen = set(sealed)
+        taken = []
+        for name, submissions in contents.items():
+            kept, refused = list[Kept](), list[str]()
+            for place, one in enumerate(submissions):
+                claim = claims.get(one.receipt)
+                if claim is not None and claim.digest != one.digest:
+                    refused.append(one.receipt)
+                elif one.receipt not in seen:
+                    seen.add(one.receipt)
+                    kept.append(Kept(one.receipt, place, one.pieces))
+            taken.append(Taken(name, tuple(kept), tuple(refused)))
+        return tuple(taken)
+
+    def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
+        """Claims of those that came with keys; who brought one may have died before its claim."""
+        keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
+        return {
+            receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)
+            for receipt, found in self.inbox.claims_of(list(keyed)).items()
+        }
+
+    def _read_anew(self, numbers: Sequence[int]) -> Iterator[Seal]:
+        names, url = [seal_file(number) for number in numbers], self.inbox.folder.url
+        for name, data in zip(names, self.inbox.folder.read_all(names), strict=True):
+            yield Seal.unsealed(data, f"{url}/{name}")
+
+    def _remembered(self, sealed: Seal) -> Seal:
+        self._held[sealed.number] = sealed
+        held = list(self._held.items())
+        submissions = sum(one.submissions for _, one in held)
+        for place, (number, one) in enumerate(held[:-1]):
+            if len(held) - place <= _HELD and submissions <= _HELD_SUBMISSIONS:
+                break
+            submissions -= one.submissions
+            self._held.pop(number, None)
+        return sealed
+
+
+def _shards(
+    number: int, taken: Sequence[Taken], contents: _Contents
+) -> Iterator[tuple[SealedShard, bytes]]:
+    """Each shard with its lines: all that follows from a seal."""
+    days: dict[date, list[tuple[int, bytes]]] = {}
+    for batch in taken:
+        for kept in batch.kept:
+            for piece, lines in contents[batch.name][kept.place].lines():
+                days.setdefault(piece.day, []).append((piece.documents, lines))
+    for day in sorted(days):
+        documents = sum(number for number, _ in days[day])
+        lines = b"".join(lines for _, lines in days[day])
+        digest = hashlib.sha256(lines).hexdigest()
+        yield SealedShard(shard_file(number, day), day, documents, len(lines), digest), lines

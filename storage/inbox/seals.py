@@ -1,0 +1,170 @@
+"""Seals: which submissions of which batches make which shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from pydantic import TypeAdapter
+
+from streaming_moments.storage.files.parts import SEALED_NAME
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.batches import Piece
+from streaming_moments.storage.inbox.receipts import ReceiptId
+from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
+
+SEALS, SEALED = "seals", "sealed"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A submission that is in the shards of a seal.
+
+    Parameters
+    ----------
+    receipt : str
+        Its identity.
+    place : int
+        In the batch, from 0 on.
+    pieces : tuple of Piece
+        Its documents, day by day: those of a day are in the shard of the day.
+    """
+
+    receipt: ReceiptId
+    place: Count
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A batch in a seal.
+
+    Parameters
+    ----------
+    name : str
+        Of the batch.
+    kept : tuple of Kept
+        Submissions of which the documents are in the shards, in their order.
+    refused : tuple of str
+        Receipts under which another content had come before.
+    """
+
+    name: Path
+    kept: tuple[Kept, ...]
+    refused: tuple[ReceiptId, ...] = ()
+
+
+@dataclass(frozen=True)
+class SealedShard:
+    """A shard of documents of one day.
+
+    Parameters
+    ----------
+    path : str
+        In the inbox.
+    day : date
+        Of its documents.
+    documents, nbytes : int
+        What it holds.
+    sha256 : str
+        Of its bytes.
+    """
+
+    path: Path
+    day: date
+    documents: Count
+    nbytes: Count
+    sha256: Digest
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What one seal says.
+
+    Parameters
+    ----------
+    number : int
+        From 1 on, without gaps.
+    transaction : str
+        Of who made it.
+    batches : tuple of Taken
+        What it is made of.
+    shards : tuple of SealedShard
+        What it makes; none where all had come before.
+    """
+
+    number: Count
+    transaction: Identity
+    batches: tuple[Taken, ...]
+    shards: tuple[SealedShard, ...]
+
+    @cached_property
+    def receipts(self) -> frozenset[str]:
+        """Receipts whose documents are in its shards."""
+        return frozenset(kept.receipt for batch in self.batches for kept in batch.kept)
+
+    def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
+        """Shards that hold documents of a receipt."""
+        days = {
+            piece.day
+            for batch in self.batches
+            for kept in batch.kept
+            if kept.receipt == receipt
+            for piece in kept.pieces
+        }
+        return tuple(shard for shard in self.shards if shard.day in days)
+
+    def documents_of(self, receipt: str) -> int:
+        """How many came under a receipt."""
+        return sum(
+            piece.documents
+            for batch in self.batches
+            for kept in batch.kept
+            if kept.receipt == receipt
+            for piece in kept.pieces
+        )
+
+    @cached_property
+    def submissions(self) -> int:
+        """How many are in its shards."""
+        return sum(len(batch.kept) for batch in self.batches)
+
+    @property
+    def documents(self) -> int:
+        """How many its shards hold."""
+        return sum(shard.documents for shard in self.shards)
+
+    def sealed(self) -> bytes:
+        """File of it."""
+        return seal(_SEAL.dump_python(self, mode="json"))
+
+    @classmethod
+    def unsealed(cls, data: bytes, where: str) -> Seal:
+        """Seal in a file.
+
+        Raises
+        ------
+        StoreError
+            It is damaged.
+        """
+        return checked(_SEAL, unseal(data, where), f"{where} is no seal")
+
+
+_SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
+
+
+def seal_file(number: int) -> str:
+    """Name of a seal.
+
+    Examples
+    --------
+    >>> seal_file(7)
+    'seals/00000000000000000007.json'
+    """
+    return f"{SEALS}/{number:020d}.json"
+
+
+def shard_file(number: int, day: date) -> str:
+    """Name of the shard of a day in a seal; its folder says the day."""
+    return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"

@@ -1,0 +1,314 @@
+"""Server and accumulator killed under load: each acknowledged document is counted once."""
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+import psutil
+import pytest
+import requests
+from unreliable_proxy import KINDS, Fault, UnreliableProxy, serve_s3
+
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
+from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+WORDS = ["law", "sea", "ship", "tax", "moon", "gold", "iron", "wood"]
+CLIENTS = 3
+VICTIMS = ("server", "accumulator", "both")
+
+
+class Served:
+    """`streaming-moments serve` in a process of its own."""
+
+    def __init__(self, config, log, **environment):
+        command = [sys.executable, "-m", "streaming_moments", "serve", str(config)]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
+        line = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        assert found, line
+        self.url = f"http://127.0.0.1:{found[1]}"
+
+    def kill(self, what):
+        """The server, what accumulates, or both."""
+        family = psutil.Process(self.process.pid).children()
+        if what != "server":
+            for child in family:
+                child.kill()
+        if what != "accumulator":
+            self.process.kill()
+            self.process.wait()
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(120)
+
+
+class Sender:
+    """A client that sends each of its documents until it is acknowledged, under one key."""
+
+    def __init__(self, name, urls):
+        self.name, self.urls, self.acknowledged = name, urls, {}
+        self.rng = random.Random(name)
+
+    def send(self, number):
+        texts = [
+            f"{' '.join(self.rng.choices(WORDS, k=5))} {spelled(self.name, number, one)}"
+            for one in range(self.rng.randint(1, 4))
+        ]
+        key = f"{self.name}-{number}"
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline:
+            try:
+                answer = requests.post(
+                    f"{self.rng.choice(self.urls)}/v1/documents",
+                    json=[{"text": text} for text in texts],
+                    headers={"Idempotency-Key": key},
+                    timeout=20,
+                )
+            except (requests.ConnectionError, requests.Timeout):
+                time.sleep(0.05)
+                continue
+            if answer.status_code == 202:
+                self.acknowledged[answer.json()["receipt"]] = texts
+                return
+            assert answer.status_code in (429, 503), answer.text
+            time.sleep(0.05)
+        raise AssertionError("it was never acknowledged")
+
+
+def spelled(*parts):
+    """A word of letters for a document alone: the tokeniser knows no digits."""
+    return "q" + "".join(
+        "abcdefghij-"[int(c)] if c.isdigit() else "x" for c in "-".join(map(str, parts))
+    )
+
+
+@dataclass
+class Place:
+    """A store, its inbox, and the service of them.
+
+    Parameters
+    ----------
+    folder : Path
+        On this machine, of configuration and log.
+    store : str
+        URL.
+    options : dict
+        Of the file system, without a proxy.
+    proxy : UnreliableProxy or None
+        Between the service and the storage.
+    """
+
+    folder: Path
+    store: str
+    options: dict
+    proxy: UnreliableProxy | None = None
+
+    @property
+    def config(self):
+        return self.folder / "service.toml"
+
+    @property
+    def log(self):
+        return self.folder / "service.log"
+
+
+def made(place):
+    """The place, with an empty store and a configuration."""
+    texts = [" ".join(random.Random(n).choices(WORDS, k=4)) for n in range(300)]
+    (place.folder / "pilot.txt").write_text("\n".join(texts))
+    with connect() as cluster:
+        pilot = PilotOptions(vocabulary_size=8, core=8, max_topics=2, min_documents=2)
+        listed = list_shards([str(place.folder / "pilot.txt")])
+        run = Run(cluster, storage_options=place.options or None)
+        create(place.store, listed, ShardFormat(), TokenPolicy(), pilot, run)
+    options = dict(place.options)
+    if place.proxy is not None:
+        options["endpoint_url"] = place.proxy.url
+    told = "".join(f'{name} = "{value}"\n' for name, value in options.items())
+    place.config.write_text(
+        f'store = "{place.store}"\nwindow = "5ms"\nrefresh = "200ms"\n'
+        '[listen]\nport = 0\n[accumulate]\nseal_after = "300ms"\nlock_expiry = "20s"\n'
+        + (f"[storage_options]\n{told}" if told else "")
+    )
+    return place
+
+
+@pytest.fixture
+def local(tmp_path):
+    return made(Place(tmp_path, str(tmp_path / "store"), {}))
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    """On an S3 server on loopback, behind a proxy that loses replies."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve_s3, args=(theirs,))
+    process.start()
+    try:
+        assert ours.poll(240)
+        host, port = ours.recv()
+        options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
+        boto3.client(
+            "s3",
+            endpoint_url=options["endpoint_url"],
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+            region_name="us-east-1",
+        ).create_bucket(Bucket="cloud")
+        proxy = UnreliableProxy(host, port)
+        yield made(Place(tmp_path, "s3://cloud/store", options, proxy))
+        proxy.stop()
+        ours.send("stop")
+        process.join(20)
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("where", ["local", "cloud"])
+def test_killed_under_load_each_acknowledged_document_is_counted_once(request, campaigns, where):
+    place, instances = request.getfixturevalue(where), campaigns.size(2, 4)
+    kills, rng = campaigns.size(2, 125), random.Random(campaigns.seed)
+    over, losses = [], 0
+    with open(place.log, "w") as log:
+        served = [Served(place.config, log) for _ in range(instances)]
+        urls = [one.url for one in served]
+        senders = [Sender(f"c{number}", urls) for number in range(CLIENTS)]
+
+        def work(sender):
+            number = 0
+            while not over:
+                sender.send(number)
+                number += 1
+
+        with ThreadPoolExecutor(CLIENTS) as threads:
+            working = [threads.submit(work, sender) for sender in senders]
+            try:
+                for _ in range(kills):
+                    if place.proxy is not None:
+                        fault = Fault(rng.choice(KINDS), rng.randrange(30), rng.randint(1, 3))
+                        place.proxy.suffer(fault)
+                    time.sleep(rng.uniform(0.5, 4))
+                    at, what = rng.randrange(instances), rng.choice(VICTIMS)
+                    served[at].kill(what)
+                    if place.proxy is not None:
+                        losses += place.proxy.calm()
+                    if what != "accumulator":
+                        served[at] = Served(place.config, log)
+                        urls[at] = served[at].url
+            finally:
+                over.append(True)
+            for one in working:
+                one.result(300)
+        codes = [one.end() for one in served]
+    assert codes == [0] * instances, place.log.read_text()[-3000:]
+    accumulated(place)
+    problems = problems_of(place, senders)
+    assert problems == [], place.log.read_text()[-3000:]
+    documents = sum(len(texts) for one in senders for texts in one.acknowledged.values())
+    told = f"{documents} documents, {instances} instances, {losses} replies lost or refused"
+    campaigns.record(f"service on {where}: server and accumulator killed", kills, kills, told)
+
+
+def accumulated(place):
+    """Count what is left."""
+    with connect() as cluster:
+        lines = []
+        run = Run(cluster, storage_options=place.options or None)
+        accumulator = Accumulator.of(read_service(place.config), run, lines.append)
+        deadline = time.monotonic() + 120
+        while accumulator.seals.inbox.backlog().batches or accumulator.look() is not None:
+            assert time.monotonic() < deadline
+            accumulator.look()
+
+
+def problems_of(place, senders):
+    """What the store counts else than what was acknowledged, once."""
+    wanted = Counter(
+        text for one in senders for texts in one.acknowledged.values() for text in texts
+    )
+    folder = Folder.at(f"{place.store}-inbox", place.options or None)
+    files = [f"sealed/{path}" for path in folder.sizes("sealed")]
+    found = Counter(
+        json.loads(line)["text"]
+        for content in folder.read_all(files)
+        for line in content.splitlines()
+    )
+    store = MomentStore.open(place.store, storage_options=place.options or None)
+    problems = []
+    if found != wanted:
+        problems.append(f"{(wanted - found)} are lost, {(found - wanted)} are too many")
+    if {f"{folder.url}/{file}" for file in files} != {record.url for record in store.ledger()}:
+        problems.append("another ledger")
+    if store.commit.documents != sum(wanted.values()):
+        problems.append(f"{store.commit.documents} counted, {sum(wanted.values())} acknowledged")
+    counts = Counter(word for text in wanted.elements() for word in text.split())
+    if store.load().word_counts.tolist() != [counts[term] for term in store.vocabulary.terms]:
+        problems.append("other counts")
+    return problems + store.verify()
+
+
+def test_a_clock_that_is_off_neither_loses_nor_doubles_nor_keeps_anyone_waiting(local):
+    """One server, with what accumulates, is a day ahead, another a day behind."""
+    folder = local.folder / "shifted"
+    folder.mkdir()
+    clock = Path(__file__).parents[1] / "pipelines" / "nightly" / "shifted_clock.py"
+    shutil.copy(clock, folder / "sitecustomize.py")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with open(local.log, "w") as log:
+        served = [
+            Served(local.config, log, PYTHONPATH=path, CLOCK_OFF_BY_DAYS=days)
+            for days in ("1", "-1")
+        ]
+        sender = Sender("c", [one.url for one in served])
+        for number in range(20):
+            sender.send(number)
+        status = requests.get(f"{served[0].url}/v1/status", timeout=20).json()
+        assert status["inbox"]["seconds"] < 3600
+        assert [one.end() for one in served] == [0, 0]
+    accumulated(local)
+    assert problems_of(local, [sender]) == []
+    days = {path.split("/")[0] for path in Folder.at(f"{local.store}-inbox").sizes("sealed")}
+    assert len(days) == 2
+
+
+def test_sigterm_answers_what_is_open_and_ends(local):
+    with open(local.log, "w") as log:
+        served = Served(local.config, log)
+        (child,) = psutil.Process(served.process.pid).children()
+        answer = requests.post(f"{served.url}/v1/documents", json=[{"text": "law sea"}], timeout=20)
+        assert answer.status_code == 202
+        assert served.end() == 0
+    # what accumulates ends with it
+    psutil.wait_procs([child], timeout=30)
+    assert not child.is_running()
+    lines = [json.loads(line) for line in local.log.read_text().splitlines() if line[:1] == "{"]
+    assert any(line["event"] == "call" and line["status"] == 202 for line in lines)

@@ -1,0 +1,196 @@
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+import requests
+import structlog
+from campaigns import few_row_blocks
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.refit import refit, with_coherence
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.http.app import create_app
+from streaming_moments.pipelines.service.http.serving import server_of
+from streaming_moments.pipelines.service.service import Service
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.model_changes import TagMove
+
+HOSTILE = "<img src=x onerror=alert(7)>"
+TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def new_store(place, listed, run):
+    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
+    return create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
+
+
+@pytest.fixture
+def unfitted(shards, embedded, tmp_path):
+    """A store that was created, and no more."""
+    new_store(tmp_path / "new", list_shards([str(shards)]), Run(embedded))
+    return tmp_path / "new"
+
+
+@pytest.fixture(scope="session")
+def fitted(shards, embedded, tmp_path_factory):
+    """A store of six shards with a model that is published; to be copied, not changed."""
+    place = tmp_path_factory.mktemp("service") / "store"
+    listed, run = list_shards([str(shards)]), Run(embedded)
+    store = new_store(place, listed, run)
+    store = update(store, listed, run).store
+    store.save_model("first", refit(store, 4, 0.3, run), tag=None)
+    return place
+
+
+@pytest.fixture
+def place(fitted, tmp_path):
+    shutil.copytree(fitted, tmp_path / "store")
+    return tmp_path
+
+
+class Client:
+    """Calls of a service on this machine."""
+
+    def __init__(self, server, service, lines):
+        self.port = server.servers[0].sockets[0].getsockname()[1]
+        self.server, self.service, self.lines = server, service, lines
+        self.session = requests.Session()
+
+    def __call__(self, method, path, **how):
+        return self.session.request(
+            method, f"http://127.0.0.1:{self.port}{path}", timeout=60, **how
+        )
+
+    def send(self, documents, key=None, **how):
+        headers = {} if key is None else {"Idempotency-Key": key}
+        headers |= how.pop("headers", {})
+        return self("POST", "/v1/documents", json=documents, headers=headers, **how)
+
+
+@contextmanager
+def running(content):
+    """A service of a configuration, on a free port."""
+    content = {"listen": {"port": 0}, "window": "5ms", **content}
+    config = service_of(content, "service.toml")
+    service = Service.of(config, lambda: TODAY, lambda line: None)
+    lines = structlog.testing.LogCapture()
+    log = structlog.wrap_logger(structlog.PrintLogger(), processors=[lines])
+    server = server_of(create_app(service, log), config, lambda line: None)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not server.started and thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield Client(server, service, lines.entries)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def start():
+    """Starts services of configurations."""
+    return running
+
+
+@pytest.fixture
+def serve(place):
+    """Starts services of a store."""
+
+    def started(**content):
+        return running({"store": str(place / "store"), **content})
+
+    return started
+
+
+@pytest.fixture
+def client(serve):
+    with serve() as found:
+        yield found
+
+
+@pytest.fixture
+def seen(chromium):
+    """Opens pages of services; nothing may go wrong in one or be asked of another host."""
+    problems, asked, contexts, hosts = [], [], [], ["data:"]
+
+    def opened(client, path, width=1280, scheme="light", **choices):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, **choices
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        hosts.append(f"http://127.0.0.1:{client.port}/")
+        page.goto(f"{hosts[-1]}{path.removeprefix('/')}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+    assert [url for url in asked if not url.startswith(tuple(hosts))] == []
+
+
+@pytest.fixture
+def visited(seen, client):
+    """Opens a page of the service."""
+    return partial(seen, client)
+
+
+@pytest.fixture(scope="session")
+def dated(shards, embedded, tmp_path_factory):
+    """A store of three days, a version each, beside its shards, and a model that is published."""
+    place = tmp_path_factory.mktemp("dated")
+    for number, path in enumerate(sorted(shards.iterdir())):
+        day = f"2026-11-{1 + number // 2:02d}"
+        shutil.copy(path, place / f"{day} {number} {HOSTILE}{''.join(path.suffixes)}")
+    run = Run(embedded)
+    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
+    listed = list_shards([f"{place}/2026*"])
+    with few_row_blocks():
+        store = create(str(place / "store"), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = update(store, listed, run).store
+    model = with_coherence(store, refit(store, 4, 0.3, run), run)
+    store.save_model("three", model, tag=TagMove("published", None))
+    return place
+
+
+@pytest.fixture
+def days(dated, tmp_path):
+    """Folder of a copy of that store."""
+    shutil.copytree(dated / "store", tmp_path / "store")
+    return tmp_path
+
+
+@pytest.fixture
+def serve_days(days):
+    """Starts services of that copy."""
+
+    def started(**content):
+        return running({"store": str(days / "store"), **content})
+
+    return started
+
+
+@pytest.fixture
+def serve_at():
+    """Starts services of a store anywhere."""
+
+    def started(store, **content):
+        return running({"store": str(store), **content})
+
+    return started

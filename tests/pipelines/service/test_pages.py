@@ -1,0 +1,80 @@
+"""The pages, in a real browser, with hostile words, labels and messages."""
+
+import base64
+
+import pytest
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.storage.operations.labels import label
+from streaming_moments.storage.store.model_changes import TagMove
+from streaming_moments.storage.store.store import MomentStore
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+PAGES = ("/", "/topics/0", "/time", "/choice", "/versions", "/health", "/try", "/docs")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_and_is_silent(place, visited, width, path):
+    store = MomentStore.open(str(place / "store"))
+    label(store, 0, HOSTILE[:90], "first", HOSTILE)
+    page = visited(path, width, "dark" if width < 400 else "light")
+    page.wait_for_selector("h1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    if path != "/docs":
+        assert page.get_by_role("link", name="Try it").count() == 1
+
+
+def test_the_topics_are_shown_by_their_own_script(visited):
+    page = visited("/")
+    page.wait_for_selector(".card")
+    assert page.locator(".card").count() == 4
+    page.get_by_role("link", name="Versions").click()
+    page.wait_for_selector("td")
+    assert page.locator("tbody tr").count() == 3
+
+
+def test_a_text_is_tried_and_its_words_are_told(visited, planted, client):
+    page = visited("/try")
+    page.get_by_role("textbox").fill(f"{planted[0]} {HOSTILE}")
+    page.get_by_role("button").click()
+    page.wait_for_selector("#found td")
+    told = page.locator("#found").inner_text()
+    assert "are known" in told
+    assert any(word in told for word in planted[0].split())
+    assert HOSTILE in page.get_by_role("textbox").input_value()
+    assert planted[0] not in repr(client.lines)
+
+
+def test_two_versions_are_compared(client):
+    told = client("GET", "/versions?before=1&after=2")
+    assert "+0 documents" in told.text
+    assert client("GET", "/versions?before=0").status_code == 422
+
+
+def test_pages_ask_people_for_a_token_and_calls_take_no_password(serve, place):
+    token = add_token(place / "tokens.json", "me", Role.ADMIN)
+    with serve(tokens=str(place / "tokens.json")) as client:
+        answer = client("GET", "/")
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("Basic")
+        told = {"Authorization": "Basic " + base64.b64encode(f"any:{token}".encode()).decode()}
+        assert client("GET", "/", headers=told).status_code == 200
+        assert client("POST", "/try", data={"text": "a"}, headers=told).status_code == 200
+        # what a browser sends of its own accord changes nothing
+        assert client.send([{"text": "a"}], headers=told).status_code == 401
+        assert client("DELETE", "/v1/documents?id=a", headers=told).status_code == 401
+
+
+def test_topics_that_moved_between_two_versions_are_told(days, serve_days):
+    store = MomentStore.open(str(days / "store"))
+    model = store.load_model("three")
+    order = [1, 0, *range(2, model.n_topics)]
+    turned = TopicModel.from_topics(model.topics[:, order], model.weights[order])
+    store.save_model("turned", turned, tag=TagMove("published", "three"))
+    with serve_days() as client:
+        text = client("GET", f"/versions?before={store.version}&after={store.version + 1}").text
+    assert "published: three before, turned after; of 4 that both have" in text
+    assert "by 0.00" in text

@@ -1,0 +1,93 @@
+"""A purge as the law may ask reaches the inbox: no file of it tells of the documents."""
+
+import hashlib
+import time
+from pathlib import Path
+
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs import purge as module
+from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.inbox.deletions import Deletion
+from streaming_moments.storage.store.store import MomentStore
+
+
+def due(accumulator):
+    deadline = time.monotonic() + 60
+    while (turn := accumulator.look()) is None:
+        assert time.monotonic() < deadline
+    return turn
+
+
+def everything(folder):
+    return b"\n".join(path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_nothing_of_what_is_purged_is_left_in_the_inbox(
+    serve, place, embedded, planted, monkeypatch, dies
+):
+    content = {"store": str(place / "store"), "accumulate": {"seal_after": "10ms"}}
+    run = Run(embedded)
+    accumulator = Accumulator.of(service_of(content, "service.toml"), run, lambda line: None)
+    inbox = Path(accumulator.seals.inbox.folder.url)
+    with serve() as client:
+        documents = [{"text": text, "id": place} for place, text in enumerate(planted[:3])]
+        first = client.send(documents, "k").json()["receipt"]
+        due(accumulator)
+        [shard] = (inbox / "sealed").rglob("*.jsonl")
+        told = [hashlib.sha256(shard.read_bytes()).hexdigest()]
+        claim = (inbox / "claims" / f"{first}.json").read_bytes()
+        told.append(unseal(claim, "claim")["digest"])
+        other = client.send([{"text": planted[3]}], "other").json()["receipt"]
+        due(accumulator)
+        client("DELETE", "/v1/documents", params={"id": "1"})
+        due(accumulator)
+        told.append(hashlib.sha256(shard.read_bytes()).hexdigest())
+        told += [one["text"] for one in documents if one["id"] != 1]
+        assert all(one.encode() in everything(inbox) for one in told)
+        # sent again, it waits
+        client.send(documents, "k")
+        store = MomentStore.open(str(place / "store"))
+        assert [trace.path for trace in look_for_purged(store, [str(shard)]).traces]
+        if dies:
+            monkeypatch.setattr(module, "purge_inboxes", lambda *told: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                purge(store, [str(shard)], run)
+            monkeypatch.undo()
+            assert look_for_purged(store.latest(), [str(shard)]).traces
+            with pytest.raises(InvalidInput, match="no version"):
+                purge(store.latest(), [str(shard)], run)
+        else:
+            erased = purge(store, [str(shard)], run).erased
+            assert str(shard) in erased
+        assert not [one for one in told if one.encode() in everything(inbox)]
+        store = store.latest()
+        assert look_for_purged(store, [str(shard)]).traces == ()
+        assert (store.commit.documents, store.verify()) == (901, [])
+        client.service.current.look()
+        states = [client("GET", f"/v1/receipts/{one}").json()["state"] for one in (first, other)]
+        assert states == ["forgotten", "counted"]
+        # what comes again under the key is nobody's to tell from another
+        assert client.send(documents, "k").status_code == 422
+        assert due(accumulator).counted == 0
+        assert not [one for one in told if one.encode() in everything(inbox)]
+
+
+def test_a_purge_waits_for_a_deletion_that_is_asked_for(serve, place, embedded, planted):
+    content = {"store": str(place / "store"), "accumulate": {"seal_after": "10ms"}}
+    run = Run(embedded)
+    accumulator = Accumulator.of(service_of(content, "service.toml"), run, lambda line: None)
+    with serve() as client:
+        client.send([{"text": planted[0]}])
+        due(accumulator)
+    [shard] = Path(accumulator.seals.inbox.folder.url, "sealed").rglob("*.jsonl")
+    accumulator.deletions.ask(Deletion("id", ("7",)))
+    with pytest.raises(InvalidInput, match="accumulate --once"):
+        purge(MomentStore.open(str(place / "store")), [str(shard)], run)
+    assert shard.exists()

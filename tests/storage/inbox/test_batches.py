@@ -1,0 +1,83 @@
+"""Batches: what is read is what was written, or an error."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sent_documents import sent
+
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.inbox.batches import (
+    Piece,
+    Submission,
+    batch_from_bytes,
+    batch_to_bytes,
+    receipts_of_batch,
+)
+from streaming_moments.storage.inbox.receipts import (
+    Claim,
+    new_receipt,
+    receipt_of_key,
+    require_receipt,
+    seal_before,
+)
+
+pieces = st.lists(
+    st.tuples(st.dates(), st.integers(1, 9), st.binary(max_size=40)), min_size=1, max_size=4
+)
+
+
+def submission_of(parts, key):
+    found = tuple(Piece(day, number, len(content)) for day, number, content in parts)
+    receipt = new_receipt(3) if key is None else receipt_of_key(key)
+    content = b"".join(content for _, _, content in parts)
+    return Submission(receipt, "a" * 64, key is not None, found, content)
+
+
+@given(st.lists(st.builds(submission_of, pieces, st.none() | st.just("key")), max_size=4))
+@settings(max_examples=50)
+def test_a_batch_comes_back_as_it_was_written(submissions):
+    data = batch_to_bytes(submissions)
+    assert batch_from_bytes(data, "batch") == tuple(submissions)
+    assert receipts_of_batch(data, "batch").keys() == {one.receipt for one in submissions}
+
+
+def test_each_flipped_or_missing_byte_is_found():
+    data = batch_to_bytes([sent("the sea"), sent("the law", key="k")])
+    for place in range(len(data)):
+        flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        for damaged in (flipped, data[:place]):
+            with pytest.raises(StoreError, match="damaged|no batch"):
+                batch_from_bytes(damaged, "batch")
+
+
+def test_pieces_are_the_lines_of_their_days():
+    one = sent("a", "b", day="2026-11-20")
+    (piece, lines), *_ = one.lines()
+    assert (piece.day, piece.documents, lines) == (date(2026, 11, 20), 2, one.content)
+
+
+@pytest.mark.parametrize("text", ["", "k12", "b" + "0" * 32, "../claims/x", "k" + "g" * 32])
+def test_what_is_no_receipt_is_refused(text):
+    with pytest.raises(InvalidInput, match="no receipt"):
+        require_receipt(text)
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "é", "a\nb", "a\0"])
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(InvalidInput, match="printable"):
+        receipt_of_key(key)
+
+
+def test_receipts_say_behind_which_seal_to_look():
+    assert seal_before(new_receipt(7)) == 7
+    assert seal_before(receipt_of_key("k")) is None
+    assert require_receipt(new_receipt(7)) != new_receipt(7)
+
+
+def test_a_damaged_claim_is_an_error():
+    data = Claim("a" * 64, 4).sealed()
+    assert Claim.unsealed(data, "claim") == Claim("a" * 64, 4)
+    with pytest.raises(StoreError, match="damaged"):
+        Claim.unsealed(data.replace(b"4", b"5"), "claim")

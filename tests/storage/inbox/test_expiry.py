@@ -1,0 +1,234 @@
+"""Expiry and purge of an inbox: what is counted and old goes, nothing else, whoever dies when."""
+
+import os
+import uuid
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import fsspec
+import pytest
+from mortal_folder import Killed, mortal
+from sent_documents import sealed_texts, sent
+
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox import purging
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
+from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
+from streaming_moments.storage.inbox.seals import seal_file
+
+AT_ONCE = Retention(timedelta(0), timedelta(0))
+DAY = timedelta(days=1)
+
+
+def sealed_four(url, options=None):
+    """Seals of a document each, the third of which is not counted; a key for each."""
+    inbox = Inbox.open(url, options)
+    log = SealLog(inbox)
+    for text in "abcd":
+        inbox.put([sent(text, key=text)])
+        log.seal_next()
+        inbox.folder.write(f"counted/{log.latest():020d}.json", b"noted")
+    return inbox
+
+
+def is_counted(path):
+    return "003.sealed" not in path
+
+
+def expired(inbox, retention=AT_ONCE, counted=4, **more):
+    return expire(SealLog(inbox), retention, counted, is_counted, ("counted",), **more)
+
+
+def files_of(inbox):
+    """All but notes of whose clock it is, and of what a folder is for."""
+    return {file.path for file in inbox.folder.files("")} - {"clock"}
+
+
+def test_what_is_counted_goes_with_its_seals_up_to_the_first_that_holds_something(folder):
+    inbox = sealed_four(folder.url, folder.storage_options)
+    deletions = Deletions(SealLog(inbox))
+    identity = deletions.ask(Deletion("id", ("none",)))
+    plan = deletions.plan(identity, Deletion("id", ("none",)))
+    deletions.finish(identity, plan, None)
+    before = files_of(inbox)
+    assert expired(inbox) == Expired(3, 2, 4)
+    assert sealed_texts(inbox) == ["c"]
+    gone = before - files_of(inbox)
+    assert not any(path.startswith("batches") for path in gone)
+    assert deletions.done(identity) is None
+    log = SealLog(Inbox.open(folder.url, folder.storage_options))
+    assert (log.latest(), log.expired()) == (4, 2)
+    assert {path for path in files_of(inbox) if path.startswith(("seals", "counted"))} == {
+        seal_file(number) for number in (3, 4)
+    } | {f"counted/{number:020d}.json" for number in (3, 4)}
+    receipts = [sent(text, key=text).receipt for text in "abcd"]
+    found = [log.find(receipt, 0, 4) for receipt in receipts]
+    assert [one and one.number for one in found] == [None, None, 3, 4]
+    assert expired(inbox) == Expired()
+    # it goes on behind what is gone
+    inbox.put([sent("e")])
+    assert log.seal_next().number == 5
+
+
+def test_a_note_of_a_seal_that_has_expired_is_as_good_as_none(local):
+    """Whoever slept while seals expired has written it."""
+    inbox = sealed_four(local.url)
+    assert expired(inbox) == Expired(3, 2, 4)
+    inbox.folder.write("reached.json", seal({"seal": 1}))
+    inbox.put([sent("e")])
+    assert SealLog(inbox).seal_next().number == 5
+
+
+@pytest.fixture
+def local(tmp_path):
+    return Inbox.open(str(tmp_path / "inbox")).folder
+
+
+def older(inbox, part, age, *names):
+    for path in Path(inbox.folder.url, part).rglob("*"):
+        if path.is_file() and (not names or any(name in path.name for name in names)):
+            then = path.stat().st_mtime - age.total_seconds()
+            os.utime(path, (then, then))
+
+
+def test_what_is_young_or_not_counted_stays(local):
+    inbox = sealed_four(local.url)
+    assert not expired(inbox, Retention(DAY, DAY))
+    older(inbox, "sealed", 2 * DAY)
+    assert not expired(inbox, Retention(DAY, DAY), counted=0)
+    assert expired(inbox, Retention(DAY, DAY)) == Expired(shards=3)
+    older(inbox, "seals", 2 * DAY, "001")
+    older(inbox, "claims", 2 * DAY, sent("b", key="b").receipt)
+    assert expired(inbox, Retention(DAY, DAY)) == Expired(seals=1, claims=1)
+    # a key that is kept stands for what it stood for; another counts again
+    inbox.put([sent("a", key="a")])
+    inbox.put([sent("b", key="b")])
+    SealLog(inbox).seal_next()
+    assert sealed_texts(inbox) == ["a", "b", "c"]
+
+
+def test_documents_stay_for_ever_where_that_is_asked_and_their_seals_with_them(local):
+    inbox = sealed_four(local.url)
+    assert expired(inbox, Retention(keys=timedelta(0))) == Expired(claims=4)
+    assert sealed_texts(inbox) == list("abcd")
+    assert not expired(inbox, Retention())
+    # by a receipt whose key has expired they are deleted as before
+    deletions, asked = Deletions(SealLog(inbox)), Deletion("receipt", (sent("b", key="b").receipt,))
+    assert deletions.plan(deletions.ask(asked), asked).documents == 1
+
+
+def test_what_is_looked_for_behind_a_seal_in_memory_may_have_expired(local):
+    inbox = sealed_four(local.url)
+    log = SealLog(inbox)
+    log.read(1)
+    assert expired(inbox).seals == 2
+    assert log.find(sent("d", key="d").receipt, 0, 4).number == 4
+
+
+def test_many_go_in_several_turns(local):
+    inbox = sealed_four(local.url)
+    turns = list(iter(lambda: expired(inbox, most=2), Expired()))
+    assert [turn.more for turn in turns] == [True] * (len(turns) - 1) + [False]
+    assert sum(turn.shards for turn in turns) == 3
+    assert sum(turn.seals for turn in turns) == 2
+
+
+def test_who_seals_anew_what_has_expired_is_told(local):
+    """It slept while others sealed and let go."""
+    inbox = sealed_four(local.url)
+    inbox.put([sent("e")])
+
+    class Sleeping(SealLog):
+        def latest(self):
+            return 1
+
+    SealLog(inbox).seal_next()
+    inbox.put([sent("e")])
+    expired(inbox)
+    asleep = Sleeping(inbox)
+    asleep._held[1] = SealLog(inbox).read(4)
+    with pytest.raises(SealedByAnother, match="expired"):
+        asleep.seal_next()
+    assert not inbox.folder.exists(seal_file(2))
+    SealLog(inbox).seal_next()
+    assert sealed_texts(inbox) == ["c", "e", "e"]
+
+
+def test_a_batch_that_comes_back_brings_no_shard_back(local):
+    """The seal was ended, and its shard let go; who wrote the batch had no reply."""
+    inbox = Inbox.open(local.url)
+    identity = uuid.uuid4().hex
+    inbox.put([sent("a", key="a")], identity)
+    SealLog(inbox).seal_next()
+    expire(SealLog(inbox), Retention(documents=timedelta(0)), 1, is_counted)
+    inbox.put([sent("a", key="a")], identity)
+    SealLog(inbox).seal_next()
+    assert (sealed_texts(inbox), inbox.pending()) == ([], [])
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_expiry_may_die_at_each_of_its_operations(after):
+    files, wanted = fsspec.filesystem("memory"), None
+    for dies_at in range(100):
+        inbox = sealed_four(f"memory://{uuid.uuid4().hex}")
+        if wanted is None:
+            whole = sealed_four(f"memory://{uuid.uuid4().hex}")
+            expired(whole)
+            wanted = files_of(whole)
+        try:
+            expired(mortal(inbox.folder, dies_at, after))
+        except Killed:
+            log = SealLog(Inbox.open(inbox.folder.url))
+            assert log.latest() == 4
+            assert "c" in sealed_texts(inbox)
+            for text, number in (("c", 3), ("d", 4)):
+                assert log.find(sent(text, key=text).receipt, 0, 4).number == number
+            # what comes now is sealed once, whatever has expired
+            inbox.put([sent("e", after=4)])
+            log.seal_next()
+            assert sealed_texts(inbox).count("e") == 1
+            expired(inbox, counted=4)
+            left = {path for path in files_of(inbox) if "5." not in path}
+            assert left == wanted, dies_at
+            files.rm(inbox.folder._path, recursive=True)
+            continue
+        assert dies_at >= 12
+        return
+    raise AssertionError("it never came to an end")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_purge_may_die_at_each_of_its_operations(after, monkeypatch):
+    files = fsspec.filesystem("memory")
+    for dies_at in range(60):
+        inbox = sealed_four(f"memory://{uuid.uuid4().hex}")
+        inbox.put([sent("b", key="b")])
+        [shard] = SealLog(inbox).read(2).shards
+        name, digest = f"{inbox.folder.url}/{shard.path}", sent("b", key="b").digest
+
+        def folder_of(url, options=None, dies_at=dies_at):
+            return mortal(Folder.at(url, options), dies_at, after).folder
+
+        monkeypatch.setattr(purging, "Folder", SimpleNamespace(at=folder_of))
+        try:
+            purge_inboxes([name])
+            died = False
+        except Killed:
+            died = True
+        monkeypatch.undo()
+        if died:
+            purge_inboxes([name])
+        everything = b"".join(inbox.folder.read(path) for path in files_of(inbox))
+        assert not [one for one in (shard.sha256, digest, '"b"') if one.encode() in everything]
+        assert list(left_in_inboxes([name])) == []
+        assert sealed_texts(inbox) == ["a", "c", "d"]
+        files.rm(inbox.folder._path, recursive=True)
+        if not died:
+            assert dies_at >= 8
+            return
+    raise AssertionError("it never came to an end")

@@ -1,0 +1,175 @@
+"""The inbox: durable or an error, one content to a key, of two writers one."""
+
+import errno
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+from sent_documents import sent
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.created import CreationUnknown, create_once, lacks_space
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
+from streaming_moments.storage.inbox.inbox import Inbox
+
+
+@dataclass(frozen=True)
+class Failing(Folder):
+    """A real folder whose next creations and reads go wrong as the script says."""
+
+    creating: tuple = ()
+    finding: tuple = ()
+
+    def create(self, name, content):
+        fault = self._next("creating")
+        if fault == "reply lost":
+            super().create(name, content)
+        if isinstance(fault, int):
+            raise OSError(fault, "no")
+        if fault:
+            raise OSError("connection reset")
+        super().create(name, content)
+
+    def find(self, name):
+        if self._next("finding"):
+            raise StoreError("cannot read")
+        return super().find(name)
+
+    def sync(self, name):
+        vars(self).setdefault("synced", []).append(name)
+        super().sync(name)
+
+    def _next(self, script):
+        left = vars(self).setdefault(f"_{script}", list(getattr(self, script)))
+        return left.pop(0) if left else None
+
+
+def failing(tmp_path, creating=(), finding=()):
+    return Failing(str(tmp_path), None, tuple(creating), tuple(finding))
+
+
+def test_batches_are_there_for_another_process_oldest_first(inbox):
+    names = [inbox.put([sent("a", "b")]), inbox.put([sent("c")])]
+    again = Inbox.open(inbox.folder.url, inbox.folder.storage_options)
+    assert {batch.name for batch in again.pending()} == set(names)
+    assert (again.backlog().batches, again.backlog().documents) == (2, 3)
+    assert again.backlog().age.total_seconds() >= 0
+    again.remove(names)
+    assert again.backlog() == Inbox.open(inbox.folder.url, inbox.folder.storage_options).backlog()
+    assert again.put([sent("d")])
+
+
+def test_of_many_contents_under_one_key_all_are_told_one(inbox):
+    def claim(number):
+        return inbox.claim(f"k{'0' * 32}", f"{number:064x}", 0).digest
+
+    with ThreadPoolExecutor(4) as threads:
+        found = set(threads.map(claim, range(8)))
+    assert len(found) == 1
+    assert inbox.claims_of([f"k{'0' * 32}"])[f"k{'0' * 32}"].digest in found
+    assert inbox.claims_of([f"k{'1' * 32}"]) == {f"k{'1' * 32}": None}
+
+
+def test_an_inbox_of_a_later_version_is_refused(folder):
+    folder.write("inbox.json", seal({"format": 2}))
+    with pytest.raises(StoreError, match="upgrade"):
+        Inbox.open(folder.url, folder.storage_options)
+
+
+def test_a_storage_that_overwrites_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Folder, "create", Folder.write)
+    with pytest.raises(StoreError, match="overwrites"):
+        Inbox.open(str(tmp_path))
+
+
+@pytest.mark.parametrize("lost", [["reply lost"], ["refused", "reply lost"], ["refused"] * 3])
+def test_after_an_error_the_file_is_asked(tmp_path, lost):
+    folder = failing(tmp_path, lost, ["refused"])
+    assert create_once(folder, "a", b"mine", delay=0.001) is None
+    assert folder.read("a") == b"mine"
+    # what was told to have failed may not outlast a power cut yet
+    assert ("reply lost" in lost) == ("synced" in vars(folder))
+    assert create_once(folder, "a", b"other") == b"mine"
+
+
+def test_what_cannot_be_asked_is_unknown_and_what_cannot_be_written_is_not_there(tmp_path):
+    with pytest.raises(CreationUnknown, match="may or may not"):
+        create_once(failing(tmp_path, ["reply lost"], ["no"] * 9), "a", b"mine", delay=0.001)
+    folder = failing(tmp_path, ["refused"] * 9)
+    with pytest.raises(StoreError, match="nothing of it is there"):
+        create_once(folder, "b", b"mine", delay=0.001)
+    assert folder.find("b") is None
+
+
+def test_a_full_disk_is_told_at_once(tmp_path):
+    folder = failing(tmp_path, [errno.ENOSPC, None])
+    with pytest.raises(StoreError) as told:
+        create_once(folder, "a", b"mine")
+    assert lacks_space(told.value)
+    assert not lacks_space(StoreError("another"))
+    assert create_once(folder, "a", b"mine") is None
+
+
+def test_submissions_at_one_time_are_one_batch(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    commits = GroupCommit(inbox, window=0.5)
+    several = [sent(f"t{number}") for number in range(5)]
+    waiting = [commits.submit(one, 0) for one in several]
+    assert [one.result(30) for one in waiting] == [one.receipt for one in several]
+    assert len(inbox.pending()) == 1
+    commits.close()
+    with pytest.raises(InboxClosed):
+        commits.submit(sent("late"), 0)
+
+
+def test_closing_writes_what_waits(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    commits = GroupCommit(inbox, window=3600)
+    waiting = commits.submit(sent("a"), 0)
+    commits.close()
+    assert waiting.done()
+    assert inbox.backlog().documents == 1
+    assert commits.held_bytes == 0
+
+
+def test_who_is_gone_before_its_documents_are_written_harms_nobody(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    commits = GroupCommit(inbox, window=0.2)
+    gone, stays = commits.submit(sent("a"), 0), commits.submit(sent("b"), 0)
+    gone.cancel()
+    assert stays.result(30)
+    assert commits.submit(sent("c"), 0).result(30)
+    commits.close()
+
+
+def test_a_clock_that_was_set_back_makes_nothing_younger(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    ahead = time.time() + 3600
+    os.utime(tmp_path / "batches" / inbox.put([sent("a")]), (ahead, ahead))
+    assert inbox.backlog().age.total_seconds() > 3000
+
+
+def test_a_key_of_other_documents_is_refused_also_after_a_restart(inbox):
+    commits = GroupCommit(inbox, window=0.0)
+    assert commits.submit(sent("a", key="k"), 0).result(30) == sent("a", key="k").receipt
+    commits.close()
+    commits = GroupCommit(Inbox.open(inbox.folder.url, inbox.folder.storage_options), window=0.0)
+    assert commits.submit(sent("a", key="k"), 0).result(30) == sent("a", key="k").receipt
+    with pytest.raises(KeyReused):
+        commits.submit(sent("b", key="k"), 0).result(30)
+    commits.close()
+
+
+def test_a_batch_that_cannot_be_written_is_told_to_each_who_brought_some(tmp_path):
+    Inbox.open(str(tmp_path))
+    commits = GroupCommit(Inbox(failing(tmp_path, [errno.ENOSPC])), window=0.2)
+    waiting = [commits.submit(sent(text), 0) for text in "ab"]
+    for one in waiting:
+        with pytest.raises(StoreError, match="nothing of it is there"):
+            one.result(30)
+    assert commits.submit(sent("c"), 0).result(30)
+    commits.close()

@@ -1,0 +1,46 @@
+"""Folders of processes that die at one of their operations."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.inbox import Inbox
+
+
+class Killed(BaseException):
+    """The process is gone: nothing catches it."""
+
+
+@dataclass(frozen=True)
+class Mortal(Folder):
+    """A folder of a process that dies at one of its operations, before it or after it."""
+
+    dies_at: int = -1
+    after: bool = False
+    passed: count = field(default_factory=count, compare=False)
+
+    def _lives(self, function, *arguments):
+        dies = next(self.passed) == self.dies_at
+        if dies and not self.after:
+            raise Killed
+        found = function(*arguments)
+        if dies:
+            raise Killed
+        return found
+
+    def create(self, name, content):
+        self._lives(super().create, name, content)
+
+    def write(self, name, content):
+        self._lives(super().write, name, content)
+
+    def delete(self, names):
+        for name in names:
+            self._lives(super().delete, [name])
+
+    def read_all(self, names, limits=None):
+        return self._lives(super().read_all, names, limits)
+
+
+def mortal(folder, dies_at, after=False):
+    return Inbox(Mortal(folder.url, folder.storage_options, dies_at, after))
