@@ -52,6 +52,7 @@ from streaming_moments.pipelines.reports.tables import (
     topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
 from streaming_moments.storage.formats import FORMATS, ReadLimits
@@ -249,10 +250,17 @@ def neighbours(
     if json_output:
         print_json(asdict(found))
         return
+    words = PilotOptions().vocabulary_size
+    every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
     say(
         f"{found.nodes:,} nodes and {found.edges:,} edges in {len(found.files)} files in {output}; "
         f"left out {found.duplicates:,} edges that were there already, and {found.loops:,} of a "
         "node to itself",
         f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
-        f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1",
+        f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )
+    if found.nodes > DEFAULT_CORE:
+        say(
+            f"of more than {DEFAULT_CORE:,} nodes a store of --kind edges tells communities "
+            "better: lists know them by so many core nodes alone"
+        )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError
 from streaming_moments.faces import LateModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.formats.parquet import is_list, whole_numbers
+from streaming_moments.storage.formats.columns.numbers import whole_numbers
+from streaming_moments.storage.formats.parquet import is_list
 
 if TYPE_CHECKING:
     import pyarrow as pa

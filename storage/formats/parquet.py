@@ -30,6 +30,7 @@ from streaming_moments.storage.formats.base import (
     place_of_column,
     table_chunks,
 )
+from streaming_moments.storage.formats.columns.categories import of_categories
 from streaming_moments.storage.formats.columns.dates import bounds_of
 from streaming_moments.storage.formats.columns.ids import names_of
 from streaming_moments.storage.formats.pages import pages_of
@@ -37,6 +38,9 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
+# Of columns of numbers alone, which take 8 bytes each however they are encoded.
+_NUMBER_ROWS = 1 << 15
+_NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # the length of the footer, and the magic number
@@ -67,7 +71,7 @@ class Parquet(Format):
             return id_chunks.in_chunks(_ids(source, limits, start), limits)
         if holds == "categories":
             names = source.columns.categories
-            return _of_categories(self.tables(source, names, limits, start), source.url)
+            return of_categories(self.tables(source, names, limits, start), source.url)
         return text_chunks.in_chunks(_texts(source, limits, start), limits)
 
     def tables(
@@ -169,27 +173,6 @@ def is_list(kind: pa.DataType) -> bool:
     return any(of(kind) for of in lists)
 
 
-def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Numbers of a floating type that are all whole, as int64, NaN as a null; else None.
-
-    So pandas writes a column of whole numbers of which some are missing.
-
-    Examples
-    --------
-    >>> whole_numbers(pa.chunked_array([[1.0, None, float("nan")]])).to_pylist()
-    [1, None, None]
-    >>> whole_numbers(pa.chunked_array([[0.5]])) is None
-    True
-    """
-    if not pa.types.is_floating(column.type):
-        return None
-    numbers = column.cast(pa.float64())
-    try:
-        return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
-    except pa.ArrowInvalid:
-        return None
-
-
 def read_columns(
     source: Source, columns: Sequence[ParquetColumn], row_group_bytes: int, start: Position = START
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -246,25 +229,6 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
     if stored_bytes < end:
         nbytes, fewer = _FOOTER_FACTOR * stored_bytes, "fewer columns, or larger row groups"
         _refuse_large(nbytes, "the footer takes", max(limit, _LEAST_FOOTER), url, fewer)
-
-
-def _of_categories(
-    tables: Iterator[tuple[pa.Table, Position]], url: str
-) -> Iterator[tuple[pa.Table, Position]]:
-    """The tables, whose columns are all of categories, or have none yet."""
-    whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_null)
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    for table, after in tables:
-        for field in table.schema:
-            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            fits = any(of(kind) for of in (*whole, *texts))
-            if not fits and whole_numbers(table[field.name]) is None:
-                raise ShardError(
-                    url,
-                    f"column {field.name!r} is of type {field.type}, which is no category: give "
-                    "columns of texts or whole numbers by --categories, others in classes",
-                )
-        yield table, after
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
@@ -341,13 +305,14 @@ def _rows_at_a_time(
     # beside their numbers, decoded lists have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
-    rows = _BATCH_ROWS
+    numbers, rows = True, _NUMBER_ROWS
     for index in range(group.num_columns):
         chunk = group.column(index)
         path = chunk.path_in_schema
         name = path if path in asked else path.split(".")[0]
         if name not in asked or not group.num_rows:
             continue
+        numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
             # runs of one id take no bytes, and a row may be as long as the row group
@@ -358,7 +323,8 @@ def _rows_at_a_time(
         else:
             fitting = _fitting_texts(stored, chunk, group.num_rows, limit, where, url)
         rows = min(rows, fitting)
-    return max(1, rows)
+    alike = most // (_ID_BYTES * len(columns)) if numbers else _BATCH_ROWS
+    return max(1, min(rows, max(alike, _BATCH_ROWS)))
 
 
 def _require_even(
@@ -388,6 +354,8 @@ def _fitting_texts(
         means = [page.nbytes // max(1, page.values) for page in pages if not page.is_dictionary]
         _refuse_large(largest, f"{where} has pages of up to", limit, url)
     fitting = _BATCH_BYTES // max(1, *means)
+    if chunk.physical_type in _NUMBERS:
+        return _NUMBER_ROWS
     # texts that repeat one of the dictionary, or the one before, take no bytes of a page
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:

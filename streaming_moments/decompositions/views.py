@@ -105,7 +105,7 @@ def whiten_sides(
     if k > most:
         raise NotIdentifiable(
             f"{k} states need sketches of as many columns, these have {most}; ask for {most} at "
-            "most, or, where views have more words, create the store with more --sketch-columns"
+            "most, or create the store with a larger --max-topics, or --sketch-columns"
         )
     triples = float(sums[0, 0])
     if triples <= 0:

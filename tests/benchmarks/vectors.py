@@ -127,6 +127,7 @@ BLOCK = 20_000
 @click.option("--losing", is_flag=True, help="Few rows, means in line, another number asked.")
 @click.option("--times", default="", help="Ours alone, of so many times the rows: 1,2,4.")
 @click.option("--pilot", default=BLOCK, show_default=True, help="Rows of its pilot.")
+@click.option("--passes", default=f"{PASSES}", show_default=True, help="Of ours there: 2,3,4.")
 @click.option("--factors", is_flag=True, help="Independent factors in place of mixtures.")
 def main(
     large: bool,
@@ -136,6 +137,7 @@ def main(
     losing: bool,
     times: str,
     pilot: int,
+    passes: str,
     factors: bool,
 ) -> None:
     """Print a table in Markdown."""
@@ -150,7 +152,7 @@ def main(
         larger = [replace(case, rows=int(one) * case.rows) for one in times.split(",") if one]
         for seed in range(1, 1 + seeds):
             for one in larger:
-                for line in of_blocks(one, seed, pilot):
+                for line in of_blocks(one, seed, pilot, [*map(int, passes.split(","))]):
                     click.echo(f"| {one.name} | {line} |")
             for line in () if larger else measured(case, seed, peers=not no_peers):
                 click.echo(f"| {case.name} | {line} |")
@@ -207,7 +209,7 @@ def measured(case: Case, seed: int, peers: bool) -> Iterator[str]:
         yield line(name, means, found.predict(drawn.rows), score, seconds)
 
 
-def of_blocks(case: Case, seed: int, pilot: int) -> Iterator[str]:
+def of_blocks(case: Case, seed: int, pilot: int, asked: list[int]) -> Iterator[str]:
     """A line for each of ours, of rows that are drawn in blocks and never held at once."""
     drawn = case.drawn(seed, rows=2)
 
@@ -225,7 +227,7 @@ def of_blocks(case: Case, seed: int, pilot: int) -> Iterator[str]:
     fitted = GaussianMixture.fit(InMemory((statistics,)), MixtureOptions(topics=case.components))
     for name, begun, passes in (
         ("one pass", fitted, 0),
-        (f"and {PASSES} polishing passes", fitted, PASSES),
+        *((f"and {passes} polishing passes", fitted, passes) for passes in asked),
         ("EM from the truth", truth_of(drawn, "spherical"), TO_CONVERGENCE),
     ):
         model = polished(begun, blocks(), foundation.grid, passes)

@@ -22,7 +22,7 @@ from streaming_moments.storage.files.filesystems import (
 )
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
-from streaming_moments.storage.formats.parquet import whole_numbers
+from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"

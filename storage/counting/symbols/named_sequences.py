@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 else:
     pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
 
+_FARTHEST = 1 << 62  # number of a symbol
 # Where a piece of a time that is neither a number nor a date may lie: anywhere.
-ANYWHERE = (-(1 << 62), 0, 1 << 62, 0)
+ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
 _FRACTIONS = 2.0**52
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
@@ -240,6 +241,12 @@ def _listed(
         )
     if not held.size:
         return
+    least, most = (bound.as_py() for bound in pc.min_max(numbers).values())
+    if max(-least, most) >= _FARTHEST:
+        far = most if most >= _FARTHEST else least
+        raise ShardError(
+            url, f"{columns[1]!r} is {far}; give numbers below 2^62, such as from 0 on"
+        )
     places = np.zeros((held.size, 4), dtype=np.int64)
     places[:, 0] = numbers.cast(pa.int64())
     offsets = np.append(values.offsets[held], values.offsets[-1])

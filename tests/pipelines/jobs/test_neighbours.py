@@ -96,6 +96,17 @@ def test_directed_edges_give_their_targets_alone(run, tmp_path):
     assert lists == {"node": [1, 2], "neighbours": [[2, 3], [1]]}
 
 
+def test_of_many_nodes_all_are_words_and_edges_in_any_order_are_named(run, tmp_path):
+    nodes = np.arange(10_001)
+    ring = pa.table({"source": nodes, "target": (nodes + 1) % nodes.size})
+    pq.write_table(ring, tmp_path / "a.parquet")
+    code, out, err = run("neighbours", tmp_path / "a.parquet", "--output", tmp_path / "lists")
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "--max-document-fraction 1 --vocabulary-size 10001" in said
+    assert "of more than 4,096 nodes a store of --kind edges tells communities better" in said
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
+from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs import rebase
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.store.store import MomentStore
@@ -161,6 +163,31 @@ def test_a_rebase_gives_a_grid_of_all_shards_and_counts_them_once_more(run, shar
     assert run("transform", store, far, "--output", tmp_path / "out", "--model", "before")[0] == 0
     assert run("polish", store, "--model", "before", "--name", "polished")[0] == 0
     assert run("refit", store, *model, "after")[0] == 0
+
+
+def test_a_rebase_that_was_cut_off_goes_on(run, shards, embedded, tmp_path, monkeypatch):
+    folder, rows = shards
+    np.save(tmp_path / "more.npy", 2 * rows[:60])
+    both = folder / "1.npy", tmp_path / "more.npy"
+    assert run("create", tmp_path / "store", both[0], "--kind", "vectors")[0] == 0
+    assert run("update", tmp_path / "store", *both)[0] == 0
+    before = MomentStore.open(str(tmp_path / "store")).writable()
+    whole = rebase.stage_segment
+
+    def cut_off(*given):
+        whole(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rebase, "stage_segment", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            rebase.rebase(before, Run(embedded))
+    assert before.latest().load() == before.load()
+    result = rebase.rebase(before, Run(embedded))
+    assert (result.resumed, result.shards) == (True, 2)
+    assert result.store.foundation != before.foundation
+    assert result.store.totals().n_tokens == 460
+    assert result.store.verify() == []
 
 
 def test_a_rebase_has_no_use_for_options_of_words(run, store):

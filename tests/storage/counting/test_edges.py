@@ -16,6 +16,7 @@ from streaming_moments.storage.counting.graphs.edges import (
     read_edges,
     set_down,
 )
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
@@ -115,6 +116,18 @@ def test_edges_of_parquet_and_compressed_tables_are_the_same(tmp_path):
     [shard] = list_shards([str(tmp_path / "a.txt")])
     with pytest.raises(ShardError, match="give Parquet, JSON Lines, CSV or TSV"):
         list(read_edges(shard, ShardFormat(), columns))
+
+
+def test_numbers_of_a_large_dictionary_are_read_many_rows_at_a_time(tmp_path):
+    pairs = np.random.default_rng(0).integers(0, 1 << 40, (40_000, 2))
+    table = pa.table({"source": pairs[:, 0], "target": pairs[:, 1], "more": ["x"] * 40_000})
+    pq.write_table(table, tmp_path / "a.parquet", dictionary_pagesize_limit=1 << 20)
+    [shard] = list_shards([str(tmp_path / "a.parquet")])
+    # so a chunk is what was decoded at once
+    limits = ReadLimits(batch_documents=1, row_group_bytes=1 << 20)
+    read = list(read_edges(shard, ShardFormat(), EdgeColumns(), limits))
+    assert np.array_equal(np.concatenate(read), pairs)
+    assert max(map(len, read)) == 16_384
 
 
 @pytest.mark.parametrize("missing", [None, np.nan])

@@ -133,6 +133,12 @@ def test_pieces_in_lists_lie_where_they_say(tmp_path):
     pq.write_table(pa.Table.from_pylist([{**rows[0], "from": 0.5}]), path)
     with pytest.raises(ShardError, match="'from' is no whole number"):
         counted(path, SequencesForm(columns=LISTS))
+    # where a number behind it has no place
+    for place, kind in ((2**63 - 1, pa.int64()), (2**64 - 1, pa.uint64()), (-(2**62), pa.int64())):
+        far = pa.table({"name": ["a"], "from": pa.array([place], kind), "symbols": [["a", "b"]]})
+        pq.write_table(far, path)
+        with pytest.raises(ShardError, match=f"'from' is {place}"):
+            counted(path, SequencesForm(columns=LISTS))
 
 
 def test_where_times_are_numbers_one_that_is_missing_is_a_gap(tmp_path):
