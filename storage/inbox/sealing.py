@@ -65,6 +65,7 @@ class SealLog:
 
     Examples
     --------
+    >>> from streaming_moments.storage.inbox.batches import Piece
     >>> inbox = Inbox.open("memory://sealing-example")
     >>> piece = Piece(date(2026, 11, 23), 1, 15)
     >>> one = Submission("b" + "0" * 32 + "-0", "a" * 64, False, (piece,), b'{"text":"sea"}\n')
