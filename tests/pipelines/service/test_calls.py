@@ -301,6 +301,13 @@ def test_a_new_store_is_ready_without_a_model_and_one_whose_model_is_damaged_is_
         assert (told.status_code, told.json()["problems"]) == (503, ["model"])
 
 
+def test_health_and_metrics_tell_since_when_what_accumulates_was_not_heard(client):
+    assert "accumulator_silence" not in client("GET", "/metrics").text
+    object.__setattr__(client.service, "silence", lambda: 7.0)
+    assert "streaming_moments_accumulator_silence_seconds 7.0" in client("GET", "/metrics").text
+    assert "what counts was heard</dt><dd>7</dd>" in client("GET", "/health").text
+
+
 def test_what_is_not_there_is_a_problem_too(client):
     problem(client("GET", "/nowhere"), 404)
     problem(client("DELETE", "/v1/status"), 405)
