@@ -279,9 +279,11 @@ def problems_of(place, senders):
     if statistics.word_counts.tolist() != [counts[term] for term in store.vocabulary.terms]:
         problems.append("other counts")
     twin = twin_of(place, wanted)
-    for name in ("pair_counts", "triple_sketch"):
-        if not (getattr(statistics, name) == getattr(twin, name)).all():
-            problems.append(f"other {name}")
+    problems += [
+        f"other {name}"
+        for name in ("pair_counts", "triple_sketch")
+        if not (getattr(statistics, name) == getattr(twin, name)).all()
+    ]
     return problems + store.verify()
 
 

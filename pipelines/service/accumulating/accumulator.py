@@ -39,6 +39,7 @@ from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.left_out import forget_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal
 from streaming_moments.storage.listing import list_shards
@@ -286,6 +287,8 @@ class Accumulator:
                 text = f"forget: {plan.documents} documents by request"
                 store = forget(store, list_shards([name], options, kind), run, text)
             version = store.version
+        if deletion.by == "receipt":
+            forget_left_out(inbox.folder, deletion.names)
         self.deletions.finish(identity, plan, version)
         return plan.documents
 
