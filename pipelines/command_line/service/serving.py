@@ -14,7 +14,7 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.options import Session, running
-from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
@@ -38,6 +38,9 @@ def serve(config: str, no_accumulate: bool) -> None:
     from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.service import Service
 
+    within = wanted.accumulate.within and not no_accumulate
+    if within:
+        night_of(wanted)  # before anything is taken: who counts would be begun and begun again
     log = event_logger().bind(store=wanted.store)
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
     if wanted.tokens is None:
@@ -51,7 +54,7 @@ def serve(config: str, no_accumulate: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ended)
     with ExitStack() as stack:
-        if wanted.accumulate.within and not no_accumulate:
+        if within:
             arguments = ["accumulate", config, "--until-closed"]
             stack.enter_context(kept_running(arguments, log.warning))
         server.run()

@@ -20,6 +20,7 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     selection_is_asked,
     why_not_compared,
 )
+from streaming_moments.pipelines.service.config import night_of
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
 from streaming_moments.pipelines.service.http.pages import EACH, page
 
@@ -87,7 +88,6 @@ def _of_nights(service: Service) -> Compared | None:
     """What the latest night found that compared several."""
     # a server that runs no nights need not know what they do
     from streaming_moments.pipelines.nightly.history import latest_comparison
-    from streaming_moments.pipelines.service.accumulating.accumulator import night_of
     from streaming_moments.storage.files.folders import Folder
 
     try:

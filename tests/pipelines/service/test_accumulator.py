@@ -25,10 +25,9 @@ from streaming_moments.pipelines.service.accumulating import accumulator as modu
 from streaming_moments.pipelines.service.accumulating.accumulator import (
     Accumulator,
     accumulate,
-    night_of,
 )
 from streaming_moments.pipelines.service.accumulating.locking import locked
-from streaming_moments.pipelines.service.config import read_service, service_of
+from streaming_moments.pipelines.service.config import night_of, read_service, service_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletions
