@@ -87,10 +87,10 @@ def _of_nights(service: Service) -> Compared | None:
     # a server that runs no nights need not know what they do
     from streaming_moments.pipelines.nightly.history import latest_comparison
 
-    folder = night_reports(service)
-    if folder is None:
+    reports = night_reports(service)
+    if reports is None:
         return None
-    found = latest_comparison(folder, service.view.store.url)
+    found = latest_comparison(*reports)
     if found is None:
         return None
     version, selection = found

@@ -129,26 +129,27 @@ async def health(service: Service, request: Request) -> Response:
         for name, value in told["facts"].items()
         if isinstance(value, str | int | float) and value != ""
     }
-    rates = service.gauges.rates
-    told["rates"] = {"last minute": rates.last(1), f"last {MINUTES} minutes": rates.last(MINUTES)}
+    told["rates"] = [service.gauges.rates.last(minutes) for minutes in (1, MINUTES)]
     return page(service, request, "health.html", "Health", view=view, **told)
 
 
-def night_reports(service: Service) -> Folder | None:
-    """Where nights of the service leave their reports; None where it runs none."""
+def night_reports(service: Service) -> tuple[Folder, str] | None:
+    """Where nights leave their reports, and the store as these name it; None without nights."""
     try:
         night = night_of(service.config)
     except InvalidInput:
         return None  # its file is where it runs
-    return None if night is None else Folder.at(night.output, night.storage_options or None)
+    if night is None:
+        return None
+    return Folder.at(night.output, night.storage_options or None), night.store
 
 
 def _runs(service: Service) -> Sequence[Night]:
     # a server that runs no nights need not know what they do
     from streaming_moments.pipelines.nightly.history import read_history
 
-    folder = night_reports(service)
-    return () if folder is None else read_history(folder, service.view.store.url).nights
+    reports = night_reports(service)
+    return () if reports is None else read_history(*reports).nights
 
 
 def _outside_since(service: Service, view: View) -> float | None:
