@@ -7,26 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from streaming_moments.storage.inbox.left_out import LeftOut
+
 State = Literal["accepted", "counted", "refused", "forgotten"]
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A document that was not taken.
-
-    Parameters
-    ----------
-    document : int
-        Its place among those sent, from 0 on.
-    field : str
-        Which of its fields; empty for the document itself.
-    reason : str
-        What it is, and what is taken.
-    """
-
-    document: int
-    field: str
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -14,9 +14,10 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.nightly.config import ClusterSection
+from streaming_moments.pipelines.nightly.config import ClusterSection, NightlyConfig, read_config
 from streaming_moments.pipelines.nightly.keys import STRICT, Expiry, Place, Size, Time, tag_name
 from streaming_moments.pipelines.quantities import Count
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -235,6 +236,26 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
     except ValidationError as refused:
         told = [_problem(error) for error in refused.errors(include_url=False)]
     raise InvalidInput(f"{where}: {'; '.join(told)}")
+
+
+def night_of(config: ServiceConfig) -> NightlyConfig | None:
+    """The night that fits models for a service, if there is one.
+
+    Raises
+    ------
+    InvalidInput
+        Its file cannot be read or is none, or it is of another store.
+    """
+    path = config.accumulate.night
+    if path is None:
+        return None
+    night = read_config(path)
+    options = config.storage_options or None
+    mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
+    if mine != others:
+        raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
+    # who counts does not wait: it tries again
+    return replace(night, wait=timedelta(0))
 
 
 def _problem(error: Any) -> str:

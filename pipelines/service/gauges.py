@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -14,9 +14,12 @@ from prometheus_client import (
 )
 
 from streaming_moments.pipelines.service.current import View
+from streaming_moments.pipelines.service.rates import Rates
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+_REFUSED, _FAILED = 400, 500  # codes of HTTP from which on calls are
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Gauges:
     documents: Counter
     nbytes: Counter
     texts: Counter
+    rates: Rates = field(default_factory=Rates)
 
     @classmethod
     def new(cls) -> Gauges:
@@ -55,15 +59,20 @@ class Gauges:
         """Count a call."""
         self.calls.labels(call, str(status)).inc()
         self.seconds.labels(call).observe(seconds)
+        self.rates.add("calls")
+        if status >= _REFUSED:
+            self.rates.add("failed" if status >= _FAILED else "refused")
 
     def accepted(self, documents: int, nbytes: int) -> None:
         """Count documents that were acknowledged."""
         self.documents.inc(documents)
         self.nbytes.inc(nbytes)
+        self.rates.add("documents", documents)
 
     def read(self, texts: int) -> None:
         """Count texts whose topics were answered."""
         self.texts.inc(texts)
+        self.rates.add("texts", texts)
 
     def text(self, view: View, silence: float | None = None) -> bytes:
         """All of it, with what is known of store and inbox now, and since when nothing is heard."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.accumulating.counted import read_counted
@@ -12,6 +12,7 @@ from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.batches import receipts_of_batch
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
+from streaming_moments.storage.inbox.left_out import read_left_out
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal
@@ -50,7 +51,10 @@ class Tracker:
             The inbox cannot be read.
         """
         # a claim that is renewed between two looks says where to look
-        return self._found(receipt, store) or self._found(receipt, store)
+        found = self._found(receipt, store) or self._found(receipt, store)
+        if found is None:
+            return None
+        return replace(found, left_out=read_left_out(self.seals.inbox.folder, receipt))
 
     def _found(self, receipt: str, store: MomentStore) -> Receipt | None:
         inbox = self.seals.inbox

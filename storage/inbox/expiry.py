@@ -15,6 +15,7 @@ from itertools import islice
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.deletions import DONE, GONE, PLANS, Deletions
 from streaming_moments.storage.inbox.inbox import CLAIMS
+from streaming_moments.storage.inbox.left_out import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import SEALED, SEALS, seal_file
 
@@ -160,7 +161,7 @@ def expire(
     going.delete(
         [
             f"{part}/{file.path}"
-            for part in (PLANS, DONE)
+            for part in (PLANS, DONE, LEFT_OUT)
             for file in folder.files(part)
             if going.old(file.modified, retention.keys)
             and file.path.removesuffix(".json") not in waiting

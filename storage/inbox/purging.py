@@ -15,6 +15,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import ASIDE, PLANS, Deletions, gone_file
 from streaming_moments.storage.inbox.inbox import FORMAT_FILE, Inbox, claim_file
+from streaming_moments.storage.inbox.left_out import LEFT_OUT, forget_left_out, left_out_file
 from streaming_moments.storage.inbox.receipts import Claim
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file
@@ -97,6 +98,9 @@ def left_in_inboxes(
                 yield f"{folder.url}/{seal_file(sealed.number)}", "holds the hash of documents"
             for receipt, _ in _claims(log, sealed, path):
                 yield f"{folder.url}/{claim_file(receipt)}", "holds the hash of documents"
+            noted = {f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)}
+            for name in sorted(noted & set(map(left_out_file, _receipts(sealed, path)))):
+                yield f"{folder.url}/{name}", "tells of what came beside documents"
 
 
 def _inboxes(
@@ -119,15 +123,19 @@ def _seal_of(log: SealLog, path: str) -> Seal | None:
     return log.read(number) if there else None
 
 
-def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Claims that hold the hash of documents of a shard."""
-    receipts = [
+def _receipts(sealed: Seal, path: str) -> list[str]:
+    """Receipts with documents in a shard."""
+    return [
         kept.receipt
         for batch in sealed.batches
         for kept in batch.kept
         if any(f"{SEALED}/{piece.day.isoformat()}/" in path for piece in kept.pieces)
     ]
-    for receipt, claim in log.inbox.claims_of(receipts).items():
+
+
+def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
+    """Claims that hold the hash of documents of a shard."""
+    for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and claim.digest != _NOTHING:
             yield receipt, claim
 
@@ -145,11 +153,12 @@ def _beside(folder: Folder, path: str) -> list[str]:
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Let seal and claims tell no hash of the documents of a shard."""
+    """Let seal, claims and what was left out tell nothing of the documents of a shard."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return
     for receipt, claim in _claims(log, sealed, path):
         folder.write(claim_file(receipt), Claim(_NOTHING, claim.after).sealed())
+    forget_left_out(folder, _receipts(sealed, path))
     left = tuple(shard for shard in sealed.shards if shard.path != path)
     folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())

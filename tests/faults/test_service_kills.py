@@ -24,6 +24,7 @@ from unreliable_proxy import KINDS, Fault, UnreliableProxy, serve_s3
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -149,6 +150,9 @@ def made(place):
         listed = list_shards([str(place.folder / "pilot.txt")])
         run = Run(cluster, storage_options=place.options or None)
         create(place.store, listed, ShardFormat(), TokenPolicy(), pilot, run)
+    empty = Folder.at(place.store, place.options or None)
+    for path in empty.sizes(""):
+        Folder.at(str(place.folder / "twin")).write(path, empty.read(path))
     options = dict(place.options)
     if place.proxy is not None:
         options["endpoint_url"] = place.proxy.url
@@ -271,9 +275,27 @@ def problems_of(place, senders):
     if store.commit.documents != sum(wanted.values()):
         problems.append(f"{store.commit.documents} counted, {sum(wanted.values())} acknowledged")
     counts = Counter(word for text in wanted.elements() for word in text.split())
-    if store.load().word_counts.tolist() != [counts[term] for term in store.vocabulary.terms]:
+    statistics = store.load()
+    if statistics.word_counts.tolist() != [counts[term] for term in store.vocabulary.terms]:
         problems.append("other counts")
+    twin = twin_of(place, wanted)
+    problems += [
+        f"other {name}"
+        for name in ("pair_counts", "triple_sketch")
+        if not (getattr(statistics, name) == getattr(twin, name)).all()
+    ]
     return problems + store.verify()
+
+
+def twin_of(place, texts):
+    """Statistics of documents that an update counts from a file, on the store as it was empty."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts.elements())
+    (place.folder / "same.jsonl").write_text(lines)
+    with connect() as cluster:
+        listed = list_shards([str(place.folder / "same.jsonl")])
+        return update(
+            MomentStore.open(str(place.folder / "twin")), listed, Run(cluster)
+        ).store.load()
 
 
 def test_a_clock_that_is_off_neither_loses_nor_doubles_nor_keeps_anyone_waiting(local):

@@ -15,7 +15,7 @@ import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.options import Session, running
-from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
@@ -40,6 +40,9 @@ def serve(config: str, no_accumulate: bool) -> None:
     from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.service import Service
 
+    within = wanted.accumulate.within and not no_accumulate
+    if within:
+        night_of(wanted)  # before anything is taken: who counts would be begun and begun again
     log = event_logger().bind(store=wanted.store)
     rules, heard = wanted.accumulate, Heard()
     within = rules.within and not no_accumulate

@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
-from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
-from streaming_moments.pipelines.nightly.config import NightlyConfig, read_config
+from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.accumulating.counted import (
@@ -33,12 +32,12 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     compare,
     selection_is_asked,
 )
-from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig
-from streaming_moments.storage.files.folders import Folder
+from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
 from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.left_out import forget_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal
 from streaming_moments.storage.listing import list_shards
@@ -286,6 +285,8 @@ class Accumulator:
                 text = f"forget: {plan.documents} documents by request"
                 store = forget(store, list_shards([name], options, kind), run, text)
             version = store.version
+        if deletion.by == "receipt":
+            forget_left_out(inbox.folder, deletion.names)
         self.deletions.finish(identity, plan, version)
         return plan.documents
 
@@ -319,26 +320,6 @@ def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
         return False
     enough = backlog.documents >= rules.seal_documents or backlog.nbytes >= rules.seal_bytes
     return enough or backlog.age >= rules.seal_after
-
-
-def night_of(config: ServiceConfig) -> NightlyConfig | None:
-    """The night that fits models for a service, if there is one.
-
-    Raises
-    ------
-    InvalidInput
-        Its file cannot be read or is none, or it is of another store.
-    """
-    path = config.accumulate.night
-    if path is None:
-        return None
-    night = read_config(path)
-    options = config.storage_options or None
-    mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
-    if mine != others:
-        raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
-    # who counts does not wait: it tries again
-    return replace(night, wait=timedelta(0))
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:

@@ -9,7 +9,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage
@@ -21,7 +20,7 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     why_not_compared,
 )
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
-from streaming_moments.pipelines.service.http.pages import EACH, page
+from streaming_moments.pipelines.service.http.pages import EACH, night_reports, page
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -87,17 +86,11 @@ def _of_nights(service: Service) -> Compared | None:
     """What the latest night found that compared several."""
     # a server that runs no nights need not know what they do
     from streaming_moments.pipelines.nightly.history import latest_comparison
-    from streaming_moments.pipelines.service.accumulating.accumulator import night_of
-    from streaming_moments.storage.files.folders import Folder
 
-    try:
-        night = night_of(service.config)
-    except InvalidInput:
-        return None  # its file is where it runs
-    if night is None:
+    reports = night_reports(service)
+    if reports is None:
         return None
-    folder = Folder.at(night.output, night.storage_options or None)
-    found = latest_comparison(folder, service.view.store.url)
+    found = latest_comparison(*reports)
     if found is None:
         return None
     version, selection = found

@@ -7,27 +7,34 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.reports.shown.registry import shown_of
-from streaming_moments.pipelines.reports.store_page import store_page
+from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
+from streaming_moments.pipelines.service.config import night_of
 from streaming_moments.pipelines.service.http.asking import LARGEST, number, principal
 from streaming_moments.pipelines.service.http.forms import read_form
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
+from streaming_moments.pipelines.service.rates import MINUTES
 from streaming_moments.pipelines.service.tokens import Role
+from streaming_moments.quality.drift import outside_share
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.history import difference
 from streaming_moments.storage.operations.lineages import vocabulary_of
 
 if TYPE_CHECKING:
+    from streaming_moments.pipelines.nightly.history import Night
     from streaming_moments.pipelines.service.current import View
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
@@ -42,7 +49,9 @@ _LINKS = (
     ("Calls", "/docs"),
 )
 _LONGEST = 100_000  # characters of a text that is tried
-_SHOWN = 50  # versions
+_SHOWN = 50  # versions, and shards
+_RUNS = 10  # nights
+_GOOD = ("published", "nothing new")
 _WORDS = 8
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
@@ -103,15 +112,64 @@ async def versions(service: Service, request: Request) -> Response:
 async def health(service: Service, request: Request) -> Response:
     """The store in numbers, what waits, and what is wrong."""
     view = service.view
-    facts = await run_in_threadpool(facts_of, view.store)
-    shown = {
+
+    def found() -> dict[str, Any]:
+        store, runs = view.store, _runs(service)
+        return {
+            "facts": facts_of(store),
+            "runs": [one for one in runs if one.drift is not None][: -_RUNS - 1 : -1],
+            "failed": runs[-1] if runs and runs[-1].outcome not in _GOOD else None,
+            "since": _outside_since(service, view),
+            "ledger": list(islice(ledger_rows(store), _SHOWN)),
+        }
+
+    told = await run_in_threadpool(found)
+    told["facts"] = {
         name.replace("_", " "): value
-        for name, value in facts.items()
+        for name, value in told["facts"].items()
         if isinstance(value, str | int | float) and value != ""
     }
-    silence = None if service.silence is None else service.silence()
-    told = {"view": view, "facts": shown, "silence": silence}
-    return page(service, request, "health.html", "Health", **told)
+    told["rates"] = [service.gauges.rates.last(minutes) for minutes in (1, MINUTES)]
+    told["silence"] = None if service.silence is None else service.silence()
+    return page(service, request, "health.html", "Health", view=view, **told)
+
+
+def night_reports(service: Service) -> tuple[Folder, str] | None:
+    """Where nights leave their reports, and the store as these name it; None without nights."""
+    try:
+        night = night_of(service.config)
+    except InvalidInput:
+        return None  # its file is where it runs
+    if night is None:
+        return None
+    return Folder.at(night.output, night.storage_options or None), night.store
+
+
+def _runs(service: Service) -> Sequence[Night]:
+    # a server that runs no nights need not know what they do
+    from streaming_moments.pipelines.nightly.history import read_history
+
+    reports = night_reports(service)
+    return () if reports is None else read_history(*reports).nights
+
+
+def _outside_since(service: Service, view: View) -> float | None:
+    """Share outside the vocabulary of what was counted since the model that answers was fitted."""
+    store, published = view.store, view.published
+    if published is None:
+        return None
+
+    def made() -> float | None:
+        reference = store.models[published.name]
+        before = {one.url for one in store.at(reference.version).ledger()}
+        new = [one for one in store.ledger() if one.url not in before]
+        return outside_share(sum(one.tokens for one in new), sum(one.outside or 0 for one in new))
+
+    try:
+        found: float | None = service.pages.kept(("outside", store.version, published.name), made)
+    except StoreError:
+        return None  # the version has expired
+    return found
 
 
 async def asked(service: Service, request: Request) -> Response:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from anyio import to_thread
 from starlette.concurrency import run_in_threadpool
@@ -13,12 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.answers import Forgetting, LeftOut, Receipt
+from streaming_moments.pipelines.service.answers import Forgetting, Receipt
 from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
 from streaming_moments.pipelines.service.http.bodies import documents_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
+from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
 from streaming_moments.storage.inbox.records import RecordRefused
 
@@ -57,17 +59,21 @@ async def documents(service: Service, request: Request) -> Response:
         # not among the threads of those who read, whoever these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
         await asyncio.wrap_future(service.commits.submit(submission, sealed))
+        left_out = tuple(LeftOut(one.place, one.field, one.reason) for one in bad)
+        if left_out:
+            # behind the claim of the key: of another content nothing is noted
+            folder = service.current.inbox.folder
+            await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
         service.budget.give(len(content))
     service.gauges.accepted(submission.documents, len(submission.content))
-    left_out = tuple(LeftOut(one.place, one.field, one.reason) for one in bad)
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out)
     return json_answer(asdict(answer), 202, {"Location": f"/v1/receipts/{receipt}"})
 
 
 async def receipt(service: Service, request: Request) -> Response:
     """What became of a receipt."""
-    asked = require_receipt(request.path_params["receipt"])
+    (asked,) = _receipts([request.path_params["receipt"]])
     found = await run_in_threadpool(service.tracker.find, asked, service.view.store)
     if found is None:
         raise Problem(404, f"nothing is known of receipt {asked}, or no longer", "receipt")
@@ -81,10 +87,12 @@ async def forget(service: Service, request: Request) -> Response:
         raise Problem(
             422, "give receipt=... or id=..., once or more often, and not both", "receipt"
         )
-    if given["receipt"]:
-        deletion = Deletion("receipt", tuple(map(require_receipt, given["receipt"])))
-    else:
-        deletion = Deletion("id", tuple(given["id"]))
+    by: Literal["receipt", "id"] = "receipt" if given["receipt"] else "id"
+    names = _receipts(given[by]) if by == "receipt" else given[by]
+    try:
+        deletion = Deletion(by, tuple(names))
+    except InvalidInput as error:
+        raise Problem(422, str(error), by) from error
     identity = await run_in_threadpool(service.deletions.ask, deletion)
     answer = Forgetting(identity, "accepted")
     return json_answer(asdict(answer), 202, {"Location": f"/v1/deletions/{identity}"})
@@ -107,6 +115,13 @@ async def deletion(service: Service, request: Request) -> Response:
     if answer is None:
         raise Problem(404, f"there is no deletion {identity}", "deletion")
     return json_answer(asdict(answer))
+
+
+def _receipts(texts: Sequence[str]) -> list[str]:
+    try:
+        return [require_receipt(text) for text in texts]
+    except InvalidInput as error:
+        raise Problem(422, str(error), "receipt") from error
 
 
 def require_room(service: Service) -> None:

@@ -97,6 +97,8 @@ def test_a_bad_document_refuses_all_with_its_place_or_is_listed(client):
     receipt = client.send(documents, params={"skip_bad": "true"}).json()
     assert [one["document"] for one in receipt["left_out"]] == [1]
     assert waiting(client) == ["a", "c"]
+    told = client("GET", f"/v1/receipts/{receipt['receipt']}").json()
+    assert told == {**receipt, "documents": None}
     lines = b'{"text": "d"}\n{"text": \n'
     told = client("POST", "/v1/documents?skip_bad=1", data=lines, headers=NDJSON).json()
     assert "no JSON" in told["left_out"][0]["reason"]
@@ -316,7 +318,10 @@ def test_what_is_not_there_is_a_problem_too(client):
     problem(client("GET", "/versions?before=289"), 404)
     problem(client("POST", "/try", data={"txt": "a"}), 422)
     problem(client("GET", f"/v1/receipts/{new_receipt(0)}"), 404)
-    problem(client("GET", "/v1/receipts/x"), 422)
+    assert problem(client("GET", "/v1/receipts/x"), 422)["field"] == "receipt"
+    for by in ("receipt", "id"):
+        told = client("DELETE", "/v1/documents", params={by: "" if by == "id" else "x"})
+        assert problem(told, 422)["field"] == by
     told = client("GET", "/healthz", headers={"X-Request-ID": "mine-7"})
     assert told.headers["X-Request-ID"] == "mine-7"
     told = client("GET", "/healthz", headers={"X-Request-ID": "no such id"})

@@ -61,6 +61,17 @@ class NotServing:
         self.ran = self.should_exit
 
 
+def test_a_night_that_is_none_is_told_before_anything_is_taken(place, run):
+    (place / "night.toml").write_text(f'store = "{place}/store"\n')
+    (place / "service.toml").write_text(
+        f'store = "{place}/store"\n'
+        f'[accumulate]\nnight = "{place}/night.toml"\nrefit_every = "24h"\n'
+    )
+    code, _, told = run("serve", place / "service.toml")
+    assert (code, "night.toml: the top of it lacks" in told) == (2, True)
+    assert not (place / "store-inbox").exists()
+
+
 def test_who_is_told_to_end_before_it_listens_ends(place, run, monkeypatch):
     server = NotServing()
 

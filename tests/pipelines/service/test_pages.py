@@ -1,11 +1,15 @@
 """The pages, in a real browser, with hostile words, labels and messages."""
 
 import base64
+import json
+import re
 
 import pytest
 
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
@@ -46,6 +50,29 @@ def test_a_text_is_tried_and_its_words_are_told(visited, planted, client):
     assert any(word in told for word in planted[0].split())
     assert HOSTILE in page.get_by_role("textbox").input_value()
     assert planted[0] not in repr(client.lines)
+
+
+def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited, client):
+    (place / "out").mkdir()
+    name, ours = f"{place}/store/", "2026-11-22T03:00:00+00:00"
+    drift = Drift(0.75, 0.125, 900.0, 0.5)
+    report = NightReport(name, ours, outcome="refused", drift=drift)
+    (place / "out" / "night-1.json").write_text(json.dumps(report_as_json(report)))
+    (place / "night.toml").write_text(
+        f'store = "{name}"\nshards = "x"\noutput = "{place}/out"\n[refit]\ntopics = 2\n'
+    )
+    rules = {"night": str(place / "night.toml"), "refit_every": "24h"}
+    with start({"store": str(place / "store"), "accumulate": rules}) as nightly:
+        nightly.send([{"text": text} for text in planted[:7]])
+        nightly.send([{}])
+        text = nightly("GET", "/health").text
+        assert "UTC: refused" in text
+        assert [one in text for one in (">0.75<", ">12.50<", ">0.500<")] == [True] * 3
+        rates = text[text.index('label="Rates"') : text.index("Drift</h2>")]
+        assert re.findall(r">(\d+)<", rates) == [*"77", *"00", *"22", *"11", *"00"]
+    page = visited("/health", 390)
+    assert page.locator("[aria-label=Ledger] tbody tr").count() == 6
+    assert "none has yet" in page.content()
 
 
 def test_two_versions_are_compared(client):

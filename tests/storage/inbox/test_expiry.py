@@ -17,6 +17,7 @@ from streaming_moments.storage.inbox import purging
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
 from streaming_moments.storage.inbox.seals import seal_file
@@ -33,6 +34,7 @@ def sealed_four(url, options=None):
         inbox.put([sent(text, key=text)])
         log.seal_next()
         inbox.folder.write(f"counted/{log.latest():020d}.json", b"noted")
+    note_left_out(inbox.folder, sent("a", key="a").receipt, [LeftOut(1, "text", "it is missing")])
     return inbox
 
 

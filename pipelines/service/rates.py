@@ -1,0 +1,56 @@
+"""Rates: what came lately, minute by minute, as people ask for it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+MINUTES = 60
+
+
+@dataclass
+class Rates:
+    """What was counted in each of the last minutes, by its name; of one thread.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds, of whatever beginning.
+
+    Examples
+    --------
+    >>> now = [0.0]
+    >>> rates = Rates(lambda: now[0])
+    >>> rates.add("documents", 20)
+    >>> now[0] = 90.0
+    >>> rates.add("documents", 5)
+    >>> rates.last(1)["documents"], rates.last(60)["documents"]
+    (5, 25)
+    >>> now[0] = 3650.0
+    >>> rates.last(60)["documents"]
+    5
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _minutes: dict[int, Counter[str]] = field(default_factory=dict, repr=False)
+
+    def add(self, name: str, number: int = 1) -> None:
+        """Count some of a name now."""
+        now = self._now()
+        if now not in self._minutes:
+            self._minutes = {at: one for at, one in self._minutes.items() if at > now - MINUTES}
+            self._minutes[now] = Counter()
+        self._minutes[now][name] += number
+
+    def last(self, minutes: int) -> Counter[str]:
+        """How many there were in the last minutes, the one that runs among them."""
+        now, found = self._now(), Counter[str]()
+        for at, one in self._minutes.items():
+            if at > now - minutes:
+                found += one
+        return found
+
+    def _now(self) -> int:
+        return int(self.clock() // 60)
