@@ -21,7 +21,7 @@ from streaming_moments.models.views.columns import (
     half_rows,
     view_columns,
 )
-from streaming_moments.models.views.surroundings import by_surroundings
+from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.views.transitions import (
     Operators,
     first_states,
@@ -32,6 +32,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.statistics import TRIPLES
 
 # First symbols for each state below which they do not tell where sequences begin.
 _BEGINNINGS = 10
@@ -382,7 +383,8 @@ def _columns(
 ) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64]]:
     fitted = view_columns(rows, (sketch, sketch), k)
     found = fitted.found
-    return fitted, *by_surroundings(rows, sketch, found.topics, found.weights)
+    metrics = [sketch_metric(rows, sketch)] * 2
+    return fitted, *by_surroundings(rows, TRIPLES, metrics, found.topics, found.weights)
 
 
 def _windows(rows: Rows) -> int:
