@@ -340,15 +340,17 @@ class HiddenMarkovModel:
         return (1 - _SMOOTHING) * self.start + _SMOOTHING / self.n_topics
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and by symbol those of all; the last is of a symbol that was not seen."""
+        """Operators, and by symbol those of all; the last may be of a symbol that was not seen."""
         if self.observable is None:
             raise InvalidInput(
                 f"the model keeps no observable operators: {len(self.emission):,} symbols and "
                 f"{self.n_topics} states make too many numbers; read by its parameters"
             )
-        self._require(np.asarray(symbols))
-        each = self.observable.symbols
-        return self.observable, np.concatenate([each, each.sum(axis=0, keepdims=True)])
+        given, each = np.asarray(symbols), self.observable.symbols
+        self._require(given)
+        if given.size and given.min() < 0:
+            each = np.concatenate([each, each.sum(axis=0, keepdims=True)])
+        return self.observable, each
 
     def _require(self, symbols: NDArray[Any]) -> None:
         n = len(self.emission)
