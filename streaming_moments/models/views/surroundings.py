@@ -119,13 +119,14 @@ def _on_simplex(
     sides = np.linalg.pinv(root.T) @ around  # |root p - sides y| is |around' p - y| in their span
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
+    own = len(root) + np.arange(k), np.arange(k)
     told = np.empty(len(design))
     told[-1] = one
-    found = np.zeros((len(counts), k))
+    found, seen = np.zeros((len(counts), k)), sums @ sides.T
     for place in np.nonzero(counts)[0]:
         pull = np.sqrt(_PRIOR / counts[place])
-        design[len(root) : -1] = pull * np.eye(k)
-        told[: len(root)] = sides @ sums[place] / counts[place]
+        design[own] = pull
+        told[: len(root)] = seen[place] / counts[place]
         told[len(root) : -1] = pull * weights
         shares = optimize.nnls(design, told)[0]
         found[place] = shares * (counts[place] / shares.sum())
