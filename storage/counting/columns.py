@@ -76,8 +76,8 @@ def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}; give one of strings, whole numbers or "
-            "dates, or lists of such: cut other numbers into classes first",
+            f"column {name!r} is of type {column.type}; give one of strings, whole numbers (of "
+            "float64 below 2^53) or dates, or lists of such: cut other numbers into classes first",
         )
     texts = flat.cast(kind).cast(pa.large_string())
     return Values(offsets.astype(np.int64), pc.if_else(pc.equal(texts, ""), None, texts))

@@ -275,20 +275,29 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
             "row {row} has an edge with one end: its {name!r} is empty; mend or drop it",
         )
     try:
-        numbers = np.asarray(given.cast(pa.int64()).to_numpy(), dtype=np.int64)
+        numbers = np.asarray(_cast(given).to_numpy(), dtype=np.int64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         bad = np.array([not _whole(value) for value in given])
         raise refused(
             bad,
-            "row {row} has the {name} {value!r}, no whole number; number the nodes from 0, or "
-            "create a store of --kind edges, whose nodes have names",
+            "row {row} has the {name} {value!r}, no whole number, or a float too large to be told "
+            "from others; number the nodes from 0, or create a store of --kind edges, whose nodes "
+            "have names",
         ) from None
     if numbers.size and numbers.min() < 0:
         raise refused(numbers < 0, "row {row} has the {name} {value}; number the nodes from 0")
     return numbers
 
 
+def _cast(given: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if pa.types.is_floating(given.type):
+        raise pa.ArrowInvalid(f"{given.type} that are not whole numbers")
+    return given.cast(pa.int64())
+
+
 def _whole(value: pa.Scalar) -> bool:
+    if pa.types.is_floating(value.type):
+        return whole_numbers(pa.array([value.as_py()], value.type)) is not None
     try:
         pc.cast(value, pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,7 +10,8 @@ import pyarrow.compute as pc
 def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
     """Numbers of a floating type that are all whole, as int64, NaN as a null; else None.
 
-    So pandas writes a column of whole numbers of which some are missing.
+    So pandas writes a column of whole numbers of which some are missing. From 2^53 on (2^24 of
+    float32) two of them may have become one, so those are none.
 
     Examples
     --------
@@ -17,10 +19,15 @@ def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
     [1, None, None]
     >>> whole_numbers(pa.chunked_array([[0.5]])) is None
     True
+    >>> whole_numbers(pa.chunked_array([[2.0**53]])) is None
+    True
     """
     if not pa.types.is_floating(column.type):
         return None
     numbers = column.cast(pa.float64())
+    exact = 2.0 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)
+    if pc.any(pc.greater_equal(pc.abs(numbers), exact)).as_py():
+        return None
     try:
         return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
     except pa.ArrowInvalid:

@@ -21,7 +21,7 @@ from streaming_moments.models.views.columns import (
     half_rows,
     view_columns,
 )
-from streaming_moments.models.views.surroundings import by_surroundings
+from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.views.transitions import (
     Operators,
     first_states,
@@ -32,6 +32,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.statistics import TRIPLES
 
 # First symbols for each state below which they do not tell where sequences begin.
 _BEGINNINGS = 10
@@ -339,15 +340,17 @@ class HiddenMarkovModel:
         return (1 - _SMOOTHING) * self.start + _SMOOTHING / self.n_topics
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and by symbol those of all; the last is of a symbol that was not seen."""
+        """Operators, and by symbol those of all; the last may be of a symbol that was not seen."""
         if self.observable is None:
             raise InvalidInput(
                 f"the model keeps no observable operators: {len(self.emission):,} symbols and "
                 f"{self.n_topics} states make too many numbers; read by its parameters"
             )
-        self._require(np.asarray(symbols))
-        each = self.observable.symbols
-        return self.observable, np.concatenate([each, each.sum(axis=0, keepdims=True)])
+        given, each = np.asarray(symbols), self.observable.symbols
+        self._require(given)
+        if given.size and given.min() < 0:
+            each = np.concatenate([each, each.sum(axis=0, keepdims=True)])
+        return self.observable, each
 
     def _require(self, symbols: NDArray[Any]) -> None:
         n = len(self.emission)
@@ -382,7 +385,8 @@ def _columns(
 ) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64]]:
     fitted = view_columns(rows, (sketch, sketch), k)
     found = fitted.found
-    return fitted, *by_surroundings(rows, sketch, found.topics, found.weights)
+    metrics = [sketch_metric(rows, sketch)] * 2
+    return fitted, *by_surroundings(rows, TRIPLES, metrics, found.topics, found.weights)
 
 
 def _windows(rows: Rows) -> int:

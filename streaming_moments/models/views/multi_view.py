@@ -32,13 +32,14 @@ from streaming_moments.models.views.columns import (
     view_columns,
 )
 from streaming_moments.models.views.mixture_em import Mixture, likelier_mixture
+from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
 from streaming_moments.statistics.views.records import LEFT, RIGHT, ViewBatch
-from streaming_moments.statistics.views.statistics import ViewStatistics
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 _SMOOTHING = 1e-3
 
@@ -175,9 +176,8 @@ class MultiViewMixture:
             score,
             *(bars or (None, None)),
         )
-        # refined, another one may be the largest
-        order = np.argsort(-model.weights, kind="stable")
-        return model.reordered(order) if refined else model
+        # read by what lies around their words, or refined, another one may be the largest
+        return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
     def row_copies(cls, options: Any) -> int:
@@ -333,7 +333,14 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
     found = fitted.found
     sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
     others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
-    return fitted, Mixture(found.topics, others[0], others[1], found.weights)
+    metrics = [sketch_metric(rows, left, LEFT), sketch_metric(rows, right, RIGHT)]
+    words, weights = by_surroundings(rows, TRIPLES, metrics, found.topics, found.weights)
+    beside = [sketch_metric(rows, own)]
+    read = [
+        by_surroundings(rows, name, beside, columns, weights)[0]
+        for name, columns in zip((LEFT, RIGHT), others, strict=True)
+    ]
+    return fitted, Mixture(words, read[0], read[1], weights)
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:

@@ -1,15 +1,16 @@
-"""Symbols read by what lies around them: shares of the states of each, on the simplex."""
+"""Symbols read by what lies around them, words of a view by the others: shares of their states."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.decompositions.views import frame
 from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.transitions import sketch_metric
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
@@ -23,92 +24,132 @@ else:
 _PRIOR = 1.0
 # Weight of the sum, which is 1, beside the largest of the squares.
 _SUM = 1e3
+_ROUNDING = 1e-12
 
 
 def by_surroundings(
-    rows: Rows, sketch: Basis, emission: NDArray[np.float64], weights: NDArray[np.float64]
+    rows: Rows,
+    name: str,
+    metrics: Sequence[NDArray[np.float64]],
+    columns: NDArray[np.float64],
+    weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Columns and weights in which each symbol keeps the share that it has.
 
     As decomposed, rare symbols have entries of either sign, and clipped they lose their share.
     Here the shares of the states of a symbol, `P(h | x)`, are least squares on the simplex of the
-    sketched symbols before and after it by those of the states, in the covariance metric of the
-    sketch, with the weights as one window more of each symbol.
+    sketched symbols around it by those of the states, in the covariance metric of the sketches,
+    with the weights as one window more of each symbol. Where states are mixed, what lies around
+    each is so too, and shares are found all the same.
 
     Parameters
     ----------
     rows : Rows
-        Of `ViewStatistics` of sequences.
-    sketch : Basis
-        Of the outer symbols.
-    emission : (n, k) float64
-        Columns on the simplex, as decomposed.
+        Of `ViewStatistics`.
+    name : str
+        The sums whose rows the symbols are: of triples, or of an outer view.
+    metrics : sequence of (s, r) float64
+        Of the sketches beside them, as of `sketch_metric`: two of triples, else one.
+    columns : (n, k) float64
+        On the simplex, as decomposed.
     weights : (k,) float64
         Shares of the states.
 
     Returns
     -------
-    emission : (n, k) float64
-        Columns on the simplex; `emission @ weights` is what each symbol was seen.
+    columns : (n, k) float64
+        On the simplex; `columns @ weights` of those returned is the share of each symbol.
     weights : (k,) float64
         Shares of the states.
     """
-    k, width = weights.size, 2 * sketch.columns
-    turned = sketch_metric(rows, sketch)
-    joint = emission * weights
+    k, width = weights.size, sum(one.shape[1] for one in metrics)
+    joint = columns * weights
     seen = joint.sum(axis=1, keepdims=True)
     shares = np.where(seen > 0, joint / np.where(seen > 0, seen, 1), weights)
-    sums = rows.value(
-        rows.summed("surroundings", _by_state, shares, turned, nbytes=8 * k * (k + width))
-    )
+    nbytes = 8 * k * (k + width)
+    sums = rows.value(rows.summed("surroundings", _by_state, name, metrics, shares, nbytes=nbytes))
     around = np.linalg.pinv(sums[:, :k], hermitian=True) @ sums[:, k:]
-    # of one window the sketched symbols have covariance 1
-    scale = np.sqrt(sums[:, :k].sum())
-    told = around * scale, turned * scale, weights
+    told = name, metrics, around, weights
     found = interleaved(rows.gathered("shares of states", _on_simplex, *told))
     total = found.sum(axis=0)
-    columns = np.where(total > 0, found / np.where(total > 0, total, 1), emission)
-    return columns, total / total.sum()
+    read = np.where(total > 0, found / np.where(total > 0, total, 1), columns)
+    return read, total / total.sum()
+
+
+def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.float64]:
+    """(s, r) by which the sketch has unit covariance over the symbols of these sums."""
+    nbytes = 8 * sketch.columns * (1 + sketch.columns)
+    sums = rows.value(rows.summed("metric", _metric, sketch, name, nbytes=nbytes))
+    turned = frame(sketch.matrix)
+    return turned @ _inverse_root(turned.T @ (sums[1:] / sums[0, 0]) @ turned)
 
 
 def _around(
-    statistics: ViewStatistics, turned: NDArray[np.float64]
+    statistics: ViewStatistics, name: str, metrics: Sequence[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(r,) windows around each symbol, and (r, 2 c) sums of the sketched symbols before, after."""
-    slices = statistics.sums[TRIPLES]
-    counts = slices[:, 0, 0].astype(np.float64)
-    return counts, np.hstack([slices[:, 1:, 0] @ turned, slices[:, 0, 1:] @ turned])
+    """(r,) windows around each symbol, and (r, c) sums of the sketched symbols beside it."""
+    sums = statistics.sums[name]
+    beside = [sums[:, 1:, 0], sums[:, 0, 1:]] if name == TRIPLES else [sums[:, 1:]]
+    turned = [one @ metric for one, metric in zip(beside, metrics, strict=True)]
+    return _occurrences(statistics, name).astype(np.float64), np.hstack(turned)
 
 
 def _by_state(
-    statistics: ViewStatistics, shares: NDArray[np.float64], turned: NDArray[np.float64]
+    statistics: ViewStatistics,
+    name: str,
+    metrics: Sequence[NDArray[np.float64]],
+    shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     own = shares[statistics.block.rows]
-    counts, sums = (one[: len(own)] for one in _around(statistics, turned))
+    counts, sums = (one[: len(own)] for one in _around(statistics, name, metrics))
     return np.hstack([(own.T * counts) @ own, own.T @ sums])
 
 
 def _on_simplex(
     statistics: ViewStatistics,
+    name: str,
+    metrics: Sequence[NDArray[np.float64]],
     around: NDArray[np.float64],
-    turned: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """(r, k) windows of each symbol in each state."""
-    counts, sums = _around(statistics, turned)
+    counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
     sides = np.linalg.pinv(root.T) @ around  # |root p - sides y| is |around' p - y| in their span
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
+    own = len(root) + np.arange(k), np.arange(k)
     told = np.empty(len(design))
     told[-1] = one
-    found = np.zeros((len(counts), k))
+    found, seen = np.zeros((len(counts), k)), sums @ sides.T
     for place in np.nonzero(counts)[0]:
         pull = np.sqrt(_PRIOR / counts[place])
-        design[len(root) : -1] = pull * np.eye(k)
-        told[: len(root)] = sides @ sums[place] / counts[place]
+        design[own] = pull
+        told[: len(root)] = seen[place] / counts[place]
         told[len(root) : -1] = pull * weights
         shares = optimize.nnls(design, told)[0]
         found[place] = shares * (counts[place] / shares.sum())
     return found
+
+
+def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
+    """(r,) how often the symbols of some rows were seen: of triples, or of an outer view."""
+    sums = statistics.sums[name]
+    return np.asarray(sums[:, 0, 0] if name == TRIPLES else sums[:, 0])
+
+
+def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
+    """(1 + s, s) the sum of the counts, in its corner, and `Q' diag(counts) Q` of some rows."""
+    own = sketch.matrix[statistics.block.rows].astype(np.float64)
+    counts = _occurrences(statistics, name)
+    found = np.zeros((1 + sketch.columns, sketch.columns))
+    found[0, 0] = counts.sum()
+    found[1:] = own.T @ (own * counts[: len(own), None])
+    return found
+
+
+def _inverse_root(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > _ROUNDING * values[-1]
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)

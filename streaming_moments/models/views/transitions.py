@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.views import frame
 from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.views.surroundings import sketch_metric
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
@@ -78,13 +79,6 @@ def transitions(
     return moves, shares, unknown
 
 
-def sketch_metric(rows: Rows, sketch: Basis) -> NDArray[np.float64]:
-    """(s, r) by which sums of the sketch have unit covariance over the symbols seen."""
-    spectra = rows.value(rows.summed("metric", _metric, sketch, nbytes=8 * sketch.columns**2))
-    turned = frame(sketch.matrix)
-    return turned @ _inverse_root(turned.T @ spectra @ turned)
-
-
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """(k,) shares of the states with which sequences begin, and how many first symbols tell it."""
     counts = interleaved(rows.gathered("first symbols", _firsts)).astype(np.float64)
@@ -127,13 +121,6 @@ def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray
     return np.hstack([scaled.T @ own, scaled.T @ slices[seen, 1:, 0]])
 
 
-def _metric(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
-    """(s, s) `Q' diag(counts) Q` of some rows."""
-    own = sketch.matrix[statistics.block.rows].astype(np.float64)
-    counts = statistics.sums[TRIPLES][: len(own), 0, 0]
-    return np.asarray(own.T @ (own * counts[:, None]))
-
-
 def _bigrams(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
     """(s + 1, s + 2) `Q' RL`, sums of the left and of first symbols; all triples, all firsts."""
     slices, first = statistics.sums[TRIPLES], statistics.sums[FIRST]
@@ -160,9 +147,3 @@ def _firsts(statistics: ViewStatistics) -> NDArray[np.int64]:
 
 def _middles(statistics: ViewStatistics) -> NDArray[np.int64]:
     return statistics.sums[TRIPLES][:, 0, 0]
-
-
-def _inverse_root(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    values, vectors = np.linalg.eigh(matrix)
-    kept = values > _ROUNDING * values[-1]
-    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)

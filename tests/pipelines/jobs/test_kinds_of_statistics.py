@@ -278,8 +278,9 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
 
 
 def test_pages_show_states_with_their_words(run, view_store, sequence_store, tmp_path):
+    head = '<th role="columnheader" class="below">class</th>'
     for store, shown in (
-        (view_store, ('<th scope="col">class</th>', "class 1", "3 states of 2,000 documents")),
+        (view_store, (head, "class 1", "3 states of 2,000 documents")),
         (sequence_store, ("States of sequences", "refined 10 rounds", "3 states of")),
     ):
         page = tmp_path / f"{store.name}.html"

@@ -139,6 +139,19 @@ def test_an_end_that_is_missing_among_numbers_is_named(tmp_path, missing):
         list(read_edges(shard, ShardFormat(), EdgeColumns()))
 
 
+@pytest.mark.parametrize(("kind", "exact"), [(pa.float64(), 2**53), (pa.float32(), 2**24)])
+def test_floats_that_may_be_two_numbers_are_no_nodes(tmp_path, kind, exact):
+    for last, fits in ((exact - 1, True), (exact, False)):
+        ends = {"source": pa.array([3.0, last], kind), "target": [4, 5]}
+        pq.write_table(pa.table(ends), tmp_path / "a.parquet")
+        [shard] = list_shards([str(tmp_path / "a.parquet")])
+        if fits:
+            assert np.concatenate([*read_edges(shard, ShardFormat(), EdgeColumns())])[1, 0] == last
+            continue
+        with pytest.raises(ShardError, match=r"row 2 has the source .* or a float too large"):
+            list(read_edges(shard, ShardFormat(), EdgeColumns()))
+
+
 def test_nodes_of_any_number_are_gathered_alike(tmp_path):
     small = np.random.default_rng(0).integers(0, 30, (200, 2))
     lists = []

@@ -12,6 +12,7 @@ from streaming_moments.models.views.mixture_em import Mixture
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.models.views.triples import ListedTriples, triple_table
 from streaming_moments.models.views.triples_em import after_rounds
+from streaming_moments.sklearn import MomentViews
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -229,3 +230,22 @@ def test_triples_of_one_word_a_view_are_refined_by_their_table():
     assert fitted(sketched.of_counts(ViewBatch(*views)), 4).refined == 0
     with pytest.raises(InvalidInput, match="refine is -1"):
         MultiViewMixture.Options(topics=4, refine=-1)
+
+
+def test_rare_words_keep_their_shares_and_records_are_read_better_than_by_these_alone():
+    drawn = view_records(5000, sizes=(600, 600, 600), k=3, mean=None, seed=1)
+    whole = [view.to_csr() for view in drawn.batch.views]
+    seen, new = [view[:4000] for view in whole], [view[4000:] for view in whole]
+    estimator = MomentViews(3).fit(seen)
+    model = estimator.model_
+    shares = [np.asarray(view.mean(axis=0)).ravel() for view in seen]
+    np.testing.assert_allclose(model.rows @ model.weights, shares[0], atol=1e-15)
+    # shares of states by other views are near those by the rows view
+    for columns, own in zip((model.left, model.right), shares[1:], strict=True):
+        assert np.abs(columns @ model.weights - own).sum() < 0.05
+    assert (np.diff(model.weights) <= 0).all()
+    alone = sum(
+        float((view @ np.log(0.999 * own + 0.001 / own.size)).mean())
+        for view, own in zip(new, shares, strict=True)
+    )
+    assert estimator.score(new) > alone + 0.1
