@@ -172,19 +172,21 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
     return layouts
 
 
-def _history_problems(folder: Folder, latest: Commit) -> Iterator[str]:
+def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     """Commits up to a version that cannot be read or do not follow one another."""
+    log = CommitLog(folder)
     try:
-        commits = CommitLog(folder).history(latest.version)
+        # what has expired of an earlier version's history is said by the latest commit alone
+        latest, commits = log.latest(), log.history(commit.version)
     except StoreError as error:
         yield str(error)
         return
-    for commit, before in itertools.pairwise(commits):
-        lacking = [one for one in range(before.version + 1, commit.version) if latest.keeps(one)]
+    for after, before in itertools.pairwise(commits):
+        lacking = [one for one in range(before.version + 1, after.version) if latest.keeps(one)]
         if lacking:
             yield f"commit {lacking[0]} says that it was expired, which no later one does"
-        if commit.version == before.version + 1 and commit.parent != before.transaction:
-            yield f"commit {commit.version} does not follow commit {before.version}"
+        if after.version == before.version + 1 and after.parent != before.transaction:
+            yield f"commit {after.version} does not follow commit {before.version}"
 
 
 def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:

@@ -160,8 +160,8 @@ class Schedule:
             self.committed[commit.transaction] = threading.current_thread().name
             put(log, commit)
 
-        def first(folder, expiry):
-            lock = acquire(folder, expiry)
+        def first(folder, expiry, patience):
+            lock = acquire(folder, expiry, patience)
             self.acquired.append(threading.current_thread().name)
             return lock
 

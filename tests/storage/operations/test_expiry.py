@@ -57,6 +57,13 @@ def make_older(store, versions, age):
         os.utime(path, (then, then))
 
 
+def test_a_version_before_which_others_have_expired_since_is_sound(store):
+    left, _ = expire(store, 1, NO_TIME)
+    assert left.commit.kept == ((2, 2), (6, 7))
+    # its own commit cannot know that 3 to 5 would expire
+    assert left.at(6).verify() == []
+
+
 def test_old_versions_go_with_what_only_they_hold(store):
     before, on_disk = store.log(), heaps(store)
     planned = plan_expiry(store, 1, NO_TIME)
