@@ -8,16 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from math import nan
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.reports.page import SampleDocument
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.folders import Folder
 
 MOST_NIGHTS = 30
-_TRIED: TypeAdapter[tuple[Candidate, ...]] = TypeAdapter(tuple[Candidate, ...])
 
 
 @dataclass(frozen=True)
@@ -139,35 +135,6 @@ def read_history(folder: Folder, store: str) -> NightHistory:
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(name)
     return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread), pages)
-
-
-def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
-    """Version and models of the latest of the last 30 runs that compared several.
-
-    Parameters
-    ----------
-    folder, store : Folder, str
-        As of `read_history`.
-
-    Raises
-    ------
-    StoreError
-        The folder cannot be read.
-    """
-    written = [name for name in folder.names("") if name.startswith("night-")]
-    for name in [one for one in written if one.endswith(".json")][: -MOST_NIGHTS - 1 : -1]:
-        data = folder.find(name)
-        try:
-            content = {} if data is None else json.loads(data)
-            tried = _TRIED.validate_python(content.get("candidates", ()))
-            mine = content.get("store") == store and content.get("version") is not None
-        except (ValueError, AttributeError):
-            continue
-        if mine and len(tried) > 1:
-            topical = any(one.npmi is not None for one in tried)
-            known = () if topical else ("triples", "states")
-            return content["version"], Selection(tried, 0.0, *known)
-    return None
 
 
 def _night(content: Mapping[str, Any]) -> Night:

@@ -85,7 +85,7 @@ async def selection_asked(service: Service, request: Request) -> Response:
 def _of_nights(service: Service) -> Compared | None:
     """What the latest night found that compared several."""
     # a server that runs no nights need not know what they do
-    from streaming_moments.pipelines.nightly.history import latest_comparison
+    from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 
     reports = night_reports(service)
     if reports is None:

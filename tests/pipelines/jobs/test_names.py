@@ -343,7 +343,8 @@ def test_a_store_with_the_signs_of_markup_is_shown_as_it_is_called(run, store, t
 def test_no_value_in_the_log_of_a_night_draws_on_the_terminal():
     script = (
         "import sys; from streaming_moments.pipelines.terminal import event_logger; "
-        "event_logger().bind(store=sys.argv[1]).info('list', shards=1, bad=[sys.argv[1]], x=sys.argv[1])"
+        "event_logger().bind(store=sys.argv[1])"
+        ".info('list', shards=1, bad=[sys.argv[1]], x=sys.argv[1])"
     )
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-c", script, HOSTILE], stderr=theirs, check=True)

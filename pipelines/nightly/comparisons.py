@@ -1,0 +1,42 @@
+"""Comparisons: the numbers of topics that nights have tried, as their reports tell."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import TypeAdapter
+
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.nightly.history import MOST_NIGHTS
+from streaming_moments.storage.files.folders import Folder
+
+_TRIED: TypeAdapter[tuple[Candidate, ...]] = TypeAdapter(tuple[Candidate, ...])
+
+
+def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
+    """Version and models of the latest of the last 30 runs that compared several.
+
+    Parameters
+    ----------
+    folder, store : Folder, str
+        As of `read_history`.
+
+    Raises
+    ------
+    StoreError
+        The folder cannot be read.
+    """
+    written = [name for name in folder.names("") if name.startswith("night-")]
+    for name in [one for one in written if one.endswith(".json")][: -MOST_NIGHTS - 1 : -1]:
+        data = folder.find(name)
+        try:
+            content = {} if data is None else json.loads(data)
+            tried = _TRIED.validate_python(content.get("candidates", ()))
+            mine = content.get("store") == store and content.get("version") is not None
+        except (ValueError, AttributeError):
+            continue
+        if mine and len(tried) > 1:
+            topical = any(one.npmi is not None for one in tried)
+            known = () if topical else ("triples", "states")
+            return content["version"], Selection(tried, 0.0, *known)
+    return None
