@@ -130,16 +130,18 @@ def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_pat
         process = begun(cluster, store, corpus)
         while True:
             process.join(rng.uniform(0, seconds) if kills + own < most else PATIENCE)
+            if process.exitcode is None:
+                assert kills + own < most, "the polish hangs"
+                if whom == "worker":
+                    own += 1
+                    cluster.kill_worker(rng)
+                    continue
+                process.kill()
+                process.join()
             if process.exitcode == 0:
-                break
-            own += 1
-            if whom == "worker":
-                assert process.exitcode is None
-                cluster.kill_worker(rng)
-                continue
-            process.kill()
-            process.join()
+                break  # maybe before the blow fell
             assert process.exitcode == -signal.SIGKILL
+            own += 1
             if late := "given-polished2" in store.latest().models:
                 break  # after its commit: what it had no time to delete is left to `gc`
             wait_for(cluster.workers)
