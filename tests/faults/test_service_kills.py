@@ -199,47 +199,59 @@ def cloud(tmp_path):
 
 @pytest.mark.parametrize("where", ["local", "cloud"])
 def test_killed_under_load_each_acknowledged_document_is_counted_once(request, campaigns, where):
-    place, instances = request.getfixturevalue(where), campaigns.size(2, 4)
-    kills, rng = campaigns.size(2, 125), random.Random(campaigns.seed)
-    over, losses = [], 0
-    with open(place.log, "w") as log:
-        served = [Served(place.config, log) for _ in range(instances)]
-        urls = [one.url for one in served]
-        senders = [Sender(f"c{number}", urls) for number in range(CLIENTS)]
-
-        def work(sender):
-            number = 0
-            while not over:
-                sender.send(number)
-                number += 1
-
-        with ThreadPoolExecutor(CLIENTS) as threads:
-            working = [threads.submit(work, sender) for sender in senders]
-            try:
-                for _ in range(kills):
-                    if place.proxy is not None:
-                        fault = Fault(rng.choice(KINDS), rng.randrange(30), rng.randint(1, 3))
-                        place.proxy.suffer(fault)
-                    time.sleep(rng.uniform(0.5, 4))
-                    at, what = rng.randrange(instances), rng.choice(VICTIMS)
-                    served[at].kill(what)
-                    if place.proxy is not None:
-                        losses += place.proxy.calm()
-                    if what != "accumulator":
-                        served[at] = Served(place.config, log)
-                        urls[at] = served[at].url
-            finally:
-                over.append(True)
-            for one in working:
-                one.result(300)
-        codes = [one.end() for one in served]
-    assert codes == [0] * instances, place.log.read_text()[-3000:]
-    accumulated(place)
-    problems = problems_of(place, senders)
-    assert problems == [], place.log.read_text()[-3000:]
+    place, rng = request.getfixturevalue(where), random.Random(campaigns.seed)
+    rounds = campaigns.size([(2, 2)], [(2, 125), (4, 125)])  # instances, kills of them
+    senders, losses = [], 0
+    for instances, kills in rounds:
+        with open(place.log, "a") as log:
+            serving = [Served(place.config, log) for _ in range(instances)]
+            names = [f"c{instances}{number}" for number in range(CLIENTS)]
+            urls = [one.url for one in serving]
+            working = [Sender(name, urls) for name in names]
+            losses += killed(place, serving, working, kills, rng, log)
+            senders += working
+            codes = [one.end() for one in serving]
+        assert codes == [0] * instances, place.log.read_text()[-3000:]
+        accumulated(place)
+        problems = problems_of(place, senders)
+        assert problems == [], place.log.read_text()[-3000:]
+    kills = sum(kills for _, kills in rounds)
     documents = sum(len(texts) for one in senders for texts in one.acknowledged.values())
-    told = f"{documents} documents, {instances} instances, {losses} replies lost or refused"
+    counts = " and ".join(str(instances) for instances, _ in rounds)
+    told = f"{documents} documents, {counts} instances, {losses} replies lost or refused"
     campaigns.record(f"service on {where}: server and accumulator killed", kills, kills, told)
+
+
+def killed(place, serving, senders, kills, rng, log):
+    """Kill servers and what accumulates while documents come; gives replies that were lost."""
+    over, losses, urls = [], 0, senders[0].urls
+
+    def work(sender):
+        number = 0
+        while not over:
+            sender.send(number)
+            number += 1
+
+    with ThreadPoolExecutor(len(senders)) as threads:
+        working = [threads.submit(work, sender) for sender in senders]
+        try:
+            for _ in range(kills):
+                if place.proxy is not None:
+                    fault = Fault(rng.choice(KINDS), rng.randrange(30), rng.randint(1, 3))
+                    place.proxy.suffer(fault)
+                time.sleep(rng.uniform(0.5, 4))
+                at, what = rng.randrange(len(serving)), rng.choice(VICTIMS)
+                serving[at].kill(what)
+                if place.proxy is not None:
+                    losses += place.proxy.calm()
+                if what != "accumulator":
+                    serving[at] = Served(place.config, log)
+                    urls[at] = serving[at].url
+        finally:
+            over.append(True)
+        for one in working:
+            one.result(300)
+    return losses
 
 
 def accumulated(place):
