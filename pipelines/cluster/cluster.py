@@ -131,6 +131,14 @@ class Cluster:
         """Of the workers that there are just now."""
         return list(identity_of(self.client)["workers"])
 
+    def now(self, memory: int | None) -> Cluster:
+        """As it is now, for the next of several jobs; `memory` and errors as of `connect`."""
+        identity = identity_of(self.client)
+        if not identity["workers"]:
+            return self  # the job waits for some
+        _require_same_version(self.client, self.address)
+        return _described(self.client, identity, memory, self.worker_timeout)
+
 
 def identity_of(client: Client) -> dict[str, Any]:
     """What the scheduler says just now of itself, and under `workers` of each by its address.
@@ -199,7 +207,7 @@ def connect(
         with _joined(scheduler) as client:
             _wait_for_worker(client, scheduler, worker_timeout, on_wait)
             _require_same_version(client, scheduler)
-            yield _described(client, memory, worker_timeout)
+            yield _described(client, identity_of(client), memory, worker_timeout)
         return
     cores = CPU_COUNT
     # a failing task is reported by us in one line; the worker's own account would repeat it
@@ -217,11 +225,13 @@ def connect(
         local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
         if workers:
             with closed_in_time(local), Client(local) as client:
-                yield _described(client, memory, worker_timeout, machine_workers=workers)
+                yield _described(
+                    client, identity_of(client), memory, worker_timeout, machine_workers=workers
+                )
             return
         # Dask fills the cores with threads of its own; those of BLAS would fight with them
         with threadpool_limits(1), local, Client(local) as client:
-            yield _described(client, memory, worker_timeout, machine_workers=1)
+            yield _described(client, identity_of(client), memory, worker_timeout, 1)
 
 
 def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
@@ -282,7 +292,7 @@ def connect_by(
     with _watched(client, address):
         _wait_for_worker(client, address, worker_timeout, None)
         _require_same_version(client, address)
-        yield _described(client, memory, worker_timeout)
+        yield _described(client, identity_of(client), memory, worker_timeout)
 
 
 @contextmanager
@@ -368,9 +378,12 @@ def _require_same_version(client: Client, address: str) -> None:
 
 
 def _described(
-    client: Client, memory: int | None, worker_timeout: float, machine_workers: int = 0
+    client: Client,
+    identity: dict[str, Any],
+    memory: int | None,
+    worker_timeout: float,
+    machine_workers: int = 0,
 ) -> Cluster:
-    identity = identity_of(client)
     info = identity["workers"]
     threads = max(int(worker["nthreads"]) for worker in info.values())
     limits = [int(worker["memory_limit"]) for worker in info.values() if worker["memory_limit"]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from typing import Any
 
 from distributed import Future, KilledWorker
@@ -25,6 +25,7 @@ from streaming_moments.pipelines.gathering.sums import Opening, SumsAstray
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
+_LOOK = 5.0  # seconds between two looks whether workers have joined
 _CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
 
 
@@ -170,16 +171,23 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
     cluster, client = gathering.run.cluster, gathering.run.cluster.client
     running: dict[Future[Any], tuple[Bundle, int]] = {}
     finished = FinishedTasks(cluster)
-    # workers may have joined
-    addresses = cluster.addresses()
-    slots = max(gathering.slots, len(addresses) * gathering.plan.reads_in_flight)
+    # workers may have joined, and more of them do meanwhile
+    known, each, looked = cluster.addresses(), gathering.plan.reads_in_flight, time.monotonic()
+    slots = max(gathering.slots, len(known) * each)
     # Dask sends a task where the context lies already, which is one worker at first
-    turns = islice(cycle(addresses), slots)
+    turns: Iterator[str] = islice(cycle(known), slots)
     # once frozen, the group takes no more
     open_to_new = not group.closed
     try:
         while True:
             bundle = None
+            if time.monotonic() - looked > _LOOK:
+                looked = time.monotonic()
+                with suppress(OSError):  # of a scheduler that is gone the client knows in a moment
+                    there = cluster.addresses()
+                    joined = [address for address in there if address not in known]
+                    slots, known = max(slots, len(there) * each), there
+                    turns = chain(islice(cycle(joined), len(joined) * each), turns)
             if len(running) < slots:
                 if group.again:
                     bundle = group.again.popleft()

@@ -97,10 +97,10 @@ class AccumulateSection:
     """When what waits is sealed and counted, and when a model is fitted to it.
 
     With `within` the server has a process of its own that does so; else `streaming-moments
-    accumulate` does. Where that process has said nothing for `hung_after`, of no shard, step or row
-    block, it is killed and begun anew. `night` is the file of a nightly run, whose `store` is this
-    one and whose `shards` are `INBOX/sealed/**/*.jsonl`: it runs after `refit_documents` came, or
-    every `refit_every`, by the night's own steps and gates.
+    accumulate` does, by one of its own too. Where that process has said nothing for `hung_after`,
+    of no shard, step or row block, it is killed and begun anew. `night` is the file of a nightly
+    run, whose `store` is this one and whose `shards` are `INBOX/sealed/**/*.jsonl`: it runs after
+    `refit_documents` came, or every `refit_every`, by the night's own steps and gates.
     """
 
     within: bool = True

@@ -6,17 +6,21 @@ import signal
 import sys
 import threading
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
 
 import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.options import Session, running
-from streaming_moments.pipelines.service.config import night_of, read_service
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.service.config import ServiceConfig, night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
+
+_LOOK = 0.2  # seconds between two looks whether to end
+_BY_SIGNAL = 128  # and its number: how shells tell what ended a process
 
 
 @click.command()
@@ -73,50 +77,78 @@ def serve(config: str, no_accumulate: bool) -> None:
     is_flag=True,
     help="End where standard input does; say on standard output that it goes on.",
 )
-def accumulate(config: str, once: bool, until_closed: bool) -> None:
+@click.pass_context
+def accumulate(context: click.Context, config: str, once: bool, until_closed: bool) -> int:
     """Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.
 
-    Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began.
+    Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began. A process
+    of its own does the work: where it says nothing for `hung_after` it is killed and begun anew.
     """
+    wanted, end = read_service(config), _End()
+    if not once and not until_closed:
+        end.by_signals()
+        debug = ["--debug"] * bool(context.find_root().params.get("debug"))
+        return _watched([*debug, "accumulate", config, "--until-closed"], wanted, end)
     from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
     from streaming_moments.pipelines.service.accumulating.accumulator import (
         accumulate as take_turns,
     )
     from streaming_moments.pipelines.service.accumulating.heartbeats import Beating
 
-    wanted = read_service(config)
     session = Session(**asdict(wanted.cluster))
     with running(session, wanted.storage_options or None) as run:
         beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
         told = run if beating is None else replace(run, progress=beating)
         accumulator = Accumulator.of(wanted, told, tell)
-        if once:
+        if once or beating is None:
             turn = accumulator.turn()
             accumulator.expire_if_due()
             say(f"sealed {turn.sealed}, counted {turn.counted} documents")
-            return
-        over = threading.Event()
-
-        def ended(number: int, frame: FrameType | None) -> None:
-            over.set()
-
-        signal.signal(signal.SIGTERM, ended)
-        signal.signal(signal.SIGINT, ended)
-        if until_closed:
-            threading.Thread(target=_await_end, args=(over,), daemon=True).start()
+            return ExitCode.DONE
+        # until here one that is not wanted ends at once
+        end.by_signals()
+        threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 
         def waited(seconds: float) -> bool:
             until = monotonic() + seconds
-            while not over.is_set() and (left := until - monotonic()) > 0:
-                if beating is not None:
-                    beating.beat()
-                over.wait(min(left, 1.0))
-            return over.is_set()
+            while not end.asked and (left := until - monotonic()) > 0:
+                beating.beat()
+                sleep(min(left, _LOOK))
+            return end.asked
 
         take_turns(accumulator, waited)
+    return ExitCode.DONE
 
 
-def _await_end(over: threading.Event) -> None:
+def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
+    """Have a process of its own accumulate, and end as it does."""
+    from streaming_moments.pipelines.service.accumulating.children import watched
+    from streaming_moments.pipelines.service.accumulating.heartbeats import Heard
+
+    code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
+    if end.number == signal.SIGINT and code == -signal.SIGTERM:
+        raise click.Abort  # before its first turn
+    return code if code >= 0 else _BY_SIGNAL - code
+
+
+@dataclass
+class _End:
+    """Whether to end. Signals say so, in the middle of anything: no lock is taken for it."""
+
+    asked: bool = False
+    number: int | None = None
+
+    def by_signals(self) -> None:
+        """Have SIGTERM and SIGINT ask for it."""
+
+        def ended(number: int, frame: FrameType | None) -> None:
+            self.asked, self.number = True, number
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, ended)
+
+
+def _await_end(end: _End) -> None:
     while sys.stdin.buffer.read(1 << 10):
         pass
-    over.set()
+    end.asked = True

@@ -133,6 +133,7 @@ class Accumulator:
         inbox, options = self.seals.inbox, self.config.storage_options or None
         if not selection_is_asked(inbox):
             return None
+        self._look_at_workers()
         store = MomentStore.open(self.config.store, storage_options=options)
         return compare(store, inbox, self.run)
 
@@ -165,6 +166,7 @@ class Accumulator:
             As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
         """
         with locked(self.config) as journal:
+            self._look_at_workers()
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
             sealed, whole = self._sealed(journal)
@@ -190,12 +192,19 @@ class Accumulator:
         if not late and (documents is None or self._since < documents):
             return None
         before, self._since, self._fitted = self._since, 0, self.clock()
+        self._look_at_workers()
         try:
             report = nightly(self.night, self.run.cluster, lambda step: None, self.run.progress)
         except LockHeld:
             self._since = before
             return None
         return report.outcome
+
+    def _look_at_workers(self) -> None:
+        """Plan with the workers that a scheduler has now: they come and go between turns."""
+        if self.config.cluster.scheduler is not None:
+            now = self.run.cluster.now(self.config.cluster.memory)
+            self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
         """Seal what waits; how many documents, and whether it was all that waited at first."""

@@ -1,21 +1,23 @@
-"""Children: the process that accumulates beside a server, begun anew when it dies."""
+"""Children: a process that accumulates, killed when it hangs and begun anew when it dies."""
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from time import monotonic
+from time import monotonic, sleep
 
 from streaming_moments.pipelines.service.accumulating.heartbeats import Heard
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds before it is begun anew
-_LOOK = 1.0  # seconds between two looks at one that says nothing
+_LOOK = 0.5  # seconds between two looks at one that says nothing
 _ENDING = 30.0  # seconds to end a turn; one that is killed is ended by the next
 
 
@@ -39,59 +41,104 @@ def kept_running(
     patience : timedelta
         After which one that says nothing is killed.
     """
-    command = [sys.executable, "-m", "streaming_moments", *arguments]
     over = threading.Event()
-
-    def begin() -> subprocess.Popen[bytes]:
-        heard.beat()
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    running = [begin()]
-
-    def keep() -> None:
-        delay = _FIRST
-        while not over.is_set():
-            begun = monotonic()
-            code = _ended(running[0], heard, patience.total_seconds(), tell)
-            if over.is_set():
-                return
-            if monotonic() - begun > _LONGEST:
-                delay = _FIRST
-            tell(f"what accumulates ended with code {code}; begun anew in {delay:g} s")
-            if over.wait(delay):
-                return
-            delay = min(2 * delay, _LONGEST)
-            running[0] = begin()
-
-    thread = threading.Thread(target=keep, name="keeping what accumulates", daemon=True)
+    watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
+    child = watch.begin()
+    thread = threading.Thread(
+        target=watch.keep,
+        args=(child, lambda code: True),
+        name="keeping what accumulates",
+        daemon=True,
+    )
     thread.start()
     try:
         yield
     finally:
         over.set()
-        child = running[0]
-        if child.stdin is not None:
-            with suppress(OSError):
-                child.stdin.close()
-        try:
-            child.wait(_ENDING)
-        except subprocess.TimeoutExpired:
-            child.kill()
-        thread.join(_ENDING)
+        thread.join(2 * _ENDING)
 
 
-def _ended(
-    child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
+def watched(
+    arguments: Sequence[str],
+    tell: Callable[[str], None],
+    heard: Heard,
+    patience: timedelta,
+    over: Callable[[], bool],
 ) -> int:
-    """Wait until a process ends, or kill it if it says nothing for too long; its exit code."""
-    assert child.stdout is not None
-    with child.stdout as said:
-        while child.poll() is None:
-            if select.select([said], [], [], _LOOK)[0]:
-                if not os.read(said.fileno(), 1 << 12):
-                    break
-                heard.beat()
-            elif heard.silence() >= patience:
-                tell(f"what accumulates has said nothing for {heard.silence():.0f} s; killed")
-                child.kill()
-    return child.wait()
+    """Run this program with other arguments until it ends of itself, or is asked to; its exit code.
+
+    One that says nothing for too long is killed, and one that was killed, by whomever, is begun
+    anew. What ends of itself has a reason, which who began us knows by its code.
+
+    Parameters
+    ----------
+    arguments, tell, heard, patience
+        As of `kept_running`.
+    over : callable
+        Whether to end: it is asked to, and ends its turn.
+
+    Returns
+    -------
+    int
+        Below 0 the signal that ended it, as `subprocess` has it.
+    """
+    watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
+    return watch.keep(watch.begin(), lambda code: code < 0)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    arguments: tuple[str, ...]
+    tell: Callable[[str], None]
+    heard: Heard
+    patience: float
+    over: Callable[[], bool]
+    ending: float
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        self.heard.beat()
+        command = [sys.executable, "-m", "streaming_moments", *self.arguments]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
+        """Begin it anew where it ended with such a code, until it is over; the last code."""
+        delay = _FIRST
+        while True:
+            begun = monotonic()
+            code = self._ended(child)
+            if self.over() or not anew(code):
+                return code
+            if monotonic() - begun > _LONGEST:
+                delay = _FIRST
+            self.tell(f"what accumulates ended with code {code}; begun anew in {delay:g} s")
+            until = monotonic() + delay
+            while (left := until - monotonic()) > 0:
+                if self.over():
+                    return code
+                sleep(min(left, _LOOK))
+            delay = min(2 * delay, _LONGEST)
+            child = self.begin()
+
+    def _ended(self, child: subprocess.Popen[bytes]) -> int:
+        """Wait until it ends, or kill it if it says nothing for too long; its exit code."""
+        assert child.stdout is not None
+        assert child.stdin is not None
+        until = math.inf
+        with child.stdout as said, child.stdin as lifeline:
+            while child.poll() is None:
+                if self.over() and not lifeline.closed:
+                    until = monotonic() + self.ending
+                    lifeline.close()
+                    # before it listens to its standard input
+                    child.terminate()
+                if select.select([said], [], [], _LOOK)[0]:
+                    if not os.read(said.fileno(), 1 << 12):
+                        break
+                    self.heard.beat()
+                elif self.heard.silence() >= self.patience:
+                    silence = self.heard.silence()
+                    self.tell(f"what accumulates has said nothing for {silence:.0f} s; killed")
+                    child.kill()
+                if monotonic() >= until:
+                    child.kill()
+        return child.wait()

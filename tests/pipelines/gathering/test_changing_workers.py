@@ -5,11 +5,13 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Timer
 
@@ -28,7 +30,7 @@ from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import outcome_of
-from streaming_moments.pipelines.gathering import sums
+from streaming_moments.pipelines.gathering import groups, sums
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import STEP
 from streaming_moments.pipelines.jobs.outputs.proportions import TransformContext
@@ -131,6 +133,33 @@ def test_a_worker_that_comes_or_goes_changes_no_bit(tmp_path, store, undisturbed
     assert result.store.load() == expected.load()
     assert set(result.store.ledger()) == set(expected.ledger())
     assert result.store.verify() == []
+
+
+def test_workers_that_join_while_a_group_is_read_are_all_given_shards(
+    tmp_path, store, undisturbed, monkeypatch
+):
+    _, listed, expected = undisturbed
+    read, numbers = reading.read_indexed, count(1)
+    # one worker of a thread has two tasks at a time
+    together = threading.Barrier(3)
+
+    def gated(shard, *arguments):
+        if 2 < next(numbers) < 6:
+            together.wait(PATIENCE)
+        return read(shard, *arguments)
+
+    monkeypatch.setattr(groups, "_LOOK", 0.0)
+    monkeypatch.setattr(reading, "read_indexed", gated)
+    with threads_of(0) as local, connect(local.scheduler_address) as cluster:
+
+        def join():
+            local.scale(4)
+            cluster.client.wait_for_workers(4, timeout=PATIENCE)
+
+        result = update(store, listed, Run(cluster, Then(tmp_path, join)))
+    assert not together.broken
+    assert result.counted == len(listed)
+    assert result.store.load() == expected.load()
 
 
 class DyingAtTheClose(WorkerPlugin):

@@ -1,19 +1,51 @@
-"""The process that accumulates beside a server is begun anew when it dies, and when it hangs."""
+"""A process that accumulates is begun anew when it dies, and when it hangs."""
 
 import os
 import signal
 import subprocess
+import sys
 import threading
-from datetime import timedelta
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date, timedelta
 
+import psutil
 import pytest
 
 from streaming_moments.pipelines.service.accumulating import children
 from streaming_moments.pipelines.service.accumulating.heartbeats import Beating, Heard
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.records import RecordShape
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.store.store import MomentStore
+
+
+@contextmanager
+def beside(arguments, tell, heard, over):
+    """A process that accumulates beside a server."""
+    with children.kept_running(arguments, tell, heard, timedelta(hours=1)):
+        yield
+
+
+@contextmanager
+def apart(arguments, tell, heard, over):
+    """One that a command of its own watches, until it is asked to end."""
+    with ThreadPoolExecutor(1) as pool:
+        patience = timedelta(hours=1)
+        code = pool.submit(children.watched, arguments, tell, heard, patience, over.is_set)
+        try:
+            yield
+        finally:
+            over.set()
+        assert code.result(60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
-def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number):
+@pytest.mark.parametrize("kept", [beside, apart])
+def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number, kept):
     begun, lines, real = [], [], subprocess.Popen
     hangs, first, second = threading.Event(), threading.Event(), threading.Event()
 
@@ -35,7 +67,7 @@ def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number):
     monkeypatch.setattr(children, "_FIRST", 0.05)
     (place / "service.toml").write_text(f'store = "{place}/store"\n')
     arguments = ["accumulate", str(place / "service.toml"), "--until-closed"]
-    with children.kept_running(arguments, lines.append, Listening(), timedelta(hours=1)):
+    with kept(arguments, lines.append, Listening(), threading.Event()):
         assert first.wait(60)
         os.kill(begun[0].pid, number)
         hangs.set()
@@ -43,6 +75,63 @@ def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number):
     assert [process.returncode for process in begun] == [-signal.SIGKILL, 0]
     killed = [line for line in lines if line.endswith("has said nothing for 3600 s; killed")]
     assert len(killed) == (number == signal.SIGSTOP)
+
+
+def started(path):
+    """`streaming-moments accumulate` in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "streaming_moments", "accumulate", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_who_accumulates_apart_ends_its_turn_on_sigterm(place, planted, reading):
+    config = service_of({"store": str(place / "store")}, "service.toml")
+    (place / "service.toml").write_text(f'store = "{config.store}"\n')
+    seals = SealLog(Inbox.open(config.inbox_url))
+    documents = [{"text": planted[0]}] * 20_000
+    one, _ = RecordShape().submission(documents, new_receipt(0), False, date(2026, 11, 23))
+    seals.inbox.put([one])
+    (shard,) = seals.seal_next(len(documents), 1 << 30).shards
+    with started(place / "service.toml") as command:
+        until(lambda: reading(command.pid, f"{seals.inbox.folder.url}/{shard.path}"), command)
+        (child,) = psutil.Process(command.pid).children()
+        command.terminate()
+        _, told = command.communicate(timeout=100)
+    assert command.returncode == 0, told
+    assert not child.is_running()
+    assert f"counted {len(documents)}, version 3" in told
+    assert MomentStore.open(config.store).commit.documents == 900 + len(documents)
+
+
+def test_who_accumulates_apart_ends_at_once_on_sigint_before_its_first_turn(place):
+    (place / "service.toml").write_text(
+        # nobody listens there, which it takes Dask 20 seconds to find
+        f'store = "{place}/store"\n[cluster]\nscheduler = "tcp://127.0.0.1:9"\n'
+    )
+    with started(place / "service.toml") as command:
+        until(psutil.Process(command.pid).children, command)
+        command.send_signal(signal.SIGINT)
+        _, told = command.communicate(timeout=100)
+    assert (command.returncode, told.count("interrupted: ")) == (130, 1), told
+
+
+def test_who_accumulates_apart_ends_with_the_code_of_what_ended_of_itself(place):
+    (place / "service.toml").write_text(
+        f'store = "{place}/store"\n[accumulate]\nnight = "{place}/none"\nrefit_every = "24h"\n'
+    )
+    with started(place / "service.toml") as command:
+        _, told = command.communicate(timeout=100)
+    assert (command.returncode, told.count("error: ")) == (2, 1), told
 
 
 def test_a_pipe_that_nobody_reads_is_no_fault():
