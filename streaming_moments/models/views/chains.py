@@ -11,6 +11,7 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.views.columns import view_columns
+from streaming_moments.models.views.surroundings import sketch_metric
 from streaming_moments.models.views.transitions import transitions
 from streaming_moments.models.views.triples import triple_table, triples_of
 from streaming_moments.models.views.triples_em import likelier
@@ -29,7 +30,11 @@ else:
 
 
 def chain_of(
-    rows: Rows, foundation: SequencesFoundation, emission: NDArray[np.float64], options: Any
+    rows: Rows,
+    foundation: SequencesFoundation,
+    metric: NDArray[np.float64],
+    emission: NDArray[np.float64],
+    options: Any,
 ) -> tuple[Chain, float, int, int]:
     """Emission and moves, maybe refined: with the score, states without moves, and rounds.
 
@@ -38,7 +43,7 @@ def chain_of(
     NotIdentifiable
         Symbols of the states depend on one another.
     """
-    chain, untold = _decomposed(rows, foundation.sketch, emission)
+    chain, untold = _decomposed(rows, foundation.sketch, metric, emission)
     if not (foundation.whole and options.refine):
         return chain, float("nan"), untold, 0
     table = triple_table(rows)
@@ -48,10 +53,12 @@ def chain_of(
     return chain, score, 0, rounds
 
 
-def _decomposed(rows: Rows, sketch: Basis, emission: NDArray[np.float64]) -> tuple[Chain, int]:
+def _decomposed(
+    rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
+) -> tuple[Chain, int]:
     k = emission.shape[1]
     try:
-        moves, shares, untold = transitions(rows, sketch, emission)
+        moves, shares, untold = transitions(rows, sketch, metric, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
             f"the symbols of the {k} states depend on one another, so nothing tells "
@@ -73,7 +80,8 @@ def _of_sketch(
     sketched = InMemory((_sketched(foundation, table, sketch),))
     try:
         emission = view_columns(sketched, (sketch, sketch), k).found.topics
-        return [_decomposed(sketched, sketch, emission)[0]]
+        metric = sketch_metric(sketched, sketch)
+        return [_decomposed(sketched, sketch, metric, emission)[0]]
     except NotIdentifiable:
         return []
 

@@ -172,11 +172,11 @@ class HiddenMarkovModel:
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
         foundation: SequencesFoundation = rows.foundation
         sketch, k = foundation.sketch, options.topics
-        fitted, columns, weights = _columns(rows, sketch, k)
-        chain, score, untold, refined = chain_of(rows, foundation, columns, options)
+        fitted, metric, columns, weights = _columns(rows, sketch, k)
+        chain, score, untold, refined = chain_of(rows, foundation, metric, columns, options)
         bars = None
         if halves:
-            bars = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[1])
+            bars = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
         # refined, the weights are those of the first place of a window
         weights = chain.moves @ chain.weights if refined else weights
         start, beginnings = first_states(rows, chain.emission)
@@ -382,11 +382,12 @@ class HiddenMarkovModel:
 
 def _columns(
     rows: Rows, sketch: Basis, k: int
-) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """As decomposed; the metric of the sketch, and the columns and weights read in it."""
     fitted = view_columns(rows, (sketch, sketch), k)
-    found = fitted.found
-    metrics = [sketch_metric(rows, sketch)] * 2
-    return fitted, *by_surroundings(rows, TRIPLES, metrics, found.topics, found.weights)
+    found, metric = fitted.found, sketch_metric(rows, sketch)
+    read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
+    return fitted, metric, *read
 
 
 def _windows(rows: Rows) -> int:

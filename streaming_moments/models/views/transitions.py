@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.views import frame
 from streaming_moments.faces import LateModule
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.surroundings import sketch_metric
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
@@ -50,17 +49,16 @@ class Operators:
 
 
 def transitions(
-    rows: Rows, sketch: Basis, emission: NDArray[np.float64]
+    rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """(k, k) moves, a column for each state gone from, (k,) shares of these, and untold columns.
 
     Non-negative least squares of `RL = O J (O' Qo)`, J the shares of pairs of states, in rows
-    scaled by `p^-1/2` and in the covariance metric of the sketch.
+    scaled by `p^-1/2` and in the covariance metric of the sketch, that of `sketch_metric`.
     """
     k = emission.shape[1]
     nbytes = 8 * k * (k + sketch.columns)
     sums = rows.value(rows.summed("transitions", _moved, emission, nbytes=nbytes))
-    metric = sketch_metric(rows, sketch)
     triangle = np.linalg.cholesky(sums[:, :k] + _ROUNDING * np.trace(sums[:, :k]) * np.eye(k))
     seen = np.linalg.solve(triangle, sums[:, k:] @ metric)
     sides = (sketch.matrix.T @ emission[: sketch.core]).T @ metric
