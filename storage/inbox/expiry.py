@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
+from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.deletions import DONE, GONE, PLANS, Deletions
 from streaming_moments.storage.inbox.inbox import CLAIMS
 from streaming_moments.storage.inbox.left_out import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
-from streaming_moments.storage.inbox.seals import SEALED, SEALS, note_number, seal_file
+from streaming_moments.storage.inbox.seals import SEALED, SEALS, seal_file
 
 MOST = 2000  # files that go at once
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
@@ -180,7 +181,7 @@ def _seals(
     while reached < last and reached + 1 not in held and going.old(written.get(reached + 1), age):
         reached += 1
     if reached > before:
-        note_number(folder, EXPIRED, reached)
+        folder.write(EXPIRED, seal({"seal": reached}))
         folder.sync("")
     beside = [
         f"{part}/{file.path}"

@@ -16,8 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeAlias
 
+from pydantic import TypeAdapter
+
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.receipts import Claim, seal_before
@@ -28,11 +31,10 @@ from streaming_moments.storage.inbox.seals import (
     Seal,
     SealedShard,
     Taken,
-    note_number,
-    noted_number,
     seal_file,
     shard_file,
 )
+from streaming_moments.storage.log.schema import Count, checked
 
 MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
@@ -48,6 +50,7 @@ class SealedByAnother(StoreError):
     """Another has sealed batches meanwhile; look again."""
 
 
+_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 _Contents: TypeAlias = dict[str, tuple[Submission, ...]]  # of batches, by name
 
 
@@ -84,7 +87,7 @@ class SealLog:
             The storage cannot be read, or a note of it is damaged.
         """
         folder = self.inbox.folder
-        number = noted_number(folder, _REACHED)
+        number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
             # the note is lost, or whoever slept wrote one of what has expired since
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
@@ -96,7 +99,7 @@ class SealLog:
 
     def expired(self) -> int:
         """Number of a seal up to which none is kept; errors as `latest`."""
-        return noted_number(self.inbox.folder, EXPIRED)
+        return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
         """A seal.
@@ -216,7 +219,7 @@ class SealLog:
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
         """End a seal; without contents all its shards are there, as a batch is gone."""
         folder = self.inbox.folder
-        ended = noted_number(folder, _REACHED) >= sealed.number
+        ended = self._noted(_REACHED) >= sealed.number
         # once noted its shards were all there, and what was taken out of them since is not put back
         if contents is not None and not ended:
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
@@ -229,7 +232,13 @@ class SealLog:
                 folder.sync(f"{SEALED}/{day.isoformat()}")
         self.inbox.remove([one.name for one in sealed.batches])
         if not ended:
-            note_number(folder, _REACHED, sealed.number)
+            folder.write(_REACHED, seal({"seal": sealed.number}))
+
+    def _noted(self, name: str) -> int:
+        """Number of a seal that a note says; 0 without it."""
+        data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
+        content = {"seal": 0} if data is None else unseal(data, where)
+        return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
 
     def _waiting(self, names: Sequence[str]) -> set[str]:
         return set(self.inbox.folder.names(BATCHES)) & set(names)

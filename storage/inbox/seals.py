@@ -8,7 +8,6 @@ from functools import cached_property
 
 from pydantic import TypeAdapter
 
-from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Piece
@@ -153,34 +152,6 @@ class Seal:
 
 
 _SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
-
-
-_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
-
-
-def noted_number(folder: Folder, name: str) -> int:
-    """Number of a seal that a note says; 0 without it.
-
-    Raises
-    ------
-    StoreError
-        The note is damaged.
-
-    Examples
-    --------
-    >>> folder = Folder.at("memory://notes-example")
-    >>> note_number(folder, "reached.json", 7)
-    >>> noted_number(folder, "reached.json"), noted_number(folder, "none.json")
-    (7, 0)
-    """
-    data, where = folder.find(name), f"{folder.url}/{name}"
-    content = {"seal": 0} if data is None else unseal(data, where)
-    return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
-
-
-def note_number(folder: Folder, name: str, number: int) -> None:
-    """Let a note say the number of a seal; errors as `Folder.write`."""
-    folder.write(name, seal({"seal": number}))
 
 
 def seal_file(number: int) -> str:

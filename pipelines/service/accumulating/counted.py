@@ -9,7 +9,6 @@ from pydantic import TypeAdapter
 
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.seals import note_number, noted_number
 from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
@@ -33,6 +32,7 @@ class Counted:
 
 
 _COUNT: TypeAdapter[Counted] = TypeAdapter(Counted)
+_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
 def read_counted(inbox: Inbox, number: int) -> Counted:
@@ -63,12 +63,16 @@ def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
 
 def counted_up_to(inbox: Inbox) -> int:
     """Number of a seal up to which all are counted or left out; errors as `read_counted`."""
-    return noted_number(inbox.folder, _REACHED)
+    data = inbox.folder.find(_REACHED)
+    if data is None:
+        return 0
+    where = f"{inbox.folder.url}/{_REACHED}"
+    return checked(_NUMBER, unseal(data, where).get("seal"), f"{where} names no seal")
 
 
 def note_reached(inbox: Inbox, number: int) -> None:
     """Note that all seals up to a number are; errors as `note_counted`."""
-    note_number(inbox.folder, _REACHED, number)
+    inbox.folder.write(_REACHED, seal({"seal": number}))
 
 
 def _file(number: int) -> str:
