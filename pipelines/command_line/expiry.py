@@ -32,7 +32,7 @@ from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
 from streaming_moments.storage.operations.purging import Purge
-from streaming_moments.storage.operations.traces import BEYOND
+from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 _EXPIRY = timedelta(minutes=5)  # of the lock; it is renewed while the command works
@@ -127,7 +127,8 @@ def purge(
         opened, gone = result.store, result.purge
         recounted, erased = result.recounted, result.erased
     if json_output:
-        told = {"recounted": recounted, "erased": list(erased), "cannot_reach": list(BEYOND)}
+        told = {"recounted": recounted, "erased": list(erased)}
+        told |= {"cannot_reach": list(beyond(opened.foundation))}
         print_json({**_of_version(opened, dry_run), **asdict(gone), **told})
     else:
         say(*_purge_lines(opened, gone, recounted, erased, dry_run))
@@ -189,4 +190,4 @@ def _purge_lines(
         f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
         f"{len(gone.versions)} versions"
     )
-    return [*lines, "what this cannot reach:", *(f"  {line}" for line in BEYOND)]
+    return [*lines, "what this cannot reach:", *(f"  {line}" for line in beyond(store.foundation))]

@@ -34,7 +34,7 @@ from streaming_moments.storage.operations.history import Difference, difference,
 from streaming_moments.storage.operations.history import rollback as rollback_store
 from streaming_moments.storage.operations.history import tag as tag_model
 from streaming_moments.storage.operations.labels import label as label_topic
-from streaming_moments.storage.operations.traces import BEYOND
+from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
@@ -112,7 +112,8 @@ def verify(
         found = look_for_purged(opened, shards, storage_options)
         problems += map(str, found.traces)
         content |= {"purged": not found.traces, "shards": list(found.names)}
-        content |= {"by_name_alone": list(found.unread), "cannot_reach": list(BEYOND)}
+        unreachable = beyond(opened.foundation)
+        content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
         lines.append(f"nothing of {len(found.names)} shards is left in {opened.url}")
     if json_output:
         print_json({**content, "problems": problems})
@@ -121,7 +122,7 @@ def verify(
         if purged:
             for url in found.unread:
                 say(f"{url} cannot be read any more, so it was looked for by name alone")
-            say("what this cannot reach:", *(f"  {line}" for line in BEYOND))
+            say("what this cannot reach:", *(f"  {line}" for line in unreachable))
     return ExitCode.INPUT if problems else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -57,13 +58,20 @@ def create_once(
     >>> create_once(folder, "a.txt", b"law")
     b'sea'
     """
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_result(_is_worth_another),
-        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
-        stop=tenacity.stop_after_attempt(attempts),
-        wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
-    )
-    found = retrying(_created, folder, name, content, attempts, delay)
+
+    def attempt() -> bytes | Exception | None:
+        return _created(folder, name, content, attempts, delay)
+
+    found = attempt()
+    if _is_worth_another(found):
+        # tenacity takes a tenth of a second to load
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_result(_is_worth_another),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+            stop=tenacity.stop_after_attempt(attempts),
+            wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
+        )
+        found = retrying(next, chain([found], iter(attempt, ...)))
     if isinstance(found, Exception):
         raise StoreError(
             f"{folder.url}/{name} could not be written ({folder.explain(found)}), nothing of it is "
@@ -99,17 +107,24 @@ def _created(
             wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
             reraise=True,
         )
+        where, why = f"{folder.url}/{name}", folder.explain(error)
         try:
             found: bytes | None = insisting(folder.find, name)
-            if found is None:
-                return error
-            if found != content:
-                return found
-            insisting(folder.sync, str(PurePosixPath(name).parent))
         except StoreError as unknown:
             raise CreationUnknown(
-                f"{folder.url}/{name} may or may not be written: creating it failed "
-                f"({folder.explain(error)}) and so did asking for it ({unknown}); nothing was "
-                "deleted, try it again when the storage answers"
+                f"{where} may or may not be written: creating it failed ({why}) and so did asking "
+                f"for it ({unknown}); nothing was deleted, try it again when the storage answers"
             ) from unknown
+        if found is None:
+            return error
+        if found != content:
+            return found
+        try:
+            insisting(folder.sync, str(PurePosixPath(name).parent))
+        except StoreError as unsynced:
+            raise CreationUnknown(
+                f"{where} is written but a power cut may take it: creating it failed ({why}) and "
+                f"so did syncing its folder ({unsynced}); nothing was deleted, check the disk, "
+                "then see whether it is there"
+            ) from unsynced
     return None

@@ -6,12 +6,13 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.faces import LateModule
+from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commits import (
@@ -37,10 +38,6 @@ _REBASES = 200  # each conflict is another writer's success, so this bounds the 
 
 class CommitConflict(StoreError):
     """Another writer committed the version first."""
-
-
-class CommitStateUnknown(StoreError):
-    """A commit may or may not be written, or not outlast a power cut; nothing was deleted."""
 
 
 @dataclass(frozen=True)
@@ -163,23 +160,28 @@ class CommitLog:
         ------
         CommitConflict
             Another writer has committed the version.
-        CommitStateUnknown
-            The put failed and its file cannot be read, or is written but cannot be synced.
+        CreationUnknown
+            As `create_once`; or what is there is damaged.
         StoreError
             The put failed time and again, and nothing is written.
         """
         self._require_writer()
-        retrying = self._retrying(
-            retry=tenacity.retry_if_result(lambda error: error is not None),
-            retry_error_callback=lambda state: state.outcome.result(),
-        )
-        error = retrying(self._put_once, commit, seal(commit_to_json(commit)))
-        if error is not None:
-            raise StoreError(
-                f"version {commit.version} of {self.folder.url} could not be written "
-                f"({self.folder.explain(error)}), the store is as before; check space, "
-                "permissions and connection, then run it again"
-            ) from error
+        name, content = commit_file(commit.version), seal(commit_to_json(commit))
+        try:
+            found = create_once(self.folder, name, content, self.attempts, self.delay)
+        except CreationUnknown:
+            raise
+        except StoreError as error:
+            raise StoreError(f"{error}; the store is as before") from error.__cause__
+        if found is not None:
+            try:
+                unseal(found, f"{self.folder.url}/{name}")
+            except StoreError as damaged:
+                raise CreationUnknown(f"{damaged}; nothing was deleted") from damaged
+            raise CommitConflict(
+                f"version {commit.version} of {self.folder.url} was committed by another writer; "
+                "open the latest version and run it again"
+            )
         # the commit stands without the note, and the next one writes it anew
         with contextlib.suppress(StoreError):
             self.folder.write(reached_file(), seal({"version": commit.version}))
@@ -208,11 +210,13 @@ class CommitLog:
             self.put(successor)
             return successor
 
-        return self._retrying(
+        retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(CommitConflict),
             stop=tenacity.stop_after_attempt(_REBASES),
+            wait=tenacity.wait_random_exponential(multiplier=self.delay, max=2),
             reraise=True,
-        )(attempt)
+        )
+        return retrying(attempt)
 
     def latest(self) -> Commit:
         """The latest commit.
@@ -250,47 +254,6 @@ class CommitLog:
                 raise
             return change(latest)
 
-    def _put_once(self, commit: Commit, content: bytes) -> Exception | None:
-        """None if written, the error if nothing is."""
-        name = commit_file(commit.version)
-        try:
-            self.folder.create(name, content)
-        except Exception as error:
-            # the reply may be lost and the file be ours: only the file itself can tell
-            found = self._transaction(name, error)
-            if found is None:
-                return error
-            if found != commit.transaction:
-                raise CommitConflict(
-                    f"version {commit.version} of {self.folder.url} was committed by another "
-                    "writer; open the latest version and run it again"
-                ) from error
-            self._sync(name, error)
-        return None
-
-    def _transaction(self, name: str, error: Exception) -> str | None:
-        where = f"{self.folder.url}/{name}"
-        try:
-            data = self._insisting()(self.folder.find, name)
-            return None if data is None else str(unseal(data, where)["transaction"])
-        except (StoreError, KeyError) as unreadable:
-            raise CommitStateUnknown(
-                f"{where} may or may not be written: the put failed "
-                f"({self.folder.explain(error)}) and so did reading it back ({unreadable}); "
-                "nothing was deleted, run it again when the storage answers"
-            ) from unreadable
-
-    def _sync(self, name: str, error: Exception) -> None:
-        """Make a commit last whose put failed after its file was written."""
-        try:
-            self._insisting()(self.folder.sync, COMMITS)
-        except StoreError as unsynced:
-            raise CommitStateUnknown(
-                f"{self.folder.url}/{name} is written but a power cut may take it: the put failed "
-                f"({self.folder.explain(error)}) and so did syncing its folder ({unsynced}); "
-                "nothing was deleted, check the disk, then see in the log whether it is there"
-            ) from unsynced
-
     def _created(self, name: str, content: bytes) -> bool:
         try:
             self.folder.create(name, content)
@@ -305,16 +268,6 @@ class CommitLog:
                 "disk, s3, gs or az, or create the store with single_writer=True if there is "
                 "only one"
             )
-
-    def _insisting(self) -> tenacity.Retrying:
-        return self._retrying(retry=tenacity.retry_if_exception_type(StoreError), reraise=True)
-
-    def _retrying(self, **choices: Any) -> tenacity.Retrying:
-        defaults: dict[str, Any] = {
-            "stop": tenacity.stop_after_attempt(self.attempts),
-            "wait": tenacity.wait_random_exponential(multiplier=self.delay, max=2),
-        }
-        return tenacity.Retrying(**{**defaults, **choices})
 
     def _parse(self, version: int, data: bytes) -> Commit | None:
         """The commit in a file; None where that says that it was expired."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.faces import LateModule
+from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commits import Commit
@@ -166,21 +167,13 @@ class Lock:
         mine = replace(self, number=self.number + 1)
         until = self.folder.clock() + self.expiry
         note = _Note(self.holder, until, released, self.expiry, mark_of_process())
-        try:
-            self.folder.create(_file(mine.number), note.sealed())
-        except Exception as error:
-            # the reply may be lost and the note be ours: only the note can tell
-            data = self.folder.find(_file(mine.number))
-            if data is None:
-                raise StoreError(
-                    f"the lock of {self.folder.url} cannot be written "
-                    f"({self.folder.explain(error)}); check space, permissions and connection"
-                ) from error
-            if _read(self.folder, mine.number).holder != self.holder:
-                raise LockHeld(
-                    f"another run has taken the lock of {self.folder.url}; run it again when "
-                    "that one has ended, or give the lock a longer expiry"
-                ) from error
+        found = create_once(self.folder, _file(mine.number), note.sealed())
+        # one of ours is there where we were told before that nobody knows
+        if found is not None and _read(self.folder, mine.number).holder != self.holder:
+            raise LockHeld(
+                f"another run has taken the lock of {self.folder.url}; run it again when that one "
+                "has ended, or give the lock a longer expiry"
+            )
         # whoever slept while notes were deleted has made one that was there before
         self._require_latest(mine.number)
         return mine

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+from streaming_moments.statistics.base import Foundation
 from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit
@@ -43,16 +44,13 @@ _OWN = frozenset(
 _AT_ONCE = 8  # files held in memory while they are searched
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
-BEYOND = (
-    "vocabulary and basis: they were chosen from a sample that may have held these documents; "
-    "`rebase` chooses others, and the files of the old ones stay",
+_BEYOND = (
     "the shards themselves: an update that finds them again counts them again",
     "whatever was written outside the folder of the store: proportions, reports, pages, metrics, "
     "exported models, logs",
     "copies of the store, backups and snapshots, earlier versions of objects where a bucket keeps "
     "them, blocks of a disk that were not written over",
 )
-"""Where nobody here can look, a line each."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,17 @@ class Trace:
 
     def __str__(self) -> str:
         return f"{self.path} {self.what}"
+
+
+def beyond(foundation: Foundation) -> tuple[str, ...]:
+    """Where nobody here can look in a store of that foundation, a line each."""
+    others = (
+        "`rebase` chooses others, and the files of the old ones stay"
+        if foundation.redrawn
+        else "others take a store of their own, by `streaming-moments create`"
+    )
+    held = "they were chosen from a sample that may have held these documents"
+    return f"{foundation.drawn}: {held}; {others}", *_BEYOND
 
 
 def traces_of(

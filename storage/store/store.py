@@ -240,7 +240,7 @@ class MomentStore(Snapshot):
             A segment of another basis.
         BoundExceeded
             Sums could pass 2^62.
-        CommitStateUnknown
+        CreationUnknown
             The commit may or may not be written.
         StoreError
             Nothing is written, and why.

@@ -107,9 +107,14 @@ class Foundation(Protocol):
 
     A kind is a class of this shape and a line in `kinds.KINDS`: layout, blocks, verification and
     memory plans of a store ask nothing else.
+
+    `drawn` says in words what of it is chosen from records, `redrawn` whether a store of the kind
+    can be given another, and count anew.
     """
 
     kind: ClassVar[str]
+    drawn: ClassVar[str]
+    redrawn: ClassVar[bool]
 
     @property
     def fingerprint(self) -> str:

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError
 from unreliable_proxy import AFTER, KINDS, Fault, UnreliableProxy, serve_s3
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.storage.log.commit_log import CommitStateUnknown
+from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.operations.history import rollback, tag
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.garbage import collect, find_garbage
@@ -279,7 +279,7 @@ class Walk:
         collects = name == "collect"
         if error is None and not committed and not collects:
             return "said to be committed, and is not", False
-        told = error is None or isinstance(error, CommitStateUnknown)
+        told = error is None or isinstance(error, CreationUnknown)
         if committed and not told and not collects:
             return "said not to be committed, and is", False
         wrong = problem_with(store, self.truths) if self.truths else ""
@@ -348,7 +348,7 @@ def test_a_lost_reply_is_known_as_ours_after_the_client_has_tried_again(proxy, s
 @pytest.mark.parametrize("kind", ["lost reply", "lost request"])
 def test_a_commit_is_unknown_only_where_nothing_can_be_read(proxy, store, kind):
     proxy.suffer(Fault(kind, 0, 10**6, commits=True))
-    with pytest.raises(CommitStateUnknown, match="may or may not be written") as told:
+    with pytest.raises(CreationUnknown, match="may or may not be written") as told:
         store.extended(lambda head: head.successor("tag", "mine"))
     proxy.calm()
     assert problem_with_error(told.value) == ""
@@ -360,7 +360,7 @@ def test_a_storage_that_refuses_every_commit_leaves_the_store_as_it_was(proxy, s
     with pytest.raises(StoreError, match="could not be written .*the store is as before") as told:
         store.extended(lambda head: head.successor("tag", "mine"))
     proxy.calm()
-    assert not isinstance(told.value, CommitStateUnknown)
+    assert not isinstance(told.value, CreationUnknown)
     assert problem_with_error(told.value) == ""
     assert store.latest().version == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput
@@ -16,12 +17,16 @@ from streaming_moments.storage.counting.graphs.edges import (
     set_down,
 )
 from streaming_moments.storage.files.filesystems import open_file_system
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
+from streaming_moments.storage.store.garbage import GRACE
 
 # Stored bytes of edges whose lists one task gathers: compressed some 5 bytes an edge, and 32 each
 # as they are set down, of which sorting holds three copies.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
+_ASIDE = ".edges"
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,9 @@ def neighbours(
     """Write the list of neighbours of every node, each neighbour once, as Parquet.
 
     Edges are set down by node in files beside the output, which are deleted in the end, and each
-    part of the nodes is gathered by one task: memory does not grow with the graph. A store is
-    created of the lists as of token ids, with `--ids-column neighbours`.
+    part of the nodes is gathered by one task: memory does not grow with the graph. Those of one
+    that was killed the next deletes: on the same machine at once, elsewhere after a week. A store
+    is created of the lists as of token ids, with `--ids-column neighbours`.
 
     Parameters
     ----------
@@ -97,9 +103,12 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    aside = f"{output.rstrip('/')}/.edges-{uuid.uuid4().hex}"
+    # others see by the name whether this process is gone
+    name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
+    aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
     try:
+        _delete_left(output, aside, options)
         calls = [
             (shard, place, form, columns, parts, aside, limits, options)
             for place, shard in enumerate(shards)
@@ -113,9 +122,7 @@ def neighbours(
             plan.in_flight,
         )
     finally:
-        fs, path = open_file_system(aside, options)
-        if fs.exists(path):
-            fs.rm(path, recursive=True)
+        _delete(aside, options)
     ends = 1 if columns.directed else 2
     nodes = sum(part.nodes for part in gathered)
     if not nodes:
@@ -132,6 +139,25 @@ def neighbours(
         sum(part.repeated for part in gathered) // ends,
         sum(one.loops for one in read),
     )
+
+
+def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] | None) -> None:
+    """Delete edges that were set down by who is gone, or has been silent for too long."""
+    folder, own = (Folder.at(url, storage_options) for url in (output, aside))
+    for name in folder.names(""):
+        if not name.startswith(f"{_ASIDE}-"):
+            continue
+        gone = is_gone(" ".join(name.split("-")[1:-1]))
+        written = [] if gone else [file.modified for file in folder.files(name)]
+        if gone or (written and own.clock() - max(written) > GRACE):
+            _delete(f"{output.rstrip('/')}/{name}", storage_options)
+
+
+def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
+    fs, path = open_file_system(url, storage_options)
+    while fs.exists(path):
+        with suppress(FileNotFoundError):  # another deletes it at the same time
+            fs.rm(path, recursive=True)
 
 
 def _delete_others(

@@ -54,6 +54,8 @@ class CountsFoundation:
     codocuments: bool
     halves: bool = True
     kind: ClassVar[str] = "counts"
+    drawn: ClassVar[str] = "vocabulary and basis"
+    redrawn: ClassVar[bool] = True
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
 

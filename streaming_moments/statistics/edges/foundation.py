@@ -69,6 +69,7 @@ class EdgesFoundation(ThreeViews):
     directed: bool = False
     halves: bool = True
     kind: ClassVar[str] = "edges"
+    drawn: ClassVar[str] = "nodes and sketch"
     joins: ClassVar[bool] = False
     join = staticmethod(joined_edges)
 

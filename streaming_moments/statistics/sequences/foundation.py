@@ -67,6 +67,7 @@ class SequencesFoundation(ThreeViews):
     halves: bool = True
     joins: bool = False
     kind: ClassVar[str] = "sequences"
+    drawn: ClassVar[str] = "alphabet and sketch"
     join = staticmethod(joined_windows)
 
     def __post_init__(self) -> None:

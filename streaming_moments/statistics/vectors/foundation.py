@@ -92,6 +92,8 @@ class VectorsFoundation:
     fourth: bool = False
     halves: bool = True
     kind: ClassVar[str] = "vectors"
+    drawn: ClassVar[str] = "grid and sketch"
+    redrawn: ClassVar[bool] = True
     joins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

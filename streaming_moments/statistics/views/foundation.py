@@ -62,6 +62,7 @@ class ViewsFoundation(ThreeViews):
     columns: tuple[str, str, str] = VIEWS
     halves: bool = True
     kind: ClassVar[str] = "views"
+    drawn: ClassVar[str] = "words and sketches"
     joins: ClassVar[bool] = False
     join = staticmethod(joined_records)
 

@@ -29,6 +29,7 @@ class ThreeViews:
 
     halves: bool
     joined_bytes: ClassVar[int] = 0
+    redrawn: ClassVar[bool] = False
 
     @staticmethod
     def join(prepared: Sequence[Any]) -> Any:

@@ -6,6 +6,7 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streaming_moments import MomentStatistics
@@ -18,6 +19,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.statistics.counts.batch import concatenate
+from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -320,3 +322,27 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 0, out
     assert MomentStore.open(store.url).load() == after.load()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rebase_is_named_for_words_and_grids_alone_that_it_makes_anew(run, kind, tmp_path):
+    rng, shard, store = np.random.default_rng(0), tmp_path / "a.csv", tmp_path / "store"
+    letters = np.array(list("abcdefgh"))[rng.integers(8, size=(60, 3))]
+    rows = rng.normal(size=(60, 3)).astype(str) if kind == "vectors" else letters
+    if kind in ("counts", "sequences"):
+        shard, names = tmp_path / "a.txt", ()
+        shard.write_text("\n".join(f"{word} {word}" for word in map("".join, letters)))
+    else:
+        shard.write_text("\n".join(["a,b,c", *map(",".join, rows)]))
+        names = ("--columns", "a,b" if kind == "edges" else "a,b,c")
+    least = () if kind in ("edges", "vectors") else ("--min-documents", "1")
+    given = ("--kind", kind, *names, *least, "--date-pattern", "none")
+    assert run("create", store, shard, *given)[0] == 0
+    assert run("update", store, shard)[0] == 0
+    purged = json.loads(run("purge", store, shard, "--dry-run", "--json")[1])
+    verified = run("verify", store, shard, "--purged")[1]
+    code = run("rebase", store)[0]
+    advice = purged["cannot_reach"][0]
+    assert " ".join(advice.split()) in " ".join(verified.split())
+    assert ("`rebase`" in advice) == (code == 0)
+    assert ("`streaming-moments create`" in advice) == (code == 2)

@@ -2,6 +2,12 @@
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +17,7 @@ import pytest
 
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.pipelines.jobs.outputs import neighbours as job
+from streaming_moments.storage.log.processes import mark_of_process
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 
@@ -127,3 +134,42 @@ def test_bad_edges_leave_nothing_behind(run, tmp_path, content, said):
 def test_more_parts_than_there_may_be_are_refused(embedded):
     with pytest.raises(job.InvalidInput, match="5000 parts"):
         job.neighbours([object()], "memory://none", job.Run(embedded), parts=5000)
+
+
+KILLED = """
+import os, signal, sys
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs import neighbours as job
+from streaming_moments.storage.listing import list_shards
+
+def dying(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+job.gather_part = dying
+with connect() as cluster:
+    job.neighbours(list_shards([sys.argv[1]]), sys.argv[2], Run(cluster))
+"""
+
+
+def test_what_a_killed_grouping_left_the_next_deletes_and_no_other(run, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\n1,2\n1,3\n")
+    lists = tmp_path / "lists"
+    grouping = [sys.executable, "-c", KILLED, tmp_path / "a.csv", lists]
+    killed = subprocess.run(grouping, capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    [left] = lists.iterdir()
+    assert left.name.startswith(".edges-")
+    assert list(left.iterdir())
+    # of one that goes on here, and of those elsewhere, of which the age tells
+    mine, other = mark_of_process().replace(" ", "-"), f"{32 * '0'}-7-7"
+    kept = {lists / f".edges-{mark}-{uuid.uuid4().hex}" for mark in (mine, other)}
+    old = {lists / f".edges-{mark}{uuid.uuid4().hex}" for mark in ("", f"{other}-")}
+    for folder in kept | old:
+        folder.mkdir()
+        (folder / "0-0").write_bytes(b"edges")
+    long_ago = time.time() - 8 * 24 * 3600
+    for folder in old:
+        os.utime(folder / "0-0", (long_ago, long_ago))
+    assert run("neighbours", tmp_path / "a.csv", "--output", lists)[0] == 0
+    assert set(lists.iterdir()) == {*kept, lists / "neighbours-00000-of-00001.parquet"}

@@ -104,13 +104,19 @@ def start():
 
 
 @pytest.fixture
-def serve(place):
-    """Starts services of a store."""
+def serve_at():
+    """Starts services of a store anywhere."""
 
-    def started(**content):
-        return running({"store": str(place / "store"), **content})
+    def started(store, **content):
+        return running({"store": str(store), **content})
 
     return started
+
+
+@pytest.fixture
+def serve(serve_at, place):
+    """Starts services of a store."""
+    return partial(serve_at, place / "store")
 
 
 @pytest.fixture
@@ -177,20 +183,6 @@ def days(dated, tmp_path):
 
 
 @pytest.fixture
-def serve_days(days):
+def serve_days(serve_at, days):
     """Starts services of that copy."""
-
-    def started(**content):
-        return running({"store": str(days / "store"), **content})
-
-    return started
-
-
-@pytest.fixture
-def serve_at():
-    """Starts services of a store anywhere."""
-
-    def started(store, **content):
-        return running({"store": str(store), **content})
-
-    return started
+    return partial(serve_at, days / "store")

@@ -15,9 +15,10 @@ from moto.server import ThreadedMotoServer
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files import local_files
+from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog, CommitStateUnknown
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.commits import (
     Commit,
     Lineage,
@@ -227,7 +228,7 @@ def test_reading_back_is_tried_again(tmp_path):
 def test_what_cannot_be_read_back_is_unknown_and_stays(tmp_path):
     log = faulty(tmp_path, ["reply lost"], ["refused"] * 3)
     head = first()
-    with pytest.raises(CommitStateUnknown, match="may or may not be written") as told:
+    with pytest.raises(CreationUnknown, match="may or may not be written") as told:
         log.put(head)
     assert SECRET not in str(told.value)
     assert log.latest() == head
@@ -236,7 +237,7 @@ def test_what_cannot_be_read_back_is_unknown_and_stays(tmp_path):
 def test_damage_at_the_place_of_a_commit_is_unknown(tmp_path):
     log = faulty(tmp_path)
     log.folder.write(commit_file(0), b"torn")
-    with pytest.raises(CommitStateUnknown, match="nothing was deleted"):
+    with pytest.raises(CreationUnknown, match="nothing was deleted"):
         log.put(first())
     assert log.folder.read(commit_file(0)) == b"torn"
 
@@ -270,7 +271,7 @@ def test_a_commit_that_cannot_be_synced_is_unknown_and_stays(tmp_path, monkeypat
     log = faulty(tmp_path)
     head = first()
     synced = failing_syncs(monkeypatch, 100)
-    with pytest.raises(CommitStateUnknown, match="a power cut may take it.*check the disk") as told:
+    with pytest.raises(CreationUnknown, match="a power cut may take it.*check the disk") as told:
         log.put(head)
     assert SECRET not in str(told.value)
     assert synced == []

@@ -16,6 +16,7 @@ import pytest
 from forgery import resealed
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log import processes
 from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld
@@ -167,8 +168,38 @@ def test_a_lock_that_cannot_be_written_says_so(place, monkeypatch):
         raise PermissionError("read only")
 
     monkeypatch.setattr(Folder, "create", refused)
-    with pytest.raises(StoreError, match=r"cannot be written \(PermissionError: read only\)"):
+    told = r"locks/.* could not be written \(PermissionError: read only\)"
+    with pytest.raises(StoreError, match=told):
         Lock.acquire(folder, HOUR)
+
+
+def test_a_storage_that_fails_for_a_moment_loses_no_lock(place, monkeypatch):
+    folder, create = Folder.at(place), Folder.create
+    lock, failures = Lock.acquire(folder, HOUR), [503]
+
+    def flaky(self, name, content):
+        if failures:
+            raise OSError(failures.pop())
+        create(self, name, content)
+
+    monkeypatch.setattr(Folder, "create", flaky)
+    lock = lock.renewed()
+    assert not failures
+
+    def lost(self, name, content):
+        create(self, name, content)
+        raise TimeoutError("no reply")
+
+    def unread(self, name):
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Folder, "create", lost)
+        broken.setattr(Folder, "find", unread)
+        with pytest.raises(CreationUnknown):
+            lock.renewed()
+    # the note is ours, though of another time
+    lock.renewed().release()
 
 
 def test_old_notes_are_deleted_and_recent_ones_stay(place):
