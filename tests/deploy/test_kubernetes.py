@@ -197,7 +197,11 @@ def test_two_nights_never_run_at_once_and_a_refused_model_is_no_retry():
 
 @pytest.mark.parametrize(
     ("words", "core", "topics", "threads", "place"),
-    [(10_000, 4096, 32, 2, "base"), (50_000, 4096, 64, 4, "overlays/example")],
+    [
+        (10_000, 4096, 32, 2, "base"),
+        (50_000, 4096, 64, 4, "overlays/example"),
+        (10_000, 4096, 32, 2, "service"),
+    ],
 )
 def test_the_limits_are_those_that_the_memory_projection_asks_for(
     words, core, topics, threads, place

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 import sys
 import time
@@ -10,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 import cloudpickle
+import yaml
 from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.pipelines.cluster.run import Run
@@ -18,6 +20,7 @@ from streaming_moments.pipelines.gathering import groups
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape
@@ -126,3 +129,24 @@ def test_each_document_counts_once_while_workers_come_and_go(place, planted, emb
     assert (store.load().pair_counts == twin.pair_counts).all()
     assert (store.load().triple_sketch == twin.triple_sketch).all()
     assert store.verify() == []
+
+
+def test_the_age_that_workers_are_scaled_by_is_told_to_who_may_read(serve, place):
+    deployed = Path(__file__).parents[3] / "deploy" / "kubernetes" / "service"
+    *_, scaler = yaml.safe_load_all((deployed / "autoscaling.yaml").read_text())
+    name = scaler["spec"]["metrics"][0]["external"]["metric"]["name"]
+    tokens = place / "tokens.json"
+    made = {role: add_token(tokens, role.name.lower(), role) for role in Role}
+
+    def age(client):
+        told = client("GET", "/metrics", headers={"Authorization": f"Bearer {made[Role.READER]}"})
+        return float(re.search(rf"^{name} (\S+)$", told.text, re.MULTILINE)[1])
+
+    with serve(tokens=str(tokens), refresh="50ms") as client:
+        assert client("GET", "/metrics").status_code == 401
+        assert age(client) == 0
+        writer = {"Authorization": f"Bearer {made[Role.WRITER]}"}
+        assert client.send([{"text": "a b c"}], headers=writer).status_code == 202
+        deadline = time.monotonic() + PATIENCE
+        while not age(client) > 0:
+            assert time.monotonic() < deadline
