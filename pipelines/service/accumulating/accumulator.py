@@ -128,6 +128,11 @@ class Accumulator:
         """Seconds between two looks at what waits."""
         return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
 
+    @property
+    def lags(self) -> bool:
+        """Whether anything is sealed that is not counted."""
+        return self.seals.latest() > counted_up_to(self.seals.inbox)
+
     def compare_if_asked(self) -> Compared | None:
         """Compare numbers of topics, if a page asked for it; errors as `compare`."""
         inbox, options = self.seals.inbox, self.config.storage_options or None
@@ -145,10 +150,8 @@ class Accumulator:
         StreamingMomentsError
             As `turn`.
         """
-        inbox = self.seals.inbox
-        uncounted = self.seals.latest() > counted_up_to(inbox)
-        due = is_due(inbox.backlog(), self.rules) or bool(self.deletions.waiting())
-        if not uncounted and not due:
+        backlog = self.seals.inbox.backlog()
+        if not self.lags and not is_due(backlog, self.rules) and not self.deletions.waiting():
             return None
         try:
             return self.turn()
@@ -169,8 +172,16 @@ class Accumulator:
             self._look_at_workers()
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
+            # while that fails nothing more is sealed, so that what waits grows old and is seen to
+            before = self._counted(journal) if self.lags else Turn()
             sealed, whole = self._sealed(journal)
-            turn = replace(self._counted(journal), sealed=sealed)
+            turn = self._counted(journal)
+            turn = Turn(
+                sealed,
+                before.counted + turn.counted,
+                before.version if turn.version is None else turn.version,
+                before.left_out + turn.left_out,
+            )
             for identity, deletion in asked.items() if whole else ():
                 turn = replace(
                     turn, forgotten=turn.forgotten + self._forgotten(identity, deletion, journal)

@@ -115,6 +115,24 @@ def test_a_turn_that_died_is_ended_by_the_next(accumulator, serve, monkeypatch):
         assert MomentStore.open(again.config.store).commit.documents == 902
 
 
+def test_while_nothing_can_be_counted_what_came_waits_where_it_is_seen(
+    accumulator, serve, monkeypatch
+):
+    with serve() as client:
+        client.send([{"text": "a b c"}])
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "update", lambda *told, **how: 1 / 0)
+            for _ in range(2):
+                with pytest.raises(ZeroDivisionError):
+                    due(accumulator)
+                client.send([{"text": "d e f"}])
+        # by its age and its bytes others are refused
+        assert accumulator.seals.inbox.backlog().documents == 2
+        turn = due(accumulator)
+        assert (turn.sealed, turn.counted) == (2, 3)
+        assert turn.version == MomentStore.open(accumulator.config.store).version
+
+
 def test_documents_without_a_known_word_are_counted_too(accumulator, serve):
     """What came beside them is chance: alone in a shard they are no bad shard."""
     with serve() as client:
