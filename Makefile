@@ -49,7 +49,7 @@ lint: install
 	$(BIN)/lint-imports
 
 test: lint
-	SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	OPENBLAS_NUM_THREADS=1 SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \

@@ -36,6 +36,11 @@ from streaming_moments.storage.store.store import MomentStore
 WORDS = ["law", "sea", "ship", "tax", "moon", "gold", "iron", "wood"]
 CLIENTS = 3
 VICTIMS = ("server", "accumulator", "both")
+LOST = (  # of an answer all, or its rest
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+)
 
 
 class Served:
@@ -93,7 +98,7 @@ class Sender:
                     headers={"Idempotency-Key": key},
                     timeout=20,
                 )
-            except (requests.ConnectionError, requests.Timeout):
+            except LOST:
                 time.sleep(0.05)
                 continue
             if answer.status_code == 202:
