@@ -23,7 +23,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal, gone_file
+from streaming_moments.storage.inbox.seals import SEALED, Seal, SealedShard, gone_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
@@ -260,12 +260,13 @@ class Deletions:
         """Ask for one no more: it is done."""
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
-    def left_of(self, receipt: str, sealed: Seal) -> int:
-        """How many documents of a receipt are still in the shards of its seal."""
-        return sum(
-            len(_by_receipt([receipt], sealed, shard.path, b"", self._gone(shard.path)))
+    def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
+        """Shards of a seal in which documents of a receipt still are, and how many."""
+        left = {
+            shard: len(_by_receipt([receipt], sealed, shard.path, b"", self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
-        )
+        }
+        return {shard: documents for shard, documents in left.items() if documents}
 
     def _lines_of(self, deletion: Deletion) -> Iterator[ShardDeletion]:
         chosen = _by_receipt if deletion.by == "receipt" else _by_id
