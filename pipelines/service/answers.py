@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from streaming_moments.storage.inbox.left_out import LeftOut
 
-State = Literal["accepted", "counted", "refused", "forgotten"]
+State = Literal["accepted", "counted", "uncounted", "refused", "forgotten"]
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,16 @@ class Receipt:
     receipt : str
         By which to ask again.
     state : str
-        "accepted": they are kept and will be counted. "counted": a version counts them. "refused":
-        they are not counted, and the reason says why. "forgotten": all were taken out by request.
+        "accepted": they are kept and will be counted. "counted": a version counts them, and so does
+        the latest. "uncounted": a version counted them and the latest does not, as it went back to
+        one before. "refused": they are not counted, and the reason says why. "forgotten": all were
+        taken out by request.
     documents : int or None
         How many; None where that is not looked up.
     version : int or None
         Of the store, that counts them.
     reason : str
-        Why they are refused.
+        Why they are refused, or uncounted.
     left_out : list
         Documents that were not taken, where the call allowed for it.
     """

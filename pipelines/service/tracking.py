@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streaming_moments.errors import StoreError
@@ -15,7 +15,7 @@ from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.left_out import read_left_out
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import Seal
+from streaming_moments.storage.inbox.seals import Seal, SealedShard
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header hardly passes
@@ -70,11 +70,13 @@ class Tracker:
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
         last = min(self.seals.latest(), after + _FAR)
         sealed = self.seals.find(receipt, after, last)
-        if sealed is not None:
-            if not Deletions(self.seals).left_of(receipt, sealed):
-                return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
-            return receipt_of(receipt, sealed, store, self.seals.inbox)
-        return None
+        if sealed is None:
+            return None
+        sealed = self.seals.read_anew(sealed.number)  # a purge may have taken shards out of it
+        left = Deletions(self.seals).left_of(receipt, sealed)
+        if not left:
+            return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
+        return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
 
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
@@ -108,18 +110,29 @@ class Tracker:
             return {} if whole is None else receipts_of_batch(whole, f"{folder.url}/{place}")
 
 
-def receipt_of(receipt: str, sealed: Seal, store: MomentStore, inbox: Inbox) -> Receipt:
-    """What became of a receipt that is in a seal."""
+def receipt_of(
+    receipt: str, sealed: Seal, shards: Sequence[SealedShard], store: MomentStore, inbox: Inbox
+) -> Receipt:
+    """What became of a receipt that is in a seal, and of which there is something in some shards.
+
+    What is noted was so in its version; whether it still is the ledger tells.
+    """
     documents = sealed.documents_of(receipt)
-    shards = sealed.shards_of(receipt)
     noted = read_counted(inbox, sealed.number)
+    if noted.version is None or noted.version <= store.version:
+        names = [shard_name(f"{inbox.folder.url}/{shard.path}") for shard in shards]
+        held = all(store.ledger().find(name) is not None for name in names)
+    else:
+        held = not any(shard.path in noted.left_out for shard in shards)  # later than the store
+    if held:
+        return Receipt(receipt, "counted", documents, noted.version or store.version)
     left_out = [noted.left_out[shard.path] for shard in shards if shard.path in noted.left_out]
     if left_out:
         return Receipt(receipt, "refused", documents, reason=left_out[0])
-    if noted.version is not None:
-        return Receipt(receipt, "counted", documents, noted.version)
-    names = [shard_name(f"{inbox.folder.url}/{shard.path}") for shard in shards]
-    ledger = store.ledger()
-    if all(ledger.find(name) is not None for name in names):
-        return Receipt(receipt, "counted", documents, store.version)
-    return Receipt(receipt, "accepted", documents)
+    if noted.version is None:
+        return Receipt(receipt, "accepted", documents)
+    reason = (
+        f"version {noted.version} counted them, and version {store.version} does not: it went back "
+        "to one before, or forgot their shard; an update of the inbox's sealed shards counts them"
+    )
+    return Receipt(receipt, "uncounted", documents, reason=reason)

@@ -28,6 +28,8 @@ _LOCAL = frozenset({"file", "local"})
 _CONTENT_TYPE = MappingProxyType(
     {"s3": "ContentType", "s3a": "ContentType", "gs": "content_type", "gcs": "content_type"}
 )
+# Clients that would send a large file in several requests, of which the first has the condition.
+_IN_CHUNKS = frozenset({"gs", "gcs"})
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 CLOCK = "clock"
 
@@ -305,7 +307,8 @@ class Folder:
             if fs.store.setdefault(place, mine) is not mine:  # one atomic step
                 raise FileExistsError(place)
         elif self.creates_exclusively:
-            fs.pipe_file(place, content, mode="create")
+            whole = {"chunksize": len(content) + 1} if self._protocols & _IN_CHUNKS else {}
+            fs.pipe_file(place, content, mode="create", **whole)
         else:
             if self.exists(name):
                 raise FileExistsError(place)

@@ -23,11 +23,10 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal
+from streaming_moments.storage.inbox.seals import SEALED, Seal, SealedShard, gone_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
-GONE = "gone"  # notes of lines that went
 _MOST = 1000  # receipts or ids of a deletion
 
 
@@ -185,7 +184,8 @@ class Deletions:
             data = seal(_PLAN.dump_python(plan, mode="json"))
             data = create_once(folder, name, data) or data
         where = f"{folder.url}/{name}"
-        return checked(_PLAN, unseal(data, where), f"{where} is no plan")
+        found = checked(_PLAN, unseal(data, where), f"{where} is no plan")
+        return Plan(tuple(one for one in found.shards if not self._is_purged(one.path)))
 
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
         """Put what a shard held aside, and what is left in its place.
@@ -216,6 +216,7 @@ class Deletions:
             raise StoreError(
                 f"{folder.url}/{one.path} is not what the deletion was planned on; restore it"
             )
+        self._is_purged(one.path)
         return old, None if one.after is None else one.path
 
     def finish(self, identity: str, plan: Plan, version: int | None) -> None:
@@ -231,20 +232,41 @@ class Deletions:
             if one.after is None:
                 folder.delete([one.path])
             folder.delete([f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"])
+            self._is_purged(one.path)
         content = seal(_DELETED.dump_python(Deleted(plan.documents, version), mode="json"))
         create_once(folder, f"{DONE}/{identity}.json", content)
         self.withdraw(identity)
+
+    def files_of(self, path: str) -> list[str]:
+        """Files that hold or name what a shard has or had, and the shard."""
+        folder, own = self._inbox.folder, path.rpartition("/")[2]
+        aside = [f"{ASIDE}/{file.path}" for file in folder.files(ASIDE)]
+        plans = [f"{PLANS}/{name}" for name in folder.names(PLANS)]
+        return [
+            path,
+            gone_file(path),
+            *(name for name in aside if name.endswith(f"/{own}")),
+            *(name for name in plans if path.encode() in (folder.find(name) or b"")),
+        ]
+
+    def _is_purged(self, path: str) -> bool:
+        """Whether a shard was purged; what whoever slept meanwhile has brought back goes again."""
+        if self.seals.holds(path):
+            return False
+        self._inbox.folder.delete(self.files_of(path))
+        return True
 
     def withdraw(self, identity: str) -> None:
         """Ask for one no more: it is done."""
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
-    def left_of(self, receipt: str, sealed: Seal) -> int:
-        """How many documents of a receipt are still in the shards of its seal."""
-        return sum(
-            len(_by_receipt([receipt], sealed, shard.path, b"", self._gone(shard.path)))
+    def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
+        """Shards of a seal in which documents of a receipt still are, and how many."""
+        left = {
+            shard: len(_by_receipt([receipt], sealed, shard.path, b"", self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
-        )
+        }
+        return {shard: documents for shard, documents in left.items() if documents}
 
     def _lines_of(self, deletion: Deletion) -> Iterator[ShardDeletion]:
         chosen = _by_receipt if deletion.by == "receipt" else _by_id
@@ -334,11 +356,6 @@ def _without(content: bytes, lines: Sequence[int]) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def gone_file(path: str) -> str:
-    """Name of the note of the lines that went from a shard."""
-    return f"{GONE}/{path}.json"
 
 
 def _is_noted(data: bytes | None, identity: str) -> bool:

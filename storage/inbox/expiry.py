@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from streaming_moments.storage.files.sealed import seal
-from streaming_moments.storage.inbox.deletions import DONE, GONE, PLANS, Deletions
+from streaming_moments.storage.inbox.deletions import DONE, PLANS, Deletions
 from streaming_moments.storage.inbox.inbox import CLAIMS
 from streaming_moments.storage.inbox.left_out import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
-from streaming_moments.storage.inbox.seals import SEALED, SEALS, seal_file
+from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file
 
 MOST = 2000  # files that go at once
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")

@@ -13,15 +13,14 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.inbox.deletions import ASIDE, PLANS, Deletions, gone_file
+from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import FORMAT_FILE, Inbox, claim_file
 from streaming_moments.storage.inbox.left_out import LEFT_OUT, forget_left_out, left_out_file
 from streaming_moments.storage.inbox.receipts import Claim
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file
+from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file, seal_of_shard
 
 _SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/(\d{{20}})\.sealed\.jsonl)")
-_NOTHING = "0" * 64  # in place of a digest: no content has it
 
 
 def purge_inboxes(
@@ -56,7 +55,7 @@ def purge_inboxes(
         folder = log.inbox.folder
         for path in paths:
             _forget_content(log, path)
-            for name in (path, *_beside(folder, path)):
+            for name in Deletions(log).files_of(path):
                 if folder.exists(name):
                     folder.delete([name])
                     erased.append(f"{folder.url}/{name}")
@@ -88,7 +87,7 @@ def left_in_inboxes(
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
-            for name in (path, *_beside(folder, path)):
+            for name in Deletions(log).files_of(path):
                 if folder.exists(name):
                     yield f"{folder.url}/{name}", "holds or names documents"
             sealed = _seal_of(log, path)
@@ -118,9 +117,9 @@ def _inboxes(
 
 
 def _seal_of(log: SealLog, path: str) -> Seal | None:
-    number = int(path.rpartition("/")[2][:20])
+    number = seal_of_shard(path)
     there = log.inbox.folder.exists(seal_file(number))
-    return log.read(number) if there else None
+    return log.read_anew(number) if there else None
 
 
 def _receipts(sealed: Seal, path: str) -> list[str]:
@@ -136,20 +135,8 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
     """Claims that hold the hash of documents of a shard."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
-        if claim is not None and claim.digest != _NOTHING:
+        if claim is not None and not claim.is_forgotten:
             yield receipt, claim
-
-
-def _beside(folder: Folder, path: str) -> list[str]:
-    """Files beside a shard that hold something of it."""
-    own = path.rpartition("/")[2]
-    aside = [f"{ASIDE}/{file.path}" for file in folder.files(ASIDE)]
-    plans = [f"{PLANS}/{name}" for name in folder.names(PLANS)]
-    return [
-        gone_file(path),
-        *(name for name in aside if name.endswith(f"/{own}")),
-        *(name for name in plans if path.encode() in (folder.find(name) or b"")),
-    ]
 
 
 def _forget_content(log: SealLog, path: str) -> None:
@@ -157,8 +144,9 @@ def _forget_content(log: SealLog, path: str) -> None:
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return
-    for receipt, claim in _claims(log, sealed, path):
-        folder.write(claim_file(receipt), Claim(_NOTHING, claim.after).sealed())
-    forget_left_out(folder, _receipts(sealed, path))
+    # first, so that whoever slept and brings some of it back finds it gone from the seal
     left = tuple(shard for shard in sealed.shards if shard.path != path)
     folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())
+    for receipt, claim in _claims(log, sealed, path):
+        log.inbox.renew(receipt, claim.forgotten())
+    forget_left_out(folder, _receipts(sealed, path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import AfterValidator, TypeAdapter
@@ -15,6 +15,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
 _LONGEST_KEY = 255
+_NOTHING = "0" * 64  # in place of a digest: no content has it
 _FORM = re.compile(r"k[0-9a-f]{32}|b[0-9a-f]{32}-\d{1,19}")
 
 
@@ -99,6 +100,15 @@ class Claim:
 
     digest: Digest
     after: Count
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether it tells nothing of what came under the key, and takes none of it again."""
+        return self.digest == _NOTHING
+
+    def forgotten(self) -> Claim:
+        """The claim without the hash of what came."""
+        return replace(self, digest=_NOTHING)
 
     def sealed(self) -> bytes:
         """File of it."""

@@ -31,7 +31,9 @@ from streaming_moments.storage.inbox.seals import (
     Seal,
     SealedShard,
     Taken,
+    gone_file,
     seal_file,
+    seal_of_shard,
     shard_file,
 )
 from streaming_moments.storage.log.schema import Count, checked
@@ -110,7 +112,19 @@ class SealLog:
             There is none of that number, or it is damaged.
         """
         held = self._held.get(number)
-        return self._remembered(*self._read_anew([number])) if held is None else held
+        return self.read_anew(number) if held is None else held
+
+    def read_anew(self, number: int) -> Seal:
+        """A seal as it is in its file, which a purge may have written since; errors as `read`."""
+        return self._remembered(*self._read_several([number]))
+
+    def holds(self, path: str) -> bool:
+        """Whether a shard is in its seal, as its file is now; errors as `read`."""
+        return path in self._shards_now(seal_of_shard(path))
+
+    def _shards_now(self, number: int) -> set[str]:
+        expired = number <= self.expired()
+        return set() if expired else {shard.path for shard in self.read_anew(number).shards}
 
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
         """The seal that has a receipt; None where none has it that is kept.
@@ -146,7 +160,7 @@ class SealLog:
         far = {receipt for receipt, after in receipts.items() if after < near}
         # what is long ago is read without being kept in memory
         for start in range(begin, near + 1, _AT_ONCE):
-            for one in self._read_anew(range(start, min(start + _AT_ONCE, near + 1))):
+            for one in self._read_several(range(start, min(start + _AT_ONCE, near + 1))):
                 look_in(one, far & one.receipts)
         for number in range(max(near + 1, begin), last + 1):
             one = self.read(number)
@@ -230,6 +244,11 @@ class SealLog:
                     )
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
+            # whoever slept may have put back what was purged since, or deleted to the last line
+            names, there = [shard.path for shard in sealed.shards], self._shards_now(sealed.number)
+            folder.delete(
+                [name for name in names if name not in there or folder.exists(gone_file(name))]
+            )
         self.inbox.remove([one.name for one in sealed.batches])
         if not ended:
             folder.write(_REACHED, seal({"seal": sealed.number}))
@@ -266,7 +285,7 @@ class SealLog:
             if receipt in claims and after < number - _NEAR:
                 # so that nobody has to look so far again
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
-                self.inbox.renew(receipt, replace(claims[receipt], after=behind))
+                self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
         taken = []
         for name, submissions in contents.items():
@@ -281,6 +300,13 @@ class SealLog:
             taken.append(Taken(name, tuple(kept), tuple(refused)))
         return tuple(taken)
 
+    def _renew(self, receipt: str, claim: Claim) -> None:
+        self.inbox.renew(receipt, claim)
+        found = self.find(receipt, claim.after, self.latest())
+        if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
+            # purged since the claim was read
+            self.inbox.renew(receipt, claim.forgotten())
+
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
         """Claims of those that came with keys; who brought one may have died before its claim."""
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
@@ -289,7 +315,7 @@ class SealLog:
             for receipt, found in self.inbox.claims_of(list(keyed)).items()
         }
 
-    def _read_anew(self, numbers: Sequence[int]) -> Iterator[Seal]:
+    def _read_several(self, numbers: Sequence[int]) -> Iterator[Seal]:
         names, url = [seal_file(number) for number in numbers], self.inbox.folder.url
         for name, data in zip(names, self.inbox.folder.read_all(names), strict=True):
             yield Seal.unsealed(data, f"{url}/{name}")

@@ -15,6 +15,7 @@ from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 SEALS, SEALED = "seals", "sealed"
+GONE = "gone"  # notes of lines that went
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,21 @@ class Seal:
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
         """Shards that hold documents of a receipt."""
-        days = {
+        days = self._days_of(receipt)
+        return tuple(shard for shard in self.shards if shard.day in days)
+
+    def lacks_some_of(self, receipt: str) -> bool:
+        """Whether a purge has taken out a shard with documents of a receipt."""
+        return not self._days_of(receipt) <= {shard.day for shard in self.shards}
+
+    def _days_of(self, receipt: str) -> set[date]:
+        return {
             piece.day
             for batch in self.batches
             for kept in batch.kept
             if kept.receipt == receipt
             for piece in kept.pieces
         }
-        return tuple(shard for shard in self.shards if shard.day in days)
 
     def documents_of(self, receipt: str) -> int:
         """How many came under a receipt."""
@@ -168,3 +176,19 @@ def seal_file(number: int) -> str:
 def shard_file(number: int, day: date) -> str:
     """Name of the shard of a day in a seal; its folder says the day."""
     return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
+
+
+def seal_of_shard(path: str) -> int:
+    """Number of the seal of a shard, by its path.
+
+    Examples
+    --------
+    >>> seal_of_shard(shard_file(7, date(2026, 11, 23)))
+    7
+    """
+    return int(path.rpartition("/")[2].partition(".")[0])
+
+
+def gone_file(path: str) -> str:
+    """Name of the note of the lines that went from a shard."""
+    return f"{GONE}/{path}.json"

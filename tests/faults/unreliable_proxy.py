@@ -129,7 +129,8 @@ class _Relay(BaseHTTPRequestHandler):
 
     def relay(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        conditional = self.command == "PUT" and "If-None-Match" in self.headers
+        asked = "If-None-Match" in self.headers or "ifGenerationMatch=0" in self.path
+        conditional = self.command in ("PUT", "POST") and asked
         kind = self.server.next_fault(conditional)
         if not kind or kind in AFTER:
             head, content = self.answer(body)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from buckets import azure, google
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -14,3 +15,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     folder = f"/{uuid.uuid4().hex}"
     yield f"memory://{folder}"
     fsspec.filesystem("memory").rm(folder, recursive=True)
+
+
+@pytest.fixture(scope="session")
+def gs():
+    """Options of `gs://bucket`, and the proxy before it."""
+    with google() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def az():
+    """Options of `az://bucket`, and the proxy before it."""
+    with azure() as found:
+        yield found

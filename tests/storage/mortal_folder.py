@@ -1,5 +1,6 @@
-"""Folders of processes that die at one of their operations."""
+"""Folders of processes that die or sleep at one of their operations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -44,3 +45,49 @@ class Mortal(Folder):
 
 def mortal(folder, dies_at, after=False):
     return Inbox(Mortal(folder.url, folder.storage_options, dies_at, after))
+
+
+@dataclass(frozen=True)
+class Sleeping(Folder):
+    """A folder of a process that sleeps before one of its operations, while others act."""
+
+    sleeps_at: int = -1
+    meanwhile: Callable[[], None] = field(default=lambda: None, compare=False)
+    passed: count = field(default_factory=count, compare=False)
+
+    def _slept(self):
+        if next(self.passed) == self.sleeps_at:
+            self.meanwhile()
+
+    def create(self, name, content):
+        self._slept()
+        super().create(name, content)
+
+    def write(self, name, content):
+        self._slept()
+        super().write(name, content)
+
+    def delete(self, names):
+        for name in names:
+            self._slept()
+            super().delete([name])
+
+    def find(self, name):
+        self._slept()
+        return super().find(name)
+
+    def find_all(self, names, limits=None):
+        self._slept()
+        return super().find_all(names, limits)
+
+    def exists(self, name):
+        self._slept()
+        return super().exists(name)
+
+    def names(self, name):
+        self._slept()
+        return super().names(name)
+
+
+def sleeping(folder, sleeps_at, meanwhile):
+    return Inbox(Sleeping(folder.url, folder.storage_options, sleeps_at, meanwhile))

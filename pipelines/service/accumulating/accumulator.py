@@ -267,7 +267,7 @@ class Accumulator:
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox
         first, latest = counted_up_to(inbox) + 1, self.seals.latest()
-        seals = [self.seals.read(number) for number in range(first, latest + 1)]
+        seals = [self.seals.read_anew(number) for number in range(first, latest + 1)]
         if not seals:
             return Turn()
         options = self.config.storage_options or None

@@ -10,6 +10,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import purge as module
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
+from streaming_moments.pipelines.service.accumulating import accumulator as turns
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.storage.files.sealed import unseal
@@ -52,6 +53,8 @@ def test_nothing_of_what_is_purged_is_left_in_the_inbox(
         told.append(hashlib.sha256(shard.read_bytes()).hexdigest())
         told += [one["text"] for one in documents if one["id"] != 1] + [some[-1]["date"]]
         assert all(one.encode() in everything(inbox) for one in told)
+        asked = [client("GET", f"/v1/receipts/{one}").json()["state"] for one in (first, other)]
+        assert asked == ["counted", "counted"]
         # sent again, it waits
         client.send(documents, "k")
         store = MomentStore.open(str(place / "store"))
@@ -92,3 +95,23 @@ def test_a_purge_waits_for_a_deletion_that_is_asked_for(serve, place, embedded, 
     with pytest.raises(InvalidInput, match="accumulate --once"):
         purge(MomentStore.open(str(place / "store")), [str(shard)], run)
     assert shard.exists()
+
+
+def test_a_turn_that_died_before_a_purge_goes_on_after_it(
+    serve, place, embedded, planted, monkeypatch
+):
+    """What it counted and did not note is not looked for where it was."""
+    content = {"store": str(place / "store"), "accumulate": {"seal_after": "10ms"}}
+    run = Run(embedded)
+    accumulator = Accumulator.of(service_of(content, "service.toml"), run, lambda line: None)
+    with serve() as client:
+        client.send([{"text": planted[0]}])
+        monkeypatch.setattr(turns, "note_counted", lambda *told: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            due(accumulator)
+        monkeypatch.undo()
+        [shard] = Path(accumulator.seals.inbox.folder.url, "sealed").rglob("*.jsonl")
+        purge(MomentStore.open(str(place / "store")), [str(shard)], run)
+        client.send([{"text": planted[1]}])
+        assert due(accumulator).counted == 1
+    assert MomentStore.open(str(place / "store")).commit.documents == 901

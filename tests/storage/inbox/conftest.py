@@ -25,13 +25,15 @@ def s3():
     server.stop()
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", "s3", "gs", "az"])
 def folder(request, tmp_path):
     if request.param == "local":
         return Folder.at(str(tmp_path / "inbox"))
     if request.param == "memory":
         return Folder.at(f"memory://{uuid.uuid4().hex}")
-    return Folder.at(f"s3://bucket/{uuid.uuid4().hex}", request.getfixturevalue("s3"))
+    options = request.getfixturevalue(request.param)
+    options = options if request.param == "s3" else options[0]
+    return Folder.at(f"{request.param}://bucket/{uuid.uuid4().hex}", options)
 
 
 @pytest.fixture

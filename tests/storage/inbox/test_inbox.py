@@ -3,11 +3,13 @@
 import errno
 import os
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 from sent_documents import sent
+from unreliable_proxy import Fault
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import CreationUnknown, create_once, lacks_space
@@ -72,6 +74,44 @@ def test_of_many_contents_under_one_key_all_are_told_one(inbox):
     assert len(found) == 1
     assert inbox.claims_of([f"k{'0' * 32}"])[f"k{'0' * 32}"].digest in found
     assert inbox.claims_of([f"k{'1' * 32}"]) == {f"k{'1' * 32}": None}
+
+
+def test_of_two_that_create_a_file_the_other_is_told(folder):
+    folder.write("there", b"first")
+
+    def created(number):
+        try:
+            folder.create("new", b"%d" % number)
+        except FileExistsError:
+            return None
+        return b"%d" % number
+
+    with ThreadPoolExecutor(4) as threads:
+        (won,) = set(threads.map(created, range(8))) - {None}
+    assert folder.read("new") == won
+    with pytest.raises(FileExistsError):
+        folder.create("there", b"second")
+    assert (folder.read("there"), folder.find("none")) == (b"first", None)
+
+
+@pytest.mark.parametrize("protocol", ["gs", "az"])
+def test_what_a_bucket_created_without_a_reply_is_known_again(request, protocol):
+    options, proxy = request.getfixturevalue(protocol)
+    folder = Folder.at(f"{protocol}://bucket/{uuid.uuid4().hex}", options)
+    for kind in ("lost reply", "lost request"):
+        proxy.suffer(Fault(kind, 0, 1, commits=True))
+        assert create_once(folder, kind, b"mine") is None
+        assert proxy.calm() == 1
+        assert folder.read(kind) == b"mine"
+        assert create_once(folder, kind, b"other") == b"mine"
+
+
+def test_a_large_file_is_created_by_one_request_too(gs):
+    """One of several would be told its condition as it begins, and be written when it ends."""
+    folder = Folder.at(f"gs://bucket/{uuid.uuid4().hex}", gs[0])
+    folder.create("large", bytes(50 << 20))
+    with pytest.raises(FileExistsError):
+        folder.create("large", bytes(50 << 20))
 
 
 def test_an_inbox_of_a_later_version_is_refused(folder):

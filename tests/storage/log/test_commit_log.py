@@ -50,13 +50,15 @@ def s3():
     server.stop()
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", "s3", "gs", "az"])
 def folder(request, tmp_path):
     if request.param == "local":
         return Folder.at(str(tmp_path / "store"))
     if request.param == "memory":
         return Folder.at(f"memory://{uuid.uuid4().hex}")
-    return Folder.at(f"s3://bucket/{uuid.uuid4().hex}", request.getfixturevalue("s3"))
+    options = request.getfixturevalue(request.param)
+    options = options if request.param == "s3" else options[0]
+    return Folder.at(f"{request.param}://bucket/{uuid.uuid4().hex}", options)
 
 
 def first():
@@ -136,7 +138,7 @@ def test_put_of_the_same_transaction_again_succeeds(folder):
 
 
 def test_threads_racing_have_one_winner_each(folder):
-    versions = 4 if folder.url.startswith("s3") else 50
+    versions = 4 if folder.url.startswith(("s3", "gs", "az")) else 50
     wins = [[] for _ in range(versions)]
 
     def race(barrier):

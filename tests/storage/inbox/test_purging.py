@@ -1,0 +1,196 @@
+"""A purge beside others: whoever slept meanwhile brings nothing back, at whichever operation."""
+
+import contextlib
+import hashlib
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from mortal_folder import Killed, mortal, sleeping
+from sent_documents import sent
+
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.storage.inbox import sealing
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.expiry import Retention, expire
+from streaming_moments.storage.inbox.group_commit import GroupCommit
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import seal_file, shard_file
+
+FIRST = sent("a secret", "another", key="k")
+SHARD = shard_file(1, FIRST.pieces[0].day)
+HASHES = (FIRST.digest, hashlib.sha256(FIRST.content).hexdigest())
+
+
+def sealed_all(inbox):
+    log = SealLog(inbox)
+    while log.seal_next() is not None:
+        pass
+    return log
+
+
+def deleted_all(log):
+    """What the accumulator does to shards that are counted in no store."""
+    deletions = Deletions(log)
+    for identity, deletion in deletions.waiting().items():
+        if deletions.done(identity) is None:
+            plan = deletions.plan(identity, deletion)
+            for one in plan.shards:
+                deletions.set_aside(one)
+            deletions.finish(identity, plan, 1)
+        else:
+            deletions.withdraw(identity)
+
+
+def found_in(folder, told):
+    names = [file.path for file in folder.files("")]
+    contents = zip(names, folder.read_all(names), strict=True)
+    return [name for name, content in contents if any(one.encode() in content for one in told)]
+
+
+def seals(inbox):
+    inbox.put([FIRST])
+    return lambda slow: SealLog(slow).seal_next()
+
+
+def ends_a_seal(inbox):
+    inbox.put([FIRST])
+    with contextlib.suppress(Killed):
+        SealLog(mortal(inbox.folder, 3)).seal_next()
+    assert inbox.folder.exists(seal_file(1))
+    assert not inbox.folder.exists(SHARD)
+    return lambda slow: SealLog(slow).seal_next()
+
+
+def seals_what_comes_again(inbox):
+    """So long after that the claim of its key is written anew."""
+    for one in (FIRST, *map(sent, "bcd")):
+        inbox.put([one])
+        sealed_all(inbox)
+    claim = inbox.claims_of([FIRST.receipt])[FIRST.receipt]
+    inbox.renew(FIRST.receipt, replace(claim, after=0))
+    inbox.put([FIRST])
+    return lambda slow: SealLog(slow).seal_next()
+
+
+def seals_what_was_claimed_long_ago(inbox):
+    """By a server that died before it could write a batch."""
+    inbox.claim(FIRST.receipt, FIRST.digest, 0)
+    inbox.put([sent("a")])
+    sealed_all(inbox)
+    inbox.put([FIRST])
+    return lambda slow: SealLog(slow).seal_next()
+
+
+def deletes_all(inbox):
+    inbox.put([FIRST])
+    Deletions(sealed_all(inbox)).ask(Deletion("receipt", (FIRST.receipt,)))
+    return lambda slow: deleted_all(SealLog(slow))
+
+
+def deletes_some(inbox):
+    inbox.put([FIRST, sent("b")])
+    Deletions(sealed_all(inbox)).ask(Deletion("receipt", (FIRST.receipt,)))
+    return lambda slow: deleted_all(SealLog(slow))
+
+
+def takes_again(inbox):
+    inbox.put([FIRST])
+    sealed_all(inbox)
+
+    def taking(slow):
+        commits = GroupCommit(slow, window=0.0)
+        try:
+            commits.submit(FIRST, 0).result(30)
+        finally:
+            commits.close()
+
+    return taking
+
+
+@pytest.fixture
+def met(monkeypatch):
+    """Lets one process sleep at each of its operations, while others act."""
+    monkeypatch.setattr(sealing, "_NEAR", 0)
+
+    def meeting(slow, others):
+        for sleeps_at in range(100):
+            inbox, woken = Inbox.open(f"memory://{uuid.uuid4().hex}"), []
+            act = slow(inbox)
+
+            def meanwhile(inbox=inbox, woken=woken):
+                others(inbox)
+                woken.append(inbox)
+
+            with contextlib.suppress(StreamingMomentsError):
+                act(sleeping(inbox.folder, sleeps_at, meanwhile))
+            if not woken:
+                assert sleeps_at > 1
+                return
+            # a turn later
+            deleted_all(sealed_all(inbox))
+            yield inbox
+
+    return meeting
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        seals,
+        ends_a_seal,
+        seals_what_comes_again,
+        seals_what_was_claimed_long_ago,
+        deletes_all,
+        deletes_some,
+        takes_again,
+    ],
+)
+def test_nothing_of_what_was_purged_meanwhile_comes_back(met, slow):
+    def purged(inbox):
+        log = sealed_all(inbox)
+        deleted_all(log)
+        number = log.find(FIRST.receipt, 0, log.latest()).number
+        shard = shard_file(number, FIRST.pieces[0].day)
+        purge_inboxes([f"{inbox.folder.url}/{shard}"])
+
+    for inbox in met(slow, purged):
+        shards = [shard_file(number, FIRST.pieces[0].day) for number in (1, 2)]
+        assert found_in(inbox.folder, ("a secret", *HASHES)) == []
+        gone = [one for one in shards if not inbox.folder.exists(one)]
+        assert list(left_in_inboxes(f"{inbox.folder.url}/{one}" for one in gone)) == []
+        assert gone
+
+
+@pytest.mark.parametrize("slow", [seals, ends_a_seal])
+def test_nothing_of_what_was_deleted_or_expired_meanwhile_comes_back(met, slow):
+    def deleted(inbox):
+        log = sealed_all(inbox)
+        Deletions(log).ask(Deletion("receipt", (FIRST.receipt,)))
+        deleted_all(log)
+
+    def expired(inbox):
+        sealed_all(inbox)
+        inbox.put([sent("b")])
+        sealed_all(inbox)
+        expire(SealLog(inbox), Retention(timedelta(0), timedelta(0)), 2, lambda path: True)
+
+    for others in (deleted, expired):
+        for inbox in met(slow, others):
+            assert found_in(inbox.folder, ["a secret"]) == []
+
+
+def test_of_a_seal_all_shards_can_be_purged_together(inbox):
+    days = ("2026-11-20", "2026-11-21")
+    inbox.put([sent(day, day=day) for day in days])
+    log = sealed_all(inbox)
+    paths = [shard.path for shard in log.read(1).shards]
+    names = [f"{inbox.folder.url}/{path}" for path in paths]
+    purge_inboxes(names, inbox.folder.storage_options)
+    assert list(left_in_inboxes(names, inbox.folder.storage_options)) == []
+    assert SealLog(inbox).read(1).shards == ()
+    # whoever has it in memory can look at it anew
+    assert (len(log.read(1).shards), log.read_anew(1).shards, log.read(1).shards) == (2, (), ())
