@@ -4,6 +4,7 @@ from dataclasses import astuple, replace
 
 import pytest
 from campaigns import CAMPAIGNS, Campaigns, Figure
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
 
 # the first example of a kernel compiles it
@@ -65,3 +66,14 @@ def pytest_terminal_summary(terminalreporter, config):
 def width_of_no_terminal(monkeypatch):
     """A library that a test runs may leave the width of its own terminal to all that come later."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def memory_of_files():
+    """Files that a test leaves in memory go with it: each call looks through all that are there."""
+    files, folders = MemoryFileSystem.store, MemoryFileSystem.pseudo_dirs
+    before = set(files), list(folders)
+    yield
+    for path in files.keys() - before[0]:
+        del files[path]
+    folders[:] = before[1]
