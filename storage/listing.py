@@ -15,9 +15,10 @@ from streaming_moments.storage.files.filesystems import (
     open_file_system,
     shard_errors,
     state_from_info,
+    url_of,
 )
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
-from streaming_moments.storage.files.patterns import matches, url_of
+from streaming_moments.storage.files.patterns import matches
 from streaming_moments.storage.files.urls import (
     is_utf8,
     require_no_user,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.accumulating.counted import read_counted
 from streaming_moments.pipelines.service.answers import Receipt
-from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.batches import receipts_of_batch
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
@@ -120,7 +119,7 @@ def receipt_of(
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)
     if noted.version is None or noted.version <= store.version:
-        names = [shard_name(f"{inbox.folder.url}/{shard.path}") for shard in shards]
+        names = [inbox.folder.shard(shard.path) for shard in shards]
         held = all(store.ledger().find(name) is not None for name in names)
     else:
         held = not any(shard.path in noted.left_out for shard in shards)  # later than the store

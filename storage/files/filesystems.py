@@ -115,6 +115,12 @@ def open_file_system(
         _raise_from(error, url, failure)
 
 
+def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
+    """Absolute path of a local file, else its URL with the protocol, by the first of its names."""
+    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
+    return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
+
+
 def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
     """Raise where a path of an object store is in a bucket that is not there.
 

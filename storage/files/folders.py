@@ -18,8 +18,13 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.filesystems import one_line, open_file_system, require_bucket
-from streaming_moments.storage.files.urls import require_no_secret
+from streaming_moments.storage.files.filesystems import (
+    one_line,
+    open_file_system,
+    require_bucket,
+    url_of,
+)
+from streaming_moments.storage.files.urls import require_no_secret, shard_name
 
 # Object stores whose fsspec clients honour mode="create" by a conditional put.
 _CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
@@ -222,6 +227,10 @@ class Folder:
             StoredFile(place[start:], int(info["size"]), self._written(place, info))
             for place, info in sorted(found.items())
         ]
+
+    def shard(self, name: str) -> str:
+        """Name by which the ledger knows a file in the folder, as listings have it."""
+        return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:
         """The time by the clock of the storage, with which `files` can be compared.

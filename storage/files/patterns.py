@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
@@ -13,7 +12,7 @@ import fsspec
 from fsspec.utils import get_protocol, glob_translate
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.files.filesystems import open_file_system, require_bucket
+from streaming_moments.storage.files.filesystems import open_file_system, require_bucket, url_of
 from streaming_moments.storage.files.finding import glob_each
 from streaming_moments.storage.files.parts import DOCUMENT, whole_of
 from streaming_moments.storage.files.urls import shard_name, single_slashed
@@ -83,12 +82,6 @@ def _of_pattern(
         yield fs.info(one) if info.get("islink") else info
     if nothing:
         require_bucket(fs, path, shard_name(url))
-
-
-def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Absolute path of a local file, else its URL with the protocol."""
-    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
-    return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
 
 
 def names_among(

@@ -33,7 +33,6 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     selection_is_asked,
 )
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
-from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
@@ -255,7 +254,7 @@ class Accumulator:
                     self.seals,
                     retention,
                     counted_up_to(inbox),
-                    lambda path: ledger.find(_name_of(inbox, path)) is not None,
+                    lambda path: ledger.find(inbox.folder.shard(path)) is not None,
                     (COUNTED,),
                     journal.beat,
                 )
@@ -277,7 +276,7 @@ class Accumulator:
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
         reasons = {error.url: error.reason for error in result.bad}
         for one in seals:
-            names = {shard: _name_of(inbox, shard.path) for shard in one.shards}
+            names = {shard: inbox.folder.shard(shard.path) for shard in one.shards}
             left = {shard: reasons[name] for shard, name in names.items() if name in reasons}
             for shard, reason in left.items():
                 require_refused(result.store, inbox, shard, reason, self.run)
@@ -295,11 +294,11 @@ class Accumulator:
         plan, version = self.deletions.plan(identity, deletion), None
         for one in plan.shards:
             store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
-            name, kind, run = _name_of(inbox, one.path), store.form.kind, self._beating(journal)
+            name, kind, run = inbox.folder.shard(one.path), store.form.kind, self._beating(journal)
             counted = store.ledger().find(name) is not None
             old, new = self.deletions.set_aside(one)
             if new is not None and counted:
-                before = list_shards([_name_of(inbox, old)], options, kind)
+                before = list_shards([inbox.folder.shard(old)], options, kind)
                 store = update(store, list_shards([name], options, kind), run, old=before).store
             elif counted:
                 text = f"forget: {plan.documents} documents by request"
@@ -315,7 +314,7 @@ class Accumulator:
 
     def _updated(self, store: MomentStore, seals: Sequence[Seal], journal: Journal) -> UpdateResult:
         inbox, ledger = self.seals.inbox, store.ledger()
-        several = (_name_of(inbox, shard.path) for one in seals for shard in one.shards)
+        several = (inbox.folder.shard(shard.path) for one in seals for shard in one.shards)
         # what is counted may have new content since, of which a deletion tells that was cut off
         names = [name for name in several if ledger.find(name) is None]
         if not names:
@@ -378,7 +377,3 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
         except StreamingMomentsError as error:
             failures += 1
             accumulator.tell(f"failed, to be tried again: {error}")
-
-
-def _name_of(inbox: Inbox, path: str) -> str:
-    return shard_name(f"{inbox.folder.url}/{path}")

@@ -8,7 +8,6 @@ from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
-from streaming_moments.storage.files.urls import shard_name
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.seals import SealedShard
 from streaming_moments.storage.listing import list_shards
@@ -40,7 +39,7 @@ def require_refused(
     StoreError
         It is not as it was sealed, cannot be fetched, or can be read: it is to be counted later.
     """
-    url = shard_name(f"{inbox.folder.url}/{shard.path}")
+    url = inbox.folder.shard(shard.path)
     content = inbox.folder.read(shard.path)
     if hashlib.sha256(content).hexdigest() != shard.sha256:
         raise StoreError(f"{url} is not as it was sealed; restore it from a copy")

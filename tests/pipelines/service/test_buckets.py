@@ -36,5 +36,8 @@ def test_what_is_acknowledged_in_a_bucket_is_counted_once(
             client.service.current.look()
             told = client("GET", f"/v1/receipts/{first['receipt']}").json()
             assert (told["state"], told["version"]) == ("counted", turn.version)
+            assert MomentStore.open(str(place / "store")).commit.documents == 903
+            client("DELETE", "/v1/documents", params={"receipt": first["receipt"]})
+            assert accumulator.look().forgotten == 3
         assert accumulator.look() is None
-    assert MomentStore.open(str(place / "store")).commit.documents == 903
+    assert MomentStore.open(str(place / "store")).commit.documents == 900
