@@ -87,7 +87,7 @@ def started(path):
 
 
 def until(condition, process):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < deadline
