@@ -48,8 +48,11 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# One thread of linear algebra a process, as commands have; and compiled files are kept: collecting
+# takes 9 s of a process, and 24 where each compiles all anew.
 test: lint
-	OPENBLAS_NUM_THREADS=1 SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SEED=$(SEED) \
+	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \

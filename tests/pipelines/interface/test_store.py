@@ -26,6 +26,7 @@ from streaming_moments.pipelines.interface import partitions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.storage.counting.reading import count_texts
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 PILOT = PilotOptions(vocabulary_size=120, core=100, min_documents=2)
 
 

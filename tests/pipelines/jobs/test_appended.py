@@ -33,6 +33,7 @@ from streaming_moments.storage.operations.appended import Longer, appended_to, c
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 HEADERS = {"csv": "n,text\n", "tsv": "n\ttext\n"}
 

@@ -17,6 +17,7 @@ from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 GRAPH = community_graph(140, 2, 0.6, 0.05, 0.0, seed=0)
 
 

@@ -31,6 +31,7 @@ from streaming_moments.storage.operations.shares_over_time import shares_over_ti
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=300, core=100, max_topics=4, min_documents=5)
 NEW = ("mars", "rover", "crater")
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19")

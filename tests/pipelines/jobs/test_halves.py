@@ -27,6 +27,7 @@ from streaming_moments.storage.operations.windows import Window, WindowedStore
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 SIZES = (61, 30, 17, 1, 1, 1)
 

@@ -14,6 +14,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 LETTERS = "abcdefghijklmnopqrst"
 
 

@@ -21,6 +21,7 @@ from streaming_moments.pipelines.model_options import options_table
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 ROOT = Path(__file__).parents[3]
 CREATE = ("--core", "30", "--max-topics", "4", "--length-weights", "pooled")
 # of documents; test_latent_trees has tables

@@ -27,6 +27,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import CopiesCounted
 from streaming_moments.storage.shards import ShardFormat
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 
 

@@ -24,6 +24,8 @@ from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 
 @pytest.fixture(scope="module")
 def empty_store(tmp_path_factory, shards, embedded):

@@ -28,6 +28,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.top_documents import read_top_documents
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 # words that no vocabulary has, as each is there once or twice
 UNHEARD = [f"q{one}{two}{three}" for one in "abcdef" for two in "abcdef" for three in "abcdefghi"]
 FOREIGN, NOTHING = " ".join(UNHEARD[:30]), "!!"

@@ -29,6 +29,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
 POLICY = TokenPolicy(passage_words=25)
 

@@ -29,6 +29,7 @@ from streaming_moments.storage.operations.windows import Window, WindowedStore
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 OPTIONS = PilotOptions(vocabulary_size=140, core=110, max_topics=5, min_documents=1)
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
 

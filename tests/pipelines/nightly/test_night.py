@@ -38,6 +38,7 @@ from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 CREATE = "[create]\nmin_documents = 2\nvocabulary_size = 120\nmax_topics = 4\n"
 OPTIONS = PilotOptions(vocabulary_size=120, core=90, max_topics=5, min_documents=2)
 

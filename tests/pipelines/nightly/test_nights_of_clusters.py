@@ -17,6 +17,7 @@ from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.mixtures import mixture_rows
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 NASTY = "<img src=x onerror=console.error(1)>"
 NAMES = ("age", "income", "height", "=cmd", f"{NASTY}")
 DAYS, ROWS, CLUSTERS, STEP = 3, 1500, 3, 4.0

@@ -13,6 +13,7 @@ from streaming_moments.synthetic.hidden import markov_sequences
 from streaming_moments.synthetic.mixtures import mixture_rows
 from streaming_moments.synthetic.tables import latent_tree_table
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 LETTERS = "abcdefgh"
 KINDS = {
     "sequences": (

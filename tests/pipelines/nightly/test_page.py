@@ -20,6 +20,8 @@ from streaming_moments.storage.counting.reading import count_texts
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 
 def configured(place, **more):
     content = {

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines import service
-from streaming_moments.pipelines.service.http import problems, reading
+from streaming_moments.pipelines.service.http import pages, problems, reading, serving
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.files import local_files
@@ -426,14 +426,17 @@ def gone(client):
     return not client.server.server_state.connections
 
 
-def test_who_does_not_take_an_answer_is_let_go(serve):
-    with serve(limits={"seconds": "200ms"}) as client:
-        view = client.service.view
-        client.service.pages._pages["/", view.store.version, "first"] = "a" * (32 << 20)
-        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
-            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert connection.recv(10)
-            assert gone(client)
+def test_who_does_not_take_an_answer_is_let_go(serve, monkeypatch):
+    monkeypatch.setattr(pages, "html_report", lambda report: "a" * (32 << 20))
+    # by being idle it would be let go as well
+    monkeypatch.setattr(serving, "_IDLE", 3600)
+    with (
+        serve(limits={"seconds": "200ms"}) as client,
+        socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection,
+    ):
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(10)
+        assert gone(client)
 
 
 def test_connections_are_bounded(serve):
