@@ -48,8 +48,9 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# compiled files are kept whatever the environment says: hundreds of processes begin with them
 test: lint
-	SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	PYTHONDONTWRITEBYTECODE= SEED=$(SEED) $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \
