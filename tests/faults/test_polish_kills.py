@@ -119,6 +119,7 @@ def undisturbed(cluster, corpus, tmp_path_factory):
     return store.latest().load_any_model(), seconds
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whom", ["worker", "coordinator"])
 def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_path, whom):
     rng = random.Random(campaigns.seed)

@@ -202,6 +202,7 @@ def cloud(tmp_path):
         process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["local", "cloud"])
 def test_killed_under_load_each_acknowledged_document_is_counted_once(request, campaigns, where):
     place, rng = request.getfixturevalue(where), random.Random(campaigns.seed)

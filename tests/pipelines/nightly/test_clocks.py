@@ -56,6 +56,7 @@ def age(path, by):
     os.utime(path, (then, then))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("off", [YEAR, -YEAR], ids=["ahead", "behind"])
 def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     later = place / "2026-11-22.txt"

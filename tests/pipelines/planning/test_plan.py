@@ -95,6 +95,7 @@ def test_a_real_run_takes_the_time_that_was_planned(corpus, compared, tmp_path):
     assert furthest(runs[-1]) < 1.5
 
 
+@pytest.mark.long
 def test_a_real_run_holds_no_more_than_was_planned(compared):
     assert compared["planned"]["peak"] <= MEMORY
     assert compared["real"]["peak"] <= 1.1 * compared["planned"]["peak"]
