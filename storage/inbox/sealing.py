@@ -236,22 +236,33 @@ class SealLog:
         ended = self._noted(_REACHED) >= sealed.number
         # once noted its shards were all there, and what was taken out of them since is not put back
         if contents is not None and not ended:
+            written, others = list[SealedShard](), list[SealedShard]()
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
-                if create_once(folder, shard.path, lines) is not None:
-                    raise StoreError(
-                        f"{folder.url}/{shard.path} has another content than seal {sealed.number} "
-                        "says; restore it from a copy"
-                    )
+                found = create_once(folder, shard.path, lines)
+                (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # whoever slept may have put back what was purged since, or deleted to the last line
-            names, there = [shard.path for shard in sealed.shards], self._shards_now(sealed.number)
+            # whoever slept may have put back what was purged since, or deleted
+            there = self._shards_now(sealed.number)
             folder.delete(
-                [name for name in names if name not in there or folder.exists(gone_file(name))]
+                [one.path for one in written if one.path not in there or self._lacks_lines(one)]
             )
+            if others:
+                raise StoreError(
+                    f"{folder.url}/{others[0].path} has another content than seal {sealed.number} "
+                    "says; restore it from a copy"
+                )
         self.inbox.remove([one.name for one in sealed.batches])
         if not ended:
             folder.write(_REACHED, seal({"seal": sealed.number}))
+
+    def _lacks_lines(self, shard: SealedShard) -> bool:
+        """Whether lines of a shard were deleted, though it is there as it was sealed."""
+        folder = self.inbox.folder
+        # noted once what is left is written
+        noted = folder.exists(gone_file(shard.path))
+        content = folder.find(shard.path) if noted else None
+        return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
         """Number of a seal that a note says; 0 without it."""

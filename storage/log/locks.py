@@ -168,12 +168,14 @@ class Lock:
         until = self.folder.clock() + self.expiry
         note = _Note(self.holder, until, released, self.expiry, mark_of_process())
         found = create_once(self.folder, _file(mine.number), note.sealed())
-        # one of ours is there where we were told before that nobody knows
-        if found is not None and _read(self.folder, mine.number).holder != self.holder:
-            raise LockHeld(
-                f"another run has taken the lock of {self.folder.url}; run it again when that one "
-                "has ended, or give the lock a longer expiry"
-            )
+        if found is not None:
+            if _read(self.folder, mine.number).holder != self.holder:
+                raise LockHeld(
+                    f"another run has taken the lock of {self.folder.url}; run it again when that "
+                    "one has ended, or give the lock a longer expiry"
+                )
+            # of another time: we were told that nobody knows whether it is there
+            return mine._next(released)
         # whoever slept while notes were deleted has made one that was there before
         self._require_latest(mine.number)
         return mine

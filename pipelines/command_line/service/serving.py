@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -149,6 +150,7 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    while sys.stdin.buffer.read(1 << 10):
+    # a reader of Python's own is locked while it waits, and a process that ends by a signal aborts
+    while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

@@ -172,7 +172,7 @@ class Accumulator:
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
             # while that fails nothing more is sealed, so that what waits grows old and is seen to
-            before = self._counted(journal) if self.lags else Turn()
+            before = self._lagging(journal) if self.lags else Turn()
             sealed, whole = self._sealed(journal)
             turn = self._counted(journal)
             turn = Turn(
@@ -262,6 +262,11 @@ class Accumulator:
             return None
         self._expired = None if found.more else now
         return found
+
+    def _lagging(self, journal: Journal) -> Turn:
+        """Count what others sealed, of whom the last may have died before its shards were there."""
+        self.seals.finish(self.seals.latest())
+        return self._counted(journal)
 
     def _counted(self, journal: Journal) -> Turn:
         inbox = self.seals.inbox

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from mortal_folder import Killed, mortal
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
@@ -34,6 +35,7 @@ from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape
+from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock, LockHeld
 from streaming_moments.storage.store.store import MomentStore
@@ -131,6 +133,16 @@ def test_while_nothing_can_be_counted_what_came_waits_where_it_is_seen(
         turn = due(accumulator)
         assert (turn.sealed, turn.counted) == (2, 3)
         assert turn.version == MomentStore.open(accumulator.config.store).version
+
+
+def test_a_seal_that_was_cut_off_before_its_shards_is_ended_and_counted(accumulator, serve):
+    with serve() as client:
+        client.send([{"text": "a b c"}])
+        # batches are read, the seal is made, and then it dies
+        with pytest.raises(Killed):
+            SealLog(mortal(accumulator.seals.inbox.folder, 2)).seal_next()
+        assert (accumulator.seals.latest(), accumulator.seals.inbox.backlog().documents) == (1, 1)
+        assert due(accumulator).counted == 1
 
 
 def test_documents_without_a_known_word_are_counted_too(accumulator, serve):

@@ -134,6 +134,25 @@ def test_who_accumulates_apart_ends_with_the_code_of_what_ended_of_itself(place)
     assert (command.returncode, told.count("error: ")) == (2, 1), told
 
 
+def test_what_is_asked_to_end_before_who_watches_it_ends_as_asked(place):
+    """Systems that stop a service may ask all of its processes."""
+    (place / "service.toml").write_text(f'store = "{place}/store"\n')
+    arguments = ["accumulate", str(place / "service.toml"), "--until-closed"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "streaming_moments", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout.read(1) == "."
+        child.terminate()
+        told = child.stderr.read()
+        # its standard input is open until then
+        assert child.wait(60) == 0, told
+    assert told == ""
+
+
 def test_a_pipe_that_nobody_reads_is_no_fault():
     read, write = os.pipe()
     beating = Beating(write, None)

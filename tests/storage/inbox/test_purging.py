@@ -22,6 +22,7 @@ from streaming_moments.storage.inbox.seals import seal_file, shard_file
 
 FIRST = sent("a secret", "another", key="k")
 SHARD = shard_file(1, FIRST.pieces[0].day)
+OF_DAYS = (("a secret", 0), ("another", 1), ("a third", 1))
 HASHES = (FIRST.digest, hashlib.sha256(FIRST.content).hexdigest())
 
 
@@ -181,6 +182,26 @@ def test_nothing_of_what_was_deleted_or_expired_meanwhile_comes_back(met, slow):
     for others in (deleted, expired):
         for inbox in met(slow, others):
             assert found_in(inbox.folder, ["a secret"]) == []
+
+
+def test_what_was_purged_stays_away_and_what_is_left_of_another_shard_of_its_seal_stays(met):
+    secret, first, second = (sent(text, day=f"2026-11-2{day}") for text, day in OF_DAYS)
+
+    def ends(inbox):
+        inbox.put([secret, first, second])
+        with contextlib.suppress(Killed):
+            SealLog(mortal(inbox.folder, 3)).seal_next()
+        return lambda slow: SealLog(slow).seal_next()
+
+    def others(inbox):
+        log = sealed_all(inbox)
+        purge_inboxes([f"{inbox.folder.url}/{log.read(1).shards[0].path}"])
+        Deletions(log).ask(Deletion("receipt", (first.receipt,)))
+        deleted_all(log)
+
+    for inbox in met(ends, others):
+        assert found_in(inbox.folder, ["a secret", "another"]) == []
+        assert len(found_in(inbox.folder, ["a third"])) == 1
 
 
 def test_of_a_seal_all_shards_can_be_purged_together(inbox):
