@@ -110,14 +110,20 @@ class _Watch:
                 return code
             if monotonic() - begun > _LONGEST:
                 delay = _FIRST
-            self.tell(f"what accumulates ended with code {code}; begun anew in {delay:g} s")
-            until = monotonic() + delay
-            while (left := until - monotonic()) > 0:
-                if self.over():
-                    return code
-                sleep(min(left, _LOOK))
-            delay = min(2 * delay, _LONGEST)
-            child = self.begin()
+            told, another = f"what accumulates ended with code {code}", None
+            while another is None:
+                self.tell(f"{told}; begun anew in {delay:g} s")
+                until = monotonic() + delay
+                while (left := until - monotonic()) > 0:
+                    if self.over():
+                        return code
+                    sleep(min(left, _LOOK))
+                delay = min(2 * delay, _LONGEST)
+                try:
+                    another = self.begin()
+                except OSError as error:  # of memory or processes: there may be some in a moment
+                    told = f"what accumulates cannot be begun ({error})"
+            child = another
 
     def _ended(self, child: subprocess.Popen[bytes]) -> int:
         """Wait until it ends, or kill it if it says nothing for too long; its exit code."""

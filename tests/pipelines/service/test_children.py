@@ -1,5 +1,6 @@
 """A process that accumulates is begun anew when it dies, and when it hangs."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -75,6 +76,24 @@ def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number, kept):
     assert [process.returncode for process in begun] == [-signal.SIGKILL, 0]
     killed = [line for line in lines if line.endswith("has said nothing for 3600 s; killed")]
     assert len(killed) == (number == signal.SIGSTOP)
+
+
+def test_what_could_not_be_begun_anew_is_tried_again(monkeypatch):
+    tries, lines, second, real = [], [], threading.Event(), subprocess.Popen
+
+    def begin(command, **more):
+        tries.append(len(tries))
+        if tries[-1] == 1:
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        if tries[-1] == 2:
+            second.set()
+        return real([sys.executable, "-c", "raise SystemExit(3)"], **more)
+
+    monkeypatch.setattr(children.subprocess, "Popen", begin)
+    monkeypatch.setattr(children, "_FIRST", 0.05)
+    with children.kept_running(["accumulate"], lines.append, Heard(), timedelta(hours=1)):
+        assert second.wait(60), lines
+    assert "cannot be begun ([Errno 11] Resource temporarily unavailable)" in lines[1]
 
 
 def started(path):
