@@ -63,10 +63,10 @@ class LimitsSection:
     """What is taken at most.
 
     `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
-    document may be, as each day is counted apart; `inbox` and `inbox_age` what
-    may wait to be counted; `seconds` how long a body or an answer may take; `requests` how many
-    are worked on at once, and `connections` how many there may be; `drain` how long those that
-    are open are waited for at the end.
+    document may be, as each day is counted apart; `inbox` and `inbox_age` what may wait to be
+    counted; `seconds` how long a body, an answer or the storage that takes documents may take;
+    `requests` how many are worked on at once, and `connections` how many there may be; `drain` how
+    long those that are open are waited for at the end.
     """
 
     body: Size = 16 << 20

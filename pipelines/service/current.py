@@ -111,7 +111,7 @@ class Current:
         if published is None or store.version != before.store.version or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
         tokens = tried("tokens", self._read_tokens, before.tokens)
-        backlog = tried("inbox", self.inbox.backlog, before.backlog)
+        backlog = tried("inbox", self._backlog, before.backlog)
         sealed = tried("seals", self.seals.latest, before.sealed)
         self.view = View(store, published, tokens, backlog, sealed, problems)
         for name in sorted(problems.keys() | before.problems.keys()):
@@ -131,6 +131,13 @@ class Current:
         found = Published.of(store, self._config.tag)
         if found is not None:
             found.warm()
+        return found
+
+    def _backlog(self) -> Backlog:
+        found = self.inbox.backlog()
+        if not found.batches:
+            # the age of what waits is asked by writing: who is ready can before anything came
+            self.inbox.folder.clock()
         return found
 
     def _read_tokens(self) -> tuple[Token, ...] | None:

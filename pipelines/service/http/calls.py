@@ -273,7 +273,8 @@ CALLS: tuple[Call, ...] = (
         "GET",
         "/readyz",
         None,
-        "Whether store and inbox are read, and the model loaded, if the store has one; else 503.",
+        "Whether the store is read, the inbox read and written, and the model loaded, if the store "
+        "has one; else 503.",
         reading.ready,
         Readiness,
     ),

@@ -46,6 +46,7 @@ async def documents(service: Service, request: Request) -> Response:
     limits = service.config.limits
     told = limits.body, limits.seconds.total_seconds(), service.budget
     content = await read_body(request.stream(), request.headers, *told)
+    written: asyncio.Future[str] | None = None
     try:
         kind = request.headers.get("content-type", "")
 
@@ -58,14 +59,20 @@ async def documents(service: Service, request: Request) -> Response:
 
         # not among the threads of those who read, whoever these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
-        await asyncio.wrap_future(service.commits.submit(submission, sealed))
+        written = asyncio.wrap_future(service.commits.submit(submission, sealed))
+        await _in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason) for one in bad)
         if left_out:
             # behind the claim of the key: of another content nothing is noted
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
-        service.budget.give(len(content))
+        held = len(content)
+        if written is None:
+            service.budget.give(held)
+        else:
+            # it is held until it is written, however long who sent it has waited
+            written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out)
     return json_answer(asdict(answer), 202, {"Location": f"/v1/receipts/{receipt}"})
@@ -115,6 +122,27 @@ async def deletion(service: Service, request: Request) -> Response:
     if answer is None:
         raise Problem(404, f"there is no deletion {identity}", "deletion")
     return json_answer(asdict(answer))
+
+
+async def _in_time(written: asyncio.Future[str], seconds: float) -> None:
+    """Wait until documents are written, and no longer than a client does.
+
+    Raises
+    ------
+    Problem
+        503: they are not yet; and what writing them raises.
+    """
+    await asyncio.wait([written], timeout=seconds)
+    if written.done():
+        written.result()
+        return
+    written.add_done_callback(asyncio.Future.exception)  # nobody else asks for it
+    raise Problem(
+        503,
+        f"the storage did not answer in {seconds:g} seconds, and may still take these documents; "
+        "send them again under the same Idempotency-Key, without which they may count twice",
+        retry_after=_AGAIN,
+    )
 
 
 def _receipts(texts: Sequence[str]) -> list[str]:

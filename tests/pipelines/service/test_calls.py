@@ -288,6 +288,19 @@ def test_health_and_readiness(client):
     assert client("GET", "/readyz").json()["ready"]
 
 
+def test_who_cannot_write_into_the_inbox_is_not_ready(client, monkeypatch):
+    def read_only(path):
+        raise OSError(errno.EROFS, "read-only")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local_files, "clock", read_only)
+        client.service.current.look()
+        told = client("GET", "/readyz")
+        assert (told.status_code, told.json()["problems"]) == (503, ["inbox"])
+    client.service.current.look()
+    assert client("GET", "/readyz").json()["ready"]
+
+
 def test_a_new_store_is_ready_without_a_model_and_one_whose_model_is_damaged_is_not(
     place, serve, start, unfitted
 ):
