@@ -175,13 +175,14 @@ class CommitLog:
             raise StoreError(f"{error}; the store is as before") from error.__cause__
         if found is not None:
             try:
-                unseal(found, f"{self.folder.url}/{name}")
+                writer = unseal(found, f"{self.folder.url}/{name}").get("transaction")
             except StoreError as damaged:
                 raise CreationUnknown(f"{damaged}; nothing was deleted") from damaged
-            raise CommitConflict(
-                f"version {commit.version} of {self.folder.url} was committed by another writer; "
-                "open the latest version and run it again"
-            )
+            if writer != commit.transaction:  # it may be ours, and have expired meanwhile
+                raise CommitConflict(
+                    f"version {commit.version} of {self.folder.url} was committed by another "
+                    "writer; open the latest version and run it again"
+                )
         # the commit stands without the note, and the next one writes it anew
         with contextlib.suppress(StoreError):
             self.folder.write(reached_file(), seal({"version": commit.version}))
