@@ -70,10 +70,10 @@ def width_of_no_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def memory_of_files():
-    """Files that a test leaves in memory go with it: each call looks through all that are there."""
+    """What a test leaves in memory goes with it: each call looks through all files there are."""
     files, folders = MemoryFileSystem.store, MemoryFileSystem.pseudo_dirs
-    before = set(files), list(folders)
+    before = dict(files), list(folders)
     yield
-    for path in files.keys() - before[0]:
-        del files[path]
+    files.clear()
+    files.update(before[0])  # those of a module as they were, too
     folders[:] = before[1]
