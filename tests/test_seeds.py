@@ -31,7 +31,7 @@ def drawn(tmp_path):
     path = os.pathsep.join([str(TESTS), str(TESTS / "faults")])
 
     def run(seed):
-        kept = ("SEED", "STREAMING_MOMENTS_FAULTS", "PYTEST_XDIST_WORKER")
+        kept = ("SEED", "STREAMING_MOMENTS_FAULTS", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS")
         environment = {name: text for name, text in os.environ.items() if name not in kept}
         ran = subprocess.run(
             [sys.executable, "-m", "pytest", "-sq", "-p", "conftest", "-p", "no:cacheprovider"],
