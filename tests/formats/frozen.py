@@ -15,7 +15,6 @@ from pathlib import Path
 import fsspec
 import numpy as np
 
-from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
@@ -43,15 +42,16 @@ def put(name, path, content):
 
 
 def content_of(name):
-    """The files under a place, by their path in it."""
+    """The files under a place, by their path in it, in the order in which they were written."""
     files, root = fsspec.filesystem("memory"), f"/frozen/{name}/"
-    return {path.removeprefix(root): files.cat_file(path) for path in files.find(root)}
+    paths = sorted(files.find(root), key=files.modified)
+    return {path.removeprefix(root): files.cat_file(path) for path in paths}
 
 
 def pack(name):
     """Write the archive of a place."""
     with tarfile.open(ARCHIVES / f"{name}.tar.xz", "w:xz", preset=9) as archive:
-        for path, content in sorted(content_of(name).items()):
+        for path, content in content_of(name).items():
             member = tarfile.TarInfo(path)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
@@ -67,6 +67,16 @@ def unpack(name):
     """Put the files of an archive at its place."""
     for path, content in files_in(name).items():
         put(name, path, content)
+
+
+def unpack_into(folder, name):
+    """Put the store of an archive into a local folder, and its shards at their place."""
+    for path, content in files_in(name).items():
+        if not path.startswith("store/"):
+            put(name, path, content)
+            continue
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
 
 
 def expected(name):
@@ -162,8 +172,16 @@ def read_by(name, store, model_name, run, output):
     return made.write(held, model, shards, output, run, options).files
 
 
-def fitted_again(store, model_name):
-    """Class and options by which a model like a kept one is fitted."""
-    family = MODELS[store.load_any_model(model_name).name]
-    number = getattr(store.load_any_model(model_name), "n_topics", 2)
-    return family, family.Options(topics=number)
+def within(part, whole, where=""):
+    """What of some JSON is missing in another or differs there; a later one may say more."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        for key, value in part.items():
+            if key not in whole:
+                yield f"{where}/{key} is missing"
+            else:
+                yield from within(value, whole[key], f"{where}/{key}")
+    elif isinstance(part, list) and isinstance(whole, list) and len(part) == len(whole):
+        for place, (one, other) in enumerate(zip(part, whole, strict=True)):
+            yield from within(one, other, f"{where}/{place}")
+    elif part != whole:
+        yield f"{where} was {part!r}, is {whole!r}"

@@ -119,22 +119,23 @@ def as_tables():
     return cut(rows, "csv", lambda part: csv_of(["c0", "c1", "c2", "c3"], part))
 
 
-def as_views():
+def as_views(sizes=(8, 7, 6)):
     views = [
         view.to_csr().indices
-        for view in view_records(800, sizes=(8, 7, 6), k=2, mean=None, seed=5).batch.views
+        for view in view_records(800, sizes=sizes, k=2, mean=None, seed=5).batch.views
     ]
     rows = [[f"a{one}", f"b{two}", f"c{three}"] for one, two, three in zip(*views, strict=True)]
     return cut(rows, "csv", lambda part: csv_of(["a", "b", "c"], part))
 
 
-def symbols():
-    drawn = markov_sequences(80, length=30, n_symbols=6, k=2, seed=1).batch.symbols
+def symbols(alphabet=6):
+    drawn = markov_sequences(80, length=30, n_symbols=alphabet, k=2, seed=1).batch.symbols
     return drawn.reshape(80, 30).tolist()
 
 
-def as_letters():
-    lines = ["".join("abcdef"[one] for one in row) for row in symbols()]
+def as_letters(alphabet=6):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    lines = ["".join(letters[one] for one in row) for row in symbols(alphabet)]
     return cut(lines, "txt", lambda part: ("\n".join(part) + "\n").encode())
 
 
@@ -220,11 +221,16 @@ MADE = {
     ),
     "views": Made(as_views, {"views": ("views", {})}, shape=KindOptions("views", "a,b,c")),
     "views_sketched": Made(
-        as_views,
+        lambda: as_views((40, 30, 24)),
         {"views": ("views", {})},
         shape=KindOptions("views", "a,b,c", sketch_columns=6),
     ),
     "sequences": Made(as_letters, {"hmm": ("hmm", {"refine": 5})}, shape=KindOptions("sequences")),
+    "sequences_sketched": Made(
+        lambda: as_letters(26),
+        {"hmm": ("hmm", {"refine": 5})},
+        shape=KindOptions("sequences", sketch_columns=6),
+    ),
     "sequences_named": Made(
         as_pieces,
         {"hmm": ("hmm", {"refine": 5})},
