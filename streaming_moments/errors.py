@@ -21,6 +21,10 @@ class BoundExceeded(StreamingMomentsError):
     """An integer, or the memory, would pass its stated bound."""
 
 
+class SumExceeded(BoundExceeded):
+    """A sum of statistics could pass the 2^62 that its integer holds."""
+
+
 class NotIdentifiable(StreamingMomentsError):
     """The statistics do not hold the number of topics asked for."""
 
@@ -43,6 +47,14 @@ class ShardError(StreamingMomentsError):
 
     def __str__(self) -> str:
         return f"{printable(self.url)}: {self.reason}"
+
+
+class NoRoom(ShardError):
+    """A shard can be read, but the sums of the store have no room for its documents."""
+
+
+class KillsWorkers(ShardError):
+    """A shard killed each worker that read it while nothing else ran there."""
 
 
 class PiecesOverlap(InvalidInput):

@@ -83,6 +83,10 @@ _COMMANDS = {
         "service.serving",
         "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
     ),
+    "set-aside": (
+        "service.setting_aside",
+        "Show the shards that cannot be counted, count them again, or refuse their documents.",
+    ),
     "status": ("showing", "Show what STORE holds."),
     "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
     "token": (
@@ -115,7 +119,7 @@ class _LateGroup(click.Group):
             return None
         module = _loaded(f"streaming_moments.pipelines.command_line.{_COMMANDS[cmd_name][0]}")
         begun()
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def resolve_command(

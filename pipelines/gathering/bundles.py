@@ -104,15 +104,12 @@ class Receipt:
         Shards that cannot be counted.
     totals : Totals
         Of all records that the sums hold by it.
-    bound : float
-        No entry of a sum gained more.
     """
 
     nonce: str
     counted: tuple[Counted, ...]
     spoilt: tuple[Spoilt, ...]
     totals: Any
-    bound: float
 
     def __sizeof__(self) -> int:
         tables = sum(table.nbytes for table in self.totals.tables().values())

@@ -46,7 +46,7 @@ def count_bundle(
         The worker is smaller than those that were planned with.
     ShardError
         What is to be taken away is there no longer.
-    BoundExceeded
+    SumExceeded
         A sum could pass 2^62.
     """
     _require_room(opening.least_limit)
@@ -84,7 +84,7 @@ def count_shards(
     counted: list[Counted] = []
     spoilt: list[Spoilt] = []
     totals: Any = context.store.foundation.totals({})
-    bound, ready = 0.0, _Lump()
+    ready = _Lump()
     for shard in shards:
         reading = _Reading(shard, context, sums, lump_bytes)
         try:
@@ -97,10 +97,9 @@ def count_shards(
         else:
             counted.append(reading.row())
             totals = totals + reading.totals
-        bound += reading.bound
     if ready.batches:
         sums.add(ready.batches, lump_bytes)
-    return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals, bound)
+    return Receipt(sums.nonce, tuple(counted), tuple(spoilt), totals)
 
 
 class _Lump:
@@ -131,7 +130,7 @@ class _Reading:
         self.mark = ""
         self.totals: Any = context.store.foundation.totals({})
         self.added: Any = self.totals
-        self.outside, self.batches, self.bound = 0, 0, 0.0
+        self.outside, self.batches = 0, 0
 
     def run(self, ready: _Lump) -> _Lump:
         """Read it to its end; what is still to be added, of shards before and of this one."""
@@ -151,7 +150,6 @@ class _Reading:
                     own = _Lump()
             own.append(prepared)
             self.totals = self.totals + prepared.totals if number else prepared.totals
-            self.bound += prepared.bound
             self.outside += read.outside
         reason = foundation.why_not_counted(self.totals)
         # of many that are a document each, or what came by chance, some may have no known word
@@ -170,17 +168,17 @@ def _take_away(
 ) -> Receipt:
     """Read once more what was added of a shard, which must be the same, and take it away."""
     totals: Any = context.store.foundation.totals({})
-    lump, bound = _Lump(), 0.0
+    lump = _Lump()
     content = content_of(shard, context.storage_options)
     for prepared, _ in islice(context.prepared(shard, content), taken.batches):
         if lump.batches and lump.nbytes + prepared.nbytes > lump_bytes:
             sums.take_away(lump.batches, lump_bytes)
             lump = _Lump()
         lump.append(prepared)
-        totals, bound = totals + prepared.totals, bound + prepared.bound
+        totals = totals + prepared.totals
     sums.take_away(lump.batches, lump_bytes)
     # the beginning alone was read: nobody has looked yet whether it changed meanwhile
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
         raise changed(shard.url)
-    return Receipt(sums.nonce, (), (), totals, bound)
+    return Receipt(sums.nonce, (), (), totals)

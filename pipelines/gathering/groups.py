@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import Future, KilledWorker
 
-from streaming_moments.errors import ShardError
+from streaming_moments.errors import KillsWorkers, ShardError
 from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.gathering.bundles import Bundle
@@ -73,7 +73,7 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
     ------
     ShardError, InvalidInput
         Shards that cannot be read: all of the group.
-    BoundExceeded
+    SumExceeded
         A sum could pass 2^62.
     StoreError
         The store cannot be written.
@@ -152,7 +152,7 @@ def _gather_group(
                 # what was lost is counted once more
                 reduction.fruitless = 0
                 continue
-            store.foundation.require_bounded(sum(one.bound for one in receipts.values()))
+            store.foundation.require_bounded(settled.bound)
             if reduction.run(gathering, group.opening, settled.sources):
                 break
         close += time.monotonic() - closed
@@ -269,7 +269,7 @@ def _suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: Killed
             "killed every worker that read it, though nothing else ran there; give workers more "
             "memory, or cut it into smaller shards"
         )
-        error = ShardError(bundle.shards[0].url, reason)
+        error = KillsWorkers(bundle.shards[0].url, reason)
         if counted:
             raise WithoutShard(error.url, error) from death
         group.bad.append(error)

@@ -23,10 +23,13 @@ class Settled:
         Address of a worker, and the token of this freeze of its sums.
     void : set of int
         Tasks whose shards no sums hold any longer.
+    bound : float
+        No entry of all sums together is larger.
     """
 
     sources: tuple[tuple[str, str], ...]
     void: frozenset[int]
+    bound: float = 0.0
 
 
 def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
@@ -55,6 +58,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
         given.setdefault(receipt.nonce, set()).add(number)
     sources: list[tuple[str, str]] = []
     whole: set[str] = set()
+    bound = 0.0
     for address, answer in sorted(answers.items(), key=lambda item: str(item[0])):
         if not isinstance(answer, Frozen):
             continue
@@ -65,8 +69,9 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
         whole.add(answer.nonce)
         if answer.nonce in given:
             sources.append((address, answer.token))
+            bound += answer.bound
     void = (number for number, one in receipts.items() if one.nonce not in whole)
-    return Settled(tuple(sources), frozenset(void))
+    return Settled(tuple(sources), frozenset(void), bound)
 
 
 def freeze_here(owner: str, group: int, epoch: int, dask_worker: Worker) -> Any:

@@ -15,6 +15,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from distributed.protocol.serialize import to_serialize
 from numpy.typing import NDArray
 
+from streaming_moments.errors import SumExceeded
 from streaming_moments.pipelines.gathering.bundles import Receipt
 from streaming_moments.pipelines.gathering.exchange import (
     REDUCE,
@@ -29,6 +30,7 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
 _INT32 = np.iinfo(np.int32)
+_ROWS = 1024  # that are looked at together
 
 
 class SumsAstray(Exception):
@@ -72,11 +74,14 @@ class Frozen:
         Of this freeze; whoever asks for rows of them names it.
     included : tuple of int
         Tasks whose shards are added.
+    bound : float
+        No entry of the sums is larger.
     """
 
     nonce: str
     token: str
     included: tuple[int, ...]
+    bound: float = 0.0
 
 
 @dataclass(eq=False)
@@ -94,8 +99,9 @@ class GroupSums:
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     token: str = ""
-    bound: float = 0.0
+    bound: float = 0.0  # no entry is larger, once all that is being added is there
     blocks: dict[int, Sums] = field(init=False)
+    _adding: float = 0.0  # bounds of what is being added
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
@@ -111,7 +117,7 @@ class GroupSums:
         ------
         SumsAstray
             The sums are given up.
-        BoundExceeded
+        SumExceeded
             A sum could pass 2^62; nothing of the batches is added.
         """
         self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
@@ -132,14 +138,49 @@ class GroupSums:
         most_bytes: int,
         work: Callable[[Sums, Prepared], None],
     ) -> None:
-        foundation = self.layout.foundation
-        with self._bound_lock:
-            bound = self.bound + sum(batch.bound for batch in batches)
-            foundation.require_bounded(bound)
-            self.bound = bound
-        for lump in foundation.joined(batches, most_bytes):
+        own = float(sum(batch.bound for batch in batches))
+        try:
+            self._make_room(own)
+        except SumExceeded:
+            if len(batches) < 2:
+                raise
+            # what was added of the first ones is looked at before the others are
+            middle = len(batches) // 2
+            for part in (batches[:middle], batches[middle:]):
+                self._each_lump(part, most_bytes, work)
+            return
+        for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
             del lump  # before the next is made: of some kinds one is the sums of all blocks
+        with self._bound_lock:
+            self._adding -= own
+
+    def _make_room(self, gain: float) -> None:
+        """Note what is to be added; errors as `add`."""
+        foundation = self.layout.foundation
+        with self._bound_lock:
+            try:
+                foundation.require_bounded(self.bound + gain)
+            except SumExceeded:
+                foundation.require_bounded(gain)
+                # bounds add up to far more than the sums do: words share the tokens of documents
+                self.bound = self._adding + self._largest()
+                foundation.require_bounded(self.bound + gain)
+            self.bound += gain
+            self._adding += gain
+
+    def _largest(self) -> float:
+        """The largest magnitude of an entry of any block, read a few rows at a time."""
+        foundation, most = self.layout.foundation, 0
+        for index in self.opening.blocks:
+            rows = max(shape[0] for shape in foundation.shapes(self.layout.block(index)).values())
+            with self._locks[index]:
+                if index not in self.blocks:
+                    raise SumsAstray(self.nonce)
+                for start in range(0, rows, _ROWS):
+                    found = self.blocks[index].rows(slice(start, start + _ROWS)).values()
+                    most = max(most, *(_magnitude(array) for array in found))
+        return float(most)
 
     def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
         """Work on every block once, those first that no other thread is adding to."""
@@ -223,7 +264,7 @@ class ProcessSums(WorkerPlugin):
                 self._give_up(owner)
                 return None
             sums.token = uuid.uuid4().hex
-            return Frozen(sums.nonce, sums.token, tuple(sums.included))
+            return Frozen(sums.nonce, sums.token, tuple(sums.included), sums.bound)
 
     def discard(self, owner: str, nonce: str) -> None:
         """Give up the sums of that nonce."""
@@ -322,6 +363,10 @@ def own(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]
 
 def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
     return {name: to_serialize(_narrow(array)) for name, array in arrays.items()}
+
+
+def _magnitude(array: NDArray[np.int64]) -> int:
+    return max(int(array.max(initial=0)), -int(array.min(initial=0)))
 
 
 def _narrow(array: NDArray[np.int64]) -> NDArray[Any]:

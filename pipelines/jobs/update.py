@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streaming_moments.errors import InvalidInput, PiecesOverlap, ShardError
+from streaming_moments.errors import (
+    InvalidInput,
+    NoRoom,
+    PiecesOverlap,
+    ShardError,
+    SumExceeded,
+    printable,
+)
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
@@ -82,8 +89,8 @@ def update(
     run : Run
         Where to run, and what its steps are told.
     skip_bad_shards : bool
-        Commit the others when some cannot be read, or hold pieces of sequences that overlap what is
-        counted, and record those; else stop.
+        Commit the others when some cannot be read, find no room in the sums of the store, or hold
+        pieces of sequences that overlap what is counted, and record those; else stop.
     plan : UpdatePlan, optional
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
@@ -95,7 +102,9 @@ def update(
     Raises
     ------
     BoundExceeded
-        The memory budget cannot hold the work, or a sum its integer.
+        The memory budget cannot hold the work.
+    SumExceeded
+        The store has no room for a shard: it names the shard. Groups before it are committed.
     ShardError, InvalidInput
         Shards that cannot be read, or changed since they were counted: all of the group. Groups
         before it are committed, and the error says how many shards these were. Or one within a
@@ -141,7 +150,7 @@ def _updated(
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
-    # of a group whose pieces overlap, groups of half as many shards come first
+    # a group whose pieces overlap, or whose sums find no room, is read again in halves first
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -154,7 +163,7 @@ def _updated(
             )
         try:
             result, apart = _commit_group(result, waiting, gathering, len(compared.new))
-        except (ShardError, InvalidInput) as error:
+        except (ShardError, InvalidInput, SumExceeded) as error:
             if not result.counted:
                 raise
             raise _stopped(error, result.counted) from error
@@ -170,44 +179,80 @@ def _commit_group(
 ) -> tuple[UpdateResult, Sequence[Shard]]:
     """Gather and commit one group; shards another writer has counted meanwhile are left to it.
 
-    Shards of which pieces overlap are returned to be read in smaller groups; one alone is bad.
+    Shards of which pieces overlap, or for whose sums there is no room, are returned to be read in
+    smaller groups; one alone is bad.
     """
     from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
 
-    before = result.counted + len(result.bad)
-    gathered = gather_group(gathering, waiting, before, total)
+    before, shards = result.counted + len(result.bad), _shards_of(waiting)
+    try:
+        gathered = gather_group(gathering, waiting, before, total)
+    except SumExceeded as full:
+        left = _shards_of(waiting)
+        taken = [shard for url, shard in shards.items() if url not in left]
+        return _without_room(result, gathering, taken, (), full)
     if gathered.segment is None and not gathered.bad:
         return result, ()
-    shards = gathered.shards
     try:
         return _committed(result, gathered, gathering.unique is not None), ()
+    except SumExceeded as full:
+        return _without_room(result, gathering, gathered.shards, gathered.bad, full)
     except PiecesOverlap as overlap:
         if not gathering.keep_going:
             remedy = "--skip-bad-shards leaves out those that overlap"
             raise InvalidInput(f"{overlap}; {remedy}") from overlap
-        bad = gathered.bad
-        if len(shards) == 1:
-            bad, shards = (*bad, ShardError(shards[0].url, overlap.reason)), ()
+        bad, apart = gathered.bad, gathered.shards
+        if len(apart) == 1:
+            bad, apart = (*bad, ShardError(apart[0].url, overlap.reason)), ()
         # of two that overlap the same one is counted, whichever was read first
-        return _committed(result, Gathered(None, (), bad)), sorted(shards, key=lambda one: one.url)
+        return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted) as conflict:
         store = result.store.latest()
         # copies of what another writer has counted are found again as they are read
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
-        again = [shard for shard in shards if shard.url not in counted]
+        again = [shard for shard in gathered.shards if shard.url not in counted]
         waiting.extendleft(reversed(gathering.bundles(again)))
         result = replace(result, store=store, already=result.already + len(counted))
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=())), ()
 
 
-def _stopped(error: ShardError | InvalidInput, counted: int) -> ShardError | InvalidInput:
+def _shards_of(waiting: deque[Bundle]) -> dict[str, Shard]:
+    return {shard.url: shard for bundle in waiting for shard in bundle.shards}
+
+
+def _without_room(
+    result: UpdateResult,
+    gathering: Gathering,
+    shards: Sequence[Shard],
+    bad: tuple[ShardError, ...],
+    full: SumExceeded,
+) -> tuple[UpdateResult, Sequence[Shard]]:
+    """What comes of a group for whose sums there is no room: smaller groups, or one bad shard."""
+    from streaming_moments.pipelines.gathering.groups import Gathered
+
+    if not shards:
+        raise full
+    if len(shards) > 1:
+        return _committed(result, Gathered(None, (), bad)), sorted(shards, key=lambda one: one.url)
+    (shard,) = shards
+    if not gathering.keep_going:
+        raise SumExceeded(
+            f"{printable(shard.url)}: {full}; --skip-bad-shards leaves out shards without room"
+        ) from full
+    return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, str(full))))), ()
+
+
+def _stopped(
+    error: ShardError | InvalidInput | SumExceeded, counted: int
+) -> ShardError | InvalidInput | SumExceeded:
     """The error, with what was done before it."""
     done = f"{counted} shards were counted before it and are kept; the same command goes on there"
     if isinstance(error, ShardError):
         return ShardError(error.url, f"{error.reason}; {done}")
-    return InvalidInput(f"{error}; {done}")
+    kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput
+    return kind(f"{error}; {done}")
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:

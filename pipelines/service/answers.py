@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from streaming_moments.storage.inbox.left_out import LeftOut
 
-State = Literal["accepted", "counted", "uncounted", "refused", "forgotten"]
+State = Literal["accepted", "counted", "uncounted", "set_aside", "refused", "forgotten"]
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,15 @@ class Receipt:
     state : str
         "accepted": they are kept and will be counted. "counted": a version counts them, and so does
         the latest. "uncounted": a version counted them and the latest does not, as it went back to
-        one before. "refused": they are not counted, and the reason says why. "forgotten": all were
-        taken out by request.
+        one before. "set_aside": their shard cannot be counted as the store is; it is counted again
+        when an admin asks for it or documents of it are deleted. "refused": they are not counted,
+        and the reason says why. "forgotten": all were taken out by request.
     documents : int or None
         How many; None where that is not looked up.
     version : int or None
         Of the store, that counts them.
     reason : str
-        Why they are refused, or uncounted.
+        Why they are refused, set aside or uncounted.
     left_out : list
         Documents that were not taken, where the call allowed for it.
     """
@@ -355,9 +356,12 @@ class Readiness:
     Parameters
     ----------
     ready : bool
-        All that follows; without a model as long as the store has none.
+        All that follows; without a model as long as the store has none, and without counting for
+        as long as documents may wait (`inbox_age`).
     store, inbox, model : bool
         The store is read, the inbox is read and takes documents, a model is loaded.
+    counting : bool
+        What is sealed is counted; set-aside shards are not waited for.
     problems : list of str
         Why not.
     """
@@ -366,4 +370,5 @@ class Readiness:
     store: bool
     inbox: bool
     model: bool
+    counting: bool = True
     problems: tuple[str, ...] = ()

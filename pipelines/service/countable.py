@@ -1,18 +1,31 @@
-"""Countable: a long document is judged by what will count it, before it is acknowledged.
+"""Countable: judges a large document by what will count it, before it is acknowledged.
 
-One that cannot be counted spoils its shard, and with it what others sent in the same seconds.
+A document that cannot be counted spoils its shard, and with it what others sent in the same
+seconds; one that fills the sums of the store leaves no room for the documents of others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.service.lines import as_shard
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.statistics.views.statistics import PEAK
 from streaming_moments.storage.formats import DEFAULT_LIMITS
+from streaming_moments.storage.inbox.records import LIGHT
 from streaming_moments.storage.store.store import MomentStore
+
+# The part of a sum that one document may fill: shards of fewer documents never pass 2^62.
+DOCUMENTS_OF_ROOM = 1 << 14
+_MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 
 @dataclass(frozen=True)
@@ -30,12 +43,41 @@ class Countable:
     def why_not(self, line: bytes) -> str | None:
         """What keeps a line from being counted; None where nothing does."""
         try:
-            with as_shard(line) as shard:
-                for _ in self._context.prepared(shard):
-                    pass
+            bound = self.bound(line)
         except ShardError as error:
             return error.reason
-        return None
+        if bound < _MOST:
+            return None
+        return (
+            f"it may add {bound:.3g} to a sum, above {_MOST:.3g}, a part in {DOCUMENTS_OF_ROOM:,} "
+            "of what the store has room for (2^62); send it as several documents, or count "
+            "passages of texts in a store made with --passage-words"
+        )
+
+    def bound(self, line: bytes) -> float:
+        """No sum of the store gains more of a line.
+
+        Raises
+        ------
+        ShardError
+            The line cannot be counted.
+        """
+        with as_shard(line) as shard:
+            return float(sum(one.bound for one, _ in self._context.prepared(shard)))
+
+    @cached_property
+    def light(self) -> int:
+        """Bytes of a line, and tokens of it, up to which no document is too large."""
+        foundation: Any = self.store.foundation
+        if foundation.kind == ViewsFoundation.kind:
+            # of three views of the same length the products are largest
+            return min(LIGHT, 3 * int((_MOST / PEAK) ** (1 / 3)))
+        if foundation.kind != CountsFoundation.kind:
+            return LIGHT
+        basis = foundation.basis
+        lengths, peak = np.arange(LIGHT + 1), float(np.abs(basis.matrix.astype(np.int64)).max())
+        bounds = basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
+        return int(np.argmax(bounds >= _MOST)) - 1 if bounds.max() >= _MOST else LIGHT
 
     @cached_property
     def _context(self) -> ReadingContext:

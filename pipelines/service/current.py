@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
 from streaming_moments.pipelines.service.intake import shape_of, takes_texts
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.tokens import Token, read_tokens
@@ -40,6 +41,9 @@ class View:
         Number of a seal that there is.
     problems : mapping
         What could not be looked at, by its name, and why: the rest is as it was before.
+        "counting" is why no documents are counted.
+    counting : Counting
+        Whether what is sealed is counted, and what is set aside.
     """
 
     store: MomentStore
@@ -48,6 +52,7 @@ class View:
     backlog: Backlog = field(default_factory=Backlog)
     sealed: int = 0
     problems: dict[str, str] = field(default_factory=dict)
+    counting: Counting = field(default_factory=Counting)
 
 
 class Current:
@@ -113,7 +118,13 @@ class Current:
         tokens = tried("tokens", self._read_tokens, before.tokens)
         backlog = tried("inbox", self._backlog, before.backlog)
         sealed = tried("seals", self.seals.latest, before.sealed)
-        self.view = View(store, published, tokens, backlog, sealed, problems)
+        counting = tried(
+            "counting", lambda: counting_now(self.inbox, sealed, before.counting), before.counting
+        )
+        problem = counting.problem(self._config.limits.inbox_age.total_seconds())
+        if problem is not None:
+            problems["counting"] = problem
+        self.view = View(store, published, tokens, backlog, sealed, problems, counting)
         for name in sorted(problems.keys() | before.problems.keys()):
             if problems.get(name) != before.problems.get(name):
                 self._tell(f"{name}: {problems.get(name, 'looked at again')}")

@@ -15,6 +15,7 @@ from prometheus_client import (
 
 from streaming_moments.pipelines.service.current import View
 from streaming_moments.pipelines.service.rates import Rates
+from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -91,6 +92,27 @@ class Gauges:
                 view.backlog.age.total_seconds(),
             ),
             ("inbox_seals", "Seals of the inbox.", view.sealed),
+            ("inbox_seals_uncounted", "Seals that are not counted.", view.counting.lag),
+            (
+                "counting_stalled_seconds",
+                "Since turns fail, or seals wait and none is counted; 0 where it goes on.",
+                view.counting.stalled(),
+            ),
+            (
+                "set_aside_shards",
+                "Shards that cannot be counted as the store is.",
+                len(view.counting.set_aside),
+            ),
+            (
+                "set_aside_documents",
+                "Documents in shards that are set aside.",
+                view.counting.documents_set_aside,
+            ),
+            (
+                "sum_filled",
+                "Part of 2^62 that the largest sum of the store may reach.",
+                sum(part.largest for part in commit.segments if part.sign > 0) / LARGEST_TOTAL,
+            ),
             ("model_loaded", "Whether a model answers.", int(view.published is not None)),
             ("problems", "What could not be looked at lately.", len(view.problems)),
         )

@@ -122,8 +122,9 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
             f"{store.url} finds days in URLs by {dates.pattern!r}, and the service names shards by "
             "2026-11-23; create a store without --date-pattern"
         )
-    counted, judge = INTAKES[store.kind](store), Countable(store).why_not
-    return RecordShape(counted, dates.column, limits.document, limits.days, judge)
+    counted, judge = INTAKES[store.kind](store), Countable(store)
+    days, light = limits.days, judge.light
+    return RecordShape(counted, dates.column, limits.document, days, judge.why_not, light)
 
 
 def takes_texts(store: MomentStore) -> bool:

@@ -15,6 +15,7 @@ from streaming_moments.storage.inbox.left_out import read_left_out
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal, SealedShard
+from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header hardly passes
@@ -118,13 +119,17 @@ def receipt_of(
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)
-    if noted.version is None or noted.version <= store.version:
-        names = [inbox.folder.shard(shard.path) for shard in shards]
-        held = all(store.ledger().find(name) is not None for name in names)
-    else:
-        held = not any(shard.path in noted.left_out for shard in shards)  # later than the store
+    later, why = noted.version is not None and noted.version > store.version, None
+    names = [inbox.folder.shard(shard.path) for shard in shards]
+    held = not later and all(store.ledger().find(name) is not None for name in names)
+    if not held:
+        why = _why_set_aside(shards, inbox)
+    if later and why is None:
+        held = not any(shard.path in noted.left_out for shard in shards)
     if held:
         return Receipt(receipt, "counted", documents, noted.version or store.version)
+    if why is not None:
+        return Receipt(receipt, "set_aside", documents, reason=why)
     left_out = [noted.left_out[shard.path] for shard in shards if shard.path in noted.left_out]
     if left_out:
         return Receipt(receipt, "refused", documents, reason=left_out[0])
@@ -135,3 +140,8 @@ def receipt_of(
         "to one before, or forgot their shard; an update of the inbox's sealed shards counts them"
     )
     return Receipt(receipt, "uncounted", documents, reason=reason)
+
+
+def _why_set_aside(shards: Sequence[SealedShard], inbox: Inbox) -> str | None:
+    notes = (find_set_aside(inbox.folder, shard.path) for shard in shards)
+    return next((note.reason for note in notes if note is not None), None)

@@ -24,6 +24,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import SEALED, Seal, SealedShard, gone_file
+from streaming_moments.storage.inbox.set_aside import set_aside_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
@@ -245,6 +246,7 @@ class Deletions:
         return [
             path,
             gone_file(path),
+            set_aside_file(path),
             *(name for name in aside if name.endswith(f"/{own}")),
             *(name for name in plans if path.encode() in (folder.find(name) or b"")),
         ]

@@ -18,7 +18,7 @@ from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
 _LONGEST_ID = 1000  # characters
 _MOST_DAYS = 31  # of a request: each is a shard, and a commit
-_LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which any store can count
+LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which are not judged
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 
@@ -71,6 +71,8 @@ class RecordShape:
         day after. Each day is counted apart; None takes any.
     judge : callable, optional
         Says why a large line, or one of many tokens, cannot be counted; None where it can.
+    light : int
+        Bytes of a line, and tokens of it, up to which it is not judged.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class RecordShape:
     line_bytes: int = 8 << 20
     days: int | None = None
     judge: Callable[[bytes], str | None] | None = field(default=None, repr=False, compare=False)
+    light: int = field(default=LIGHT, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         read = [
@@ -157,7 +160,7 @@ class RecordShape:
                 place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
             )
         tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
-        large = self.judge is not None and max(len(line), *tokens, 0) > _LIGHT
+        large = self.judge is not None and max(len(line), *tokens, 0) > self.light
         why = self.judge(line) if self.judge is not None and large else None
         if why is not None:
             raise RecordRefused(place, self.required[0], why)

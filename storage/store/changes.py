@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from streaming_moments.errors import (
-    BoundExceeded,
     ForeignStatistics,
     InvalidInput,
     StoreError,
+    SumExceeded,
     short,
 )
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
@@ -106,7 +107,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
         The contents of added shards are counted under other names, and are to be unique.
     StoreError
         The commit has not a segment that is dropped.
-    BoundExceeded
+    SumExceeded
         Sums could pass 2^62.
     """
     recount = recount.under(head.lineage)
@@ -315,14 +316,18 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
 
     Raises
     ------
-    BoundExceeded
+    SumExceeded
         Names the bound.
     """
-    bound = sum(segment.largest for segment in segments)
+    # Partial sums lie between both: what is taken away needs room of its own, and frees none.
+    sides: Counter[int] = Counter()
+    for segment in segments:
+        sides[segment.sign] += segment.largest
+    bound = max(sides.values(), default=0)
     if bound >= LARGEST_TOTAL:
-        raise BoundExceeded(
-            f"a sum of the statistics may reach {bound:.3g}, above 2^62; cut the documents into "
-            "shorter passages (--passage-words), `compact` the store, or open another one"
+        raise SumExceeded(
+            f"a sum of the store may reach {bound:.3g}, above 2^62; run `streaming-moments compact`"
+            ", forget its longest documents, or open another store (--passage-words cuts documents)"
         )
 
 

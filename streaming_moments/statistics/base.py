@@ -68,7 +68,8 @@ class Prepared(Protocol):
 class Sums(Protocol):
     """Sums of a block of rows to which records are added, by one thread at a time.
 
-    Whoever adds keeps the sum of the bounds below 2^62, of what is taken away too.
+    The caller keeps what they hold and the bounds of the batches together below 2^62, also of
+    batches that are taken away.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
@@ -187,7 +188,7 @@ class Foundation(Protocol):
 
         Raises
         ------
-        BoundExceeded
+        SumExceeded
             It is 2^62 or more: says what to do.
         """
 

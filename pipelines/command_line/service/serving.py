@@ -11,14 +11,19 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic, sleep
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, printable
 from streaming_moments.pipelines.command_line.options import Session, running
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.accumulating.accumulator import Turn
+    from streaming_moments.storage.inbox.inbox import Inbox
 
 _LOOK = 0.2  # seconds between two looks whether to end
 _BY_SIGNAL = 128  # and its number: how shells tell what ended a process
@@ -72,7 +77,11 @@ def serve(config: str, no_accumulate: bool) -> None:
 
 @click.command()
 @click.argument("config", type=click.Path(dir_okay=False))
-@click.option("--once", is_flag=True, help="Seal and count what waits, and end.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Seal and count what waits, and end; exit code 3 where shards are set aside or refused.",
+)
 @click.option(
     "--until-closed",
     is_flag=True,
@@ -105,7 +114,7 @@ def accumulate(context: click.Context, config: str, once: bool, until_closed: bo
             turn = accumulator.turn()
             accumulator.expire_if_due()
             say(f"sealed {turn.sealed}, counted {turn.counted} documents")
-            return ExitCode.DONE
+            return _told_of_others(turn, accumulator.seals.inbox, config)
         # until here one that is not wanted ends at once
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
@@ -119,6 +128,20 @@ def accumulate(context: click.Context, config: str, once: bool, until_closed: bo
 
         take_turns(accumulator, waited)
     return ExitCode.DONE
+
+
+def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
+    """Tell of shards that a turn has not counted, and of those set aside before; the exit code."""
+    from streaming_moments.storage.inbox.set_aside import all_set_aside
+
+    for url, reason in turn.left_out:
+        tell(f"refused {printable(url)}: {reason}")
+    aside = all_set_aside(inbox.folder)
+    for note in aside:
+        tell(f"set aside {note.path}, {note.documents} documents: {note.reason}")
+    if aside:
+        tell(f"`streaming-moments set-aside {config} --retry` counts shards that are set aside")
+    return ExitCode.BAD_SHARDS if aside or turn.left_out else ExitCode.DONE
 
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:

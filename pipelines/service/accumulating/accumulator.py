@@ -7,26 +7,30 @@ next turn. One that slept past its time commits no more, and of two that seal on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.update import UpdateResult, update
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.accumulating.counted import (
     COUNTED,
-    Counted,
     counted_up_to,
-    note_counted,
-    note_reached,
+    note_failing,
 )
 from streaming_moments.pipelines.service.accumulating.locking import locked
-from streaming_moments.pipelines.service.accumulating.refusing import require_refused
+from streaming_moments.pipelines.service.accumulating.refusing import (
+    due_again,
+    note_outcomes,
+    outcomes,
+)
+from streaming_moments.pipelines.service.accumulating.sealed_shards import count_sealed
 from streaming_moments.pipelines.service.accumulating.selecting import (
     Compared,
     compare,
@@ -38,13 +42,13 @@ from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.left_out import forget_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import Seal
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
 _TURNS = 10  # in the time after which what waits is sealed
 _MOST_SEALS = 100  # of a turn
+_ASKING = 10.0  # seconds between two looks at what is set aside
 _EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
 
 
@@ -59,7 +63,9 @@ class Turn:
     version : int or None
         Of the store after it; None where nothing was to be counted.
     left_out : tuple of (str, str)
-        Shards that are not counted, with the reason.
+        Shards that nobody can read and that are refused, with the reason.
+    set_aside : tuple of (str, str)
+        Shards that cannot be counted as the store is, with the reason.
     forgotten : int
         Documents that are counted no more.
     """
@@ -68,6 +74,7 @@ class Turn:
     counted: int = 0
     version: int | None = None
     left_out: tuple[tuple[str, str], ...] = ()
+    set_aside: tuple[tuple[str, str], ...] = ()
     forgotten: int = 0
 
 
@@ -98,6 +105,7 @@ class Accumulator:
     _since: int = field(default=0)
     _fitted: float = field(default=0.0)
     _expired: float | None = field(default=None)
+    _asked: float | None = field(default=None)
 
     @classmethod
     def of(
@@ -150,12 +158,21 @@ class Accumulator:
             As `turn`.
         """
         backlog = self.seals.inbox.backlog()
-        if not self.lags and not is_due(backlog, self.rules) and not self.deletions.waiting():
+        waits = self.lags or is_due(backlog, self.rules) or self.deletions.waiting()
+        if not waits and not self._is_asked_again():
             return None
         try:
             return self.turn()
         except LockHeld:
             return None
+
+    def _is_asked_again(self) -> bool:
+        """Whether shards that are set aside are to be counted again; looked at now and then."""
+        now = self.clock()
+        if self._asked is not None and now - self._asked < _ASKING:
+            return False
+        self._asked = now
+        return bool(due_again(self.seals))
 
     def turn(self) -> Turn:
         """Seal what waits, and count what is sealed.
@@ -180,6 +197,7 @@ class Accumulator:
                 before.counted + turn.counted,
                 before.version if turn.version is None else turn.version,
                 before.left_out + turn.left_out,
+                before.set_aside + turn.set_aside,
             )
             for identity, deletion in asked.items() if whole else ():
                 turn = replace(
@@ -272,23 +290,22 @@ class Accumulator:
         inbox = self.seals.inbox
         first, latest = counted_up_to(inbox) + 1, self.seals.latest()
         seals = [self.seals.read_anew(number) for number in range(first, latest + 1)]
-        if not seals:
+        again = due_again(self.seals)
+        shards = (*again, *(shard for one in seals for shard in one.shards))
+        if not seals and not again:
             return Turn()
         options = self.config.storage_options or None
         store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
-        result = self._updated(store.writable(), seals, journal)
+        run = self._beating(journal)
+        result = count_sealed(store.writable(), inbox, shards, run)
         self._since += result.documents
+        found = outcomes(result.store, inbox, shards, result.bad, self.run)
+        note_outcomes(self.seals, seals, again, found, result.store.version)
+        found.require_none_failing(inbox)
+        # once all is noted: what fails here keeps nobody from counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
-        reasons = {error.url: error.reason for error in result.bad}
-        for one in seals:
-            names = {shard: inbox.folder.shard(shard.path) for shard in one.shards}
-            left = {shard: reasons[name] for shard, name in names.items() if name in reasons}
-            for shard, reason in left.items():
-                require_refused(result.store, inbox, shard, reason, self.run)
-            told = {shard.path: reason for shard, reason in left.items()}
-            note_counted(inbox, one.number, Counted(result.store.version, told))
-            note_reached(inbox, one.number)
-        return Turn(0, result.documents, after.version, tuple(reasons.items()))
+        told = found.named(inbox)
+        return Turn(0, result.documents, after.version, *told)
 
     def _forgotten(self, identity: str, deletion: Deletion, journal: Journal) -> int:
         """Take documents out of their shards and out of the statistics; how many those are."""
@@ -316,16 +333,6 @@ class Accumulator:
 
     def _beating(self, journal: Journal) -> Run:
         return replace(self.run, progress=Heartbeat(journal, self.run.progress))
-
-    def _updated(self, store: MomentStore, seals: Sequence[Seal], journal: Journal) -> UpdateResult:
-        inbox, ledger = self.seals.inbox, store.ledger()
-        several = (inbox.folder.shard(shard.path) for one in seals for shard in one.shards)
-        # what is counted may have new content since, of which a deletion tells that was cut off
-        names = [name for name in several if ledger.find(name) is None]
-        if not names:
-            return UpdateResult(store, 0, 0, 0, 0, 0, ())
-        listed = list_shards(names, self.run.storage_options, store.form.kind)
-        return update(store, listed, self._beating(journal), skip_bad_shards=True)
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
@@ -366,6 +373,8 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
                 accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{gone}{version}")
                 for url, reason in turn.left_out:
                     accumulator.tell(f"left out {url}: {reason}")
+                for url, reason in turn.set_aside:
+                    accumulator.tell(f"set aside {url}: {reason}")
             expired = accumulator.expire_if_due()
             if expired:
                 accumulator.tell(
@@ -379,6 +388,9 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
             if compared is not None:
                 accumulator.tell(f"compared numbers of topics of version {compared.version}")
             failures = 0
+            note_failing(accumulator.seals.inbox, None)
         except StreamingMomentsError as error:
             failures += 1
             accumulator.tell(f"failed, to be tried again: {error}")
+            with suppress(StreamingMomentsError):  # the storage may be what fails
+                note_failing(accumulator.seals.inbox, str(error))

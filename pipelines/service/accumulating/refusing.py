@@ -1,57 +1,214 @@
-"""Refusing: a shard is left out for good only for what it holds, not for what failed around it."""
+"""Refusing: what becomes of a sealed shard that an update left out.
+
+What was acknowledged is in it. It is refused only for what it holds, and set aside where the store
+has no room for it; whatever failed around it fails the turn, and the next turn counts it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.pipelines.service.accumulating.counted import (
+    Counted,
+    note_counted,
+    note_reached,
+    read_counted,
+)
+from streaming_moments.pipelines.service.lines import as_shard
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.seals import SealedShard
-from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import Seal, SealedShard, gone_file, seal_of_shard
+from streaming_moments.storage.inbox.set_aside import (
+    all_set_aside,
+    forget_set_aside,
+    is_due,
+    set_aside,
+)
 from streaming_moments.storage.store.store import MomentStore
 
+_RETRIED = 100  # shards of a turn
 
-def require_refused(
-    store: MomentStore, inbox: Inbox, shard: SealedShard, reason: str, run: Run
-) -> None:
-    """Make sure that a shard that an update left out cannot be counted, whoever reads it.
 
-    What was acknowledged is in it: a storage or a worker that failed is no reason to drop that.
+class _Unforeseen(ShardError):
+    """A shard fails in a way that no reader foresees."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of the shards that an update left out, each by its path with the reason.
 
     Parameters
     ----------
-    store : MomentStore
-        That left it out.
-    inbox : Inbox
-        Where it is.
-    shard : SealedShard
-        As it was sealed.
-    reason : str
-        Why it was left out.
-    run : Run
-        Whose limits hold.
+    refused : mapping
+        Nobody can read what they hold.
+    aside : mapping
+        They can be read, and not be counted as the store is.
+    failing : mapping
+        Something failed around them: the next turn counts them.
+    """
+
+    refused: dict[str, str]
+    aside: dict[str, str]
+    failing: dict[str, str]
+
+    def named(self, inbox: Inbox) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Shards that are refused, and that are set aside, by URL with the reason."""
+        return tuple(
+            tuple((inbox.folder.shard(path), reason) for path, reason in several.items())
+            for several in (self.refused, self.aside)
+        )
+
+    def require_none_failing(self, inbox: Inbox) -> None:
+        """Raise StoreError where something failed around a shard: the turn fails."""
+        for path, reason in self.failing.items():
+            raise StoreError(
+                f"{inbox.folder.shard(path)} was not counted ({reason}), though it can be read; "
+                "the next turn counts it, check workers and storage if that fails too"
+            )
+
+
+def fails_alone(
+    store: MomentStore, inbox: Inbox, shard: SealedShard, run: Run
+) -> ShardError | None:
+    """Why the content of a shard cannot be counted, whoever reads it; None where it can be read.
+
+    It is read from the memory of this process, once it was fetched: no storage fails meanwhile.
 
     Raises
     ------
     StoreError
-        It is not as it was sealed, cannot be fetched, or can be read: it is to be counted later.
+        The shard cannot be fetched, or is not as it was sealed.
     """
-    url = inbox.folder.shard(shard.path)
-    content = inbox.folder.read(shard.path)
-    if hashlib.sha256(content).hexdigest() != shard.sha256:
+    url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
+    is_sealed = hashlib.sha256(content).hexdigest() == shard.sha256
+    if not is_sealed and not inbox.folder.exists(gone_file(shard.path)):
         raise StoreError(f"{url} is not as it was sealed; restore it from a copy")
-    if store.kind == SequencesFoundation.kind:
-        return  # of two pieces that overlap each alone can be read
-    (listed,) = list_shards([url], run.storage_options, store.form.kind)
     try:
-        for _ in ReadingContext.of(store, run.limits, run.storage_options).prepared(listed):
-            pass
-    except ShardError:
-        return
-    raise StoreError(
-        f"{url} was not counted ({reason}), though it can be read; it is tried again, check "
-        "workers and their connection"
-    )
+        with as_shard(content) as lines:
+            for _ in ReadingContext.of(store, run.limits, None).prepared(lines):
+                pass
+    except ShardError as error:
+        return ShardError(url, error.reason)
+    except Exception as error:  # of a reader: it would end every turn
+        return _Unforeseen(url, f"{type(error).__name__}: {error}")
+    return None
+
+
+def outcomes(
+    store: MomentStore,
+    inbox: Inbox,
+    shards: Sequence[SealedShard],
+    bad: Sequence[ShardError],
+    run: Run,
+) -> Outcomes:
+    """What becomes of the shards that an update left out; errors as `fails_alone`.
+
+    Parameters
+    ----------
+    store : MomentStore
+        That left them out.
+    inbox : Inbox
+        Where they are.
+    shards : sequence of SealedShard
+        All that the update was given.
+    bad : sequence of ShardError
+        Why it left some out.
+    run : Run
+        Whose limits hold.
+    """
+    errors, found = {error.url: error for error in bad}, Outcomes({}, {}, {})
+    for shard in shards:
+        error = errors.get(inbox.folder.shard(shard.path))
+        if error is None:
+            continue
+        alone = fails_alone(store, inbox, shard, run)
+        if isinstance(error, NoRoom | KillsWorkers):
+            found.aside[shard.path] = error.reason
+        elif alone is None:
+            found.failing[shard.path] = error.reason
+        elif isinstance(alone, _Unforeseen):
+            found.aside[shard.path] = alone.reason
+        else:
+            found.refused[shard.path] = error.reason
+    return found
+
+
+def due_again(log: SealLog) -> tuple[SealedShard, ...]:
+    """Shards that are set aside and to be counted again; notes of deleted ones are deleted."""
+    folder, due = log.inbox.folder, list[SealedShard]()
+    for note in all_set_aside(folder):
+        if len(due) == _RETRIED:
+            break
+        if not is_due(folder, note):
+            continue
+        number = seal_of_shard(note.path)
+        kept = log.read_anew(number).shards if number > log.expired() else ()
+        found = [shard for shard in kept if shard.path == note.path]
+        if found and is_there(log.inbox, found[0]):
+            due += found
+        else:
+            forget_set_aside(folder, note.path)
+    return tuple(due)
+
+
+def is_there(inbox: Inbox, shard: SealedShard) -> bool:
+    """Whether there is anything to count; False where all documents of it were deleted."""
+    folder = inbox.folder
+    return folder.exists(shard.path) or not folder.exists(gone_file(shard.path))
+
+
+def note_outcomes(
+    log: SealLog, seals: Sequence[Seal], again: Sequence[SealedShard], found: Outcomes, version: int
+) -> None:
+    """Note what became of the shards of seals, and of those that were counted again.
+
+    A seal with a shard that failed is not noted, nor is any behind it: the next turn begins there.
+
+    Raises
+    ------
+    StoreError
+        The storage cannot be written.
+    """
+    inbox = log.inbox
+    for shard in (*again, *(shard for one in seals for shard in one.shards)):
+        if shard.path in found.aside:
+            set_aside(inbox.folder, shard.path, shard.documents, found.aside[shard.path])
+    for shard in again:
+        if shard.path in found.aside or shard.path in found.failing:
+            continue
+        number = seal_of_shard(shard.path)
+        noted = read_counted(inbox, number)
+        left = {path: why for path, why in noted.left_out.items() if path != shard.path}
+        left |= {path: why for path, why in found.refused.items() if path == shard.path}
+        note_counted(inbox, number, Counted(version, left))
+        forget_set_aside(inbox.folder, shard.path)
+    for one in seals:
+        paths = [shard.path for shard in one.shards]
+        if any(path in found.failing for path in paths):
+            return
+        told = {path: found.refused[path] for path in paths if path in found.refused}
+        note_counted(inbox, one.number, Counted(version, told))
+        note_reached(inbox, one.number)
+
+
+def refuse(log: SealLog, path: str) -> None:
+    """Refuse the documents of a shard that is set aside for good.
+
+    The caller holds the lock of the store.
+
+    Raises
+    ------
+    StoreError
+        The storage fails.
+    """
+    folder, number = log.inbox.folder, seal_of_shard(path)
+    reasons = {note.path: note.reason for note in all_set_aside(folder)}
+    noted = read_counted(log.inbox, number)
+    told = {**noted.left_out, path: f"{reasons[path]} (refused by an admin)"}
+    note_counted(log.inbox, number, replace(noted, left_out=told))
+    forget_set_aside(folder, path)

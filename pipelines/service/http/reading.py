@@ -233,7 +233,10 @@ async def ready(service: Service, request: Request) -> Response:
     inbox = not {"inbox", "seals"} & problems.keys()
     # what is wrong may name URLs, and is told to those who may ask for the status
     told = tuple(sorted(problems))
-    found = Readiness(store and inbox and model >= wanted, store, inbox, model, told)
+    late = view.counting.stalled() >= service.config.limits.inbox_age.total_seconds()
+    is_ready = store and inbox and model >= wanted and not late
+    counting = not late and "counting" not in problems
+    found = Readiness(is_ready, store, inbox, model, counting, told)
     return json_answer(asdict(found), 200 if found.ready else 503)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
+from streaming_moments.errors import ForeignStatistics, SumExceeded, short
 from streaming_moments.statistics.base import Arrays, take_away_by_adding
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import cell_kernels, triple_kernels
@@ -66,7 +66,7 @@ class BlockSums:
     def add(self, batches: Iterable[ProjectedBatch]) -> None:
         """Add batches, `joined` as far as memory allows.
 
-        Whoever adds keeps the sum of all bounds that were ever added below 2^62.
+        The caller keeps what the arrays hold and the bounds of the batches together below 2^62.
 
         Raises
         ------
@@ -168,11 +168,11 @@ def refuse_overflow(bound: float) -> None:
 
     Raises
     ------
-    BoundExceeded
+    SumExceeded
         The bound is 2^62 or more.
     """
     if bound >= LARGEST_TOTAL:
-        raise BoundExceeded(
+        raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
             "cut the documents into shorter passages (--passage-words), or open another store"
         )

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, short
+from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.row_block import RowBlock
 
@@ -239,11 +239,11 @@ def require_bounded(bound: float) -> None:
 
     Raises
     ------
-    BoundExceeded
+    SumExceeded
         It is 2^62 or more.
     """
     if bound >= LARGEST_SUM:
-        raise BoundExceeded(
+        raise SumExceeded(
             f"an entry of the sums could reach {bound:.3g}, and 2^62 is the most that int64 adds "
             "up safely; begin another store for the later records"
         )

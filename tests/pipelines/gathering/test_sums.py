@@ -157,7 +157,7 @@ def test_only_what_lost_sums_held_is_counted_again(
 def test_a_task_that_ran_twice_makes_its_sums_worth_nothing(store, four):
     held = opened_sums()
     opening = Opening("client/job", 1, 0, range(store.row_blocks))
-    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+    receipt = Receipt("", (), (), store.foundation.totals({}))
     with held.counting(opening, store.layout, 7) as sums:
         held.finished(sums, opening, 7, receipt)
     with held.counting(opening, store.layout, 8) as same:
@@ -177,7 +177,7 @@ def test_a_task_that_ran_twice_makes_its_sums_worth_nothing(store, four):
 def test_a_task_of_before_the_freeze_adds_nothing(store):
     held = opened_sums()
     opening = Opening("client/job", 1, 0, range(store.row_blocks))
-    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+    receipt = Receipt("", (), (), store.foundation.totals({}))
     with held.counting(opening, store.layout, 1) as sums:
         held.finished(sums, opening, 1, receipt)
     frozen = held.freeze("client/job", 1, 1)
@@ -199,7 +199,7 @@ def test_a_task_of_before_the_freeze_adds_nothing(store):
 def test_rows_are_read_as_they_were_frozen_or_not_at_all(store):
     held = opened_sums()
     opening = Opening("client/job", 1, 0, range(store.row_blocks))
-    receipt = Receipt("", (), (), store.foundation.totals({}), 0.0)
+    receipt = Receipt("", (), (), store.foundation.totals({}))
 
     def readable(token):
         return held.rows("client/job", token, 0, slice(None)) is not None

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service import config as config_module
 from streaming_moments.pipelines.service.accumulating import accumulator as module
+from streaming_moments.pipelines.service.accumulating import refusing, sealed_shards
 from streaming_moments.pipelines.service.accumulating.accumulator import (
     Accumulator,
     accumulate,
@@ -99,7 +100,7 @@ def test_what_came_is_counted_as_an_update_counts_it(serve, accumulator, place, 
 def test_a_turn_that_died_is_ended_by_the_next(accumulator, serve, monkeypatch):
     with serve() as client:
         client.send([{"text": "a b c"}])
-        monkeypatch.setattr(module, "update", lambda *told, **how: 1 / 0)
+        monkeypatch.setattr(sealed_shards, "update", lambda *told, **how: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             due(accumulator)
         monkeypatch.undo()
@@ -108,7 +109,7 @@ def test_a_turn_that_died_is_ended_by_the_next(accumulator, serve, monkeypatch):
         turn = again.look()
         assert (turn.sealed, turn.counted) == (0, 1)
         # counted but not noted: counted no more
-        monkeypatch.setattr(module, "note_reached", lambda *told: 1 / 0)
+        monkeypatch.setattr(refusing, "note_reached", lambda *told: 1 / 0)
         client.send([{"text": "d e f"}])
         with pytest.raises(ZeroDivisionError):
             due(again)
@@ -123,7 +124,7 @@ def test_while_nothing_can_be_counted_what_came_waits_where_it_is_seen(
     with serve() as client:
         client.send([{"text": "a b c"}])
         with monkeypatch.context() as patch:
-            patch.setattr(module, "update", lambda *told, **how: 1 / 0)
+            patch.setattr(sealed_shards, "update", lambda *told, **how: 1 / 0)
             for _ in range(2):
                 with pytest.raises(ZeroDivisionError):
                     due(accumulator)
@@ -439,7 +440,7 @@ def test_what_is_counted_and_old_goes_by_the_word_of_the_ledger(
             receipts.append(client.send([{"text": text}], f"k{number}").json()["receipt"])
             if number == 2:
                 # the third is sealed, and dies before it is counted
-                monkeypatch.setattr(module, "update", lambda *told, **how: 1 / 0)
+                monkeypatch.setattr(sealed_shards, "update", lambda *told, **how: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     due(ours)
                 monkeypatch.undo()

@@ -1,0 +1,70 @@
+"""The command on shards that a service has set aside."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import click
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_line.options import json_option
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.pipelines.terminal import say
+
+_PATIENCE = timedelta(minutes=1)  # that a turn of the accumulator is waited for
+
+
+@click.command("set-aside")
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.argument("shards", nargs=-1)
+@click.option("--retry", "again", is_flag=True, help="Count them again in the next turn.")
+@click.option("--refuse", "refused", is_flag=True, help="Refuse their documents for good.")
+@json_option
+def set_aside(
+    config: str, shards: tuple[str, ...], again: bool, refused: bool, json_output: bool
+) -> int:
+    """Show the shards that cannot be counted, count them again, or refuse their documents.
+
+    CONFIG (TOML) is that of the service, SHARDS are some of those shown, or all. Exit code 3 where
+    shards are set aside.
+    """
+    if again and refused:
+        raise InvalidInput("--retry counts shards again, --refuse never does; give one of them")
+    from streaming_moments.pipelines.service.accumulating.locking import locked
+    from streaming_moments.pipelines.service.accumulating.refusing import refuse
+    from streaming_moments.storage.inbox.inbox import Inbox
+    from streaming_moments.storage.inbox.sealing import SealLog
+    from streaming_moments.storage.inbox.set_aside import all_set_aside, retry
+
+    wanted = read_service(config)
+    inbox = Inbox.open(wanted.inbox_url, wanted.storage_options or None)
+    notes = all_set_aside(inbox.folder)
+    known = {note.path for note in notes}
+    unknown = [path for path in shards if path not in known]
+    if unknown:
+        raise InvalidInput(
+            f"{unknown[0]} is not set aside; run `streaming-moments set-aside {config}` without "
+            "shards to see which are"
+        )
+    chosen = [note for note in notes if not shards or note.path in shards]
+    paths = [note.path for note in chosen]
+    if again:
+        retry(inbox.folder, paths)
+    elif refused and chosen:
+        with locked(wanted, _PATIENCE):
+            for path in paths:
+                refuse(SealLog(inbox), path)
+    if json_output:
+        rows = [
+            {"shard": note.path, "documents": note.documents, "reason": note.reason}
+            for note in chosen
+        ]
+        say(json.dumps({"set_aside": rows, "retried": again, "refused": refused}))
+    else:
+        say(*(f"{note.path}: {note.documents} documents: {note.reason}" for note in chosen))
+        documents = sum(note.documents for note in chosen)
+        done = "to be counted again" if again else "refused" if refused else "set aside"
+        say(f"{len(chosen)} shards, {documents} documents {done}")
+    return ExitCode.BAD_SHARDS if chosen and not again and not refused else ExitCode.DONE
