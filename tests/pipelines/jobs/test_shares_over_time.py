@@ -188,6 +188,7 @@ def test_the_command_prints_and_draws_them(dated, run, tmp_path):
     assert code == 0
     assert DAYS[3] in printed
     assert "±" in printed
+    assert f"No change beyond noise from {DAYS[0]} to {DAYS[3]}." in printed
     code, _, told = run("topics", dated.url, "--plot", drawn)
     assert code == 2
     assert "--over-time" in told
