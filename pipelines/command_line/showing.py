@@ -219,8 +219,9 @@ def topics(
 
         topical = opened.load_model(name)
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
+    names = [one.label or " ".join(one.words[:2]) for one in lines]
     if plot_file is not None and over_time:
-        plot_shares(over_time, [one.label or " ".join(one.words[:2]) for one in lines], plot_file)
+        plot_shares(over_time, names, plot_file)
     if json_output:
         print_json(
             {
@@ -242,7 +243,10 @@ def topics(
         since = [word for word, own in later.items() if own == part]
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
     if period is not None:
+        from streaming_moments.pipelines.reports.period_changes import change_said
+
         print_periods(console(), over_time)
+        say(change_said(over_time, names))
     say("", *sentences, *warnings)
 
 

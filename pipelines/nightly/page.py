@@ -26,6 +26,7 @@ from streaming_moments.pipelines.reports.shown.registry import reported, shown_o
 from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.reports.store_page import counted_facts, ledger_rows, with_model
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.quality.weight_bars import grown_bars, weight_bars
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -96,7 +97,8 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     page = with_model(page, Asked(store, model_called(store.commit, name), model, topics, followed))
     if report.matching is None or page.changes:
         return page
-    return _with_changes(page, topics, report, history)
+    bars = _change_bars(store, model, _before(report, history))
+    return _with_changes(page, topics, report, history, bars)
 
 
 def _followed(report: NightReport, store: MomentStore, history: NightHistory) -> Followed | None:
@@ -191,8 +193,25 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     yield "data (JSON)", file_name(report.started, ".json")
 
 
+def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
+    """Standard errors of how far the weights moved since a night; none where they are unknown.
+
+    Of topics that were refined, on all documents of the store: of a window those that both models
+    share are not known.
+    """
+    documents = None if before is None or before.state is None else before.state.documents
+    if not isinstance(model, TopicModel) or not documents or model.since or model.until:
+        return ()
+    bars = weight_bars(model, store.length_histogram())
+    return () if bars is None else grown_bars(bars, model.documents, documents).tolist()
+
+
 def _with_changes(
-    page: ReportPage, topics: Sequence[TopicReport], report: NightReport, history: NightHistory
+    page: ReportPage,
+    topics: Sequence[TopicReport],
+    report: NightReport,
+    history: NightHistory,
+    bars: Sequence[float | None],
 ) -> ReportPage:
     """With what became of each topic since the model that was published before."""
     matching = report.matching
@@ -208,7 +227,9 @@ def _with_changes(
             continue  # of a night whose report is gone
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
-        changes.append(TopicChange(topic.topic, name, before, topic.weight, distance, note))
+        bar = None if pair is None or not bars else bars[topic.topic]
+        change = TopicChange(topic.topic, name, before, topic.weight, distance, note, bar=bar)
+        changes.append(change)
     for lone in matching.gone:
         gone = called.get(lone.topic, f"topic {lone.topic}")
         changes.append(TopicChange(None, gone, weights.get(lone.topic), None, None, "gone"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.quality.differences import largest_change
 
 _POINT = 0.001  # of less a share has not changed
 _LEADS = {
@@ -22,9 +23,10 @@ def headline_of(page: ReportPage) -> str:
     --------
     >>> from streaming_moments.pipelines.reports.page import TopicReport
     >>> sea, law = (TopicReport(j, 0.5, None, (word,), ()) for j, word in enumerate(["sea", "law"]))
-    >>> changes = TopicChange(0, "sea", 0.469, 0.5), TopicChange(1, "law", 0.531, 0.5)
+    >>> changes = [TopicChange(0, "sea", 0.469, 0.5, bar=0.01),
+    ...            TopicChange(1, "law", 0.531, 0.5, bar=0.01)]
     >>> of = "store", "2026-05-02T03:15:00Z", "published"
-    >>> page = ReportPage("T", *of, {"documents": 3204}, topics=(sea, law), changes=changes)
+    >>> page = ReportPage("T", *of, {"documents": 3204}, topics=(sea, law), changes=tuple(changes))
     >>> headline_of(page)
     '2 topics of 3,204 documents, none new; biggest change: sea +3.1 points'
     """
@@ -46,11 +48,13 @@ def _news(page: ReportPage) -> str:
         return _since(page)
     names = topic_names(page.topics, page.what)
     rows = page.periods.shares
-    if len(rows) > 1:
+    if len(rows) > 1 and page.periods.bars:
         first, *_, last = page.periods.dates
-        steps = [now - before for before, now in zip(rows[0], rows[-1], strict=True)]
-        most = max(range(len(steps)), key=lambda topic: abs(steps[topic]))
-        if abs(steps[most]) >= _POINT:
+        steps = page.periods.steps
+        most = largest_change([step for step, _ in steps], [bar for _, bar in steps])
+        if most is None:
+            return f"; no change beyond noise from {first} to {last}"
+        if abs(steps[most][0]) >= _POINT:
             moved = f"{rows[0][most]:.1%} to {rows[-1][most]:.1%}"
             return f"; biggest change from {first} to {last}: {names[most]}, {moved}"
     if not page.topics:
@@ -66,12 +70,18 @@ def _since(page: ReportPage) -> str:
     said += f", {len(gone)} gone ({', '.join(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]
     since = f" since {page.since[:10]}" if page.since else ""
-    most = max(kept, key=lambda one: abs(_step(one)), default=None)
-    if most is None:
+    if not kept:
         return said
-    if abs(_step(most)) < _POINT:
+    known = [one for one in kept if one.bar is not None]
+    if not known:
+        return f"{said}; the noise of the shares is unknown{_moved(kept)}{since}"
+    place = largest_change([one.step for one in known], [one.bar for one in known])
+    if place is None:
+        return f"{said}; no share has changed beyond noise{_moved(kept)}{since}"
+    most = known[place]
+    if abs(most.step) < _POINT:
         return f"{said}; no share has changed by a tenth of a point{_moved(kept)}{since}"
-    points = f"{100 * _step(most):+.1f}".replace("-", "\N{MINUS SIGN}")
+    points = f"{100 * most.step:+.1f}".replace("-", "\N{MINUS SIGN}")
     return f"{said}; biggest change: {most.name} {points} points{_moved(kept)}{since}"
 
 
@@ -83,7 +93,3 @@ def _moved(kept: Sequence[TopicChange]) -> str:
         return ", and no mean has moved beyond its error bar" if known else ""
     spreads, name = max(moved)
     return f", furthest moved: {name} by {spreads:.1f} spreads"
-
-
-def _step(change: TopicChange) -> float:
-    return (change.now or 0.0) - (change.before or 0.0)

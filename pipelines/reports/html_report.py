@@ -15,6 +15,7 @@ from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.quality.differences import beyond_noise
 from streaming_moments.quality.topic_map import classical_scaling
 
 
@@ -84,7 +85,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shortly": _shortly, "points": _points}
+    environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
     return environment
 
 
@@ -124,6 +125,19 @@ def _shortly(value: float | None) -> str:
 
 
 def _points(change: TopicChange) -> str:
-    """By how many points of percent a share has changed."""
-    step = 100 * ((change.now or 0.0) - (change.before or 0.0))
-    return f"{step:+.1f}".replace("-", "\N{MINUS SIGN}")
+    """By how many points of percent a share has changed, where that says something."""
+    if change.before is None or change.now is None:
+        return _signed(change.step)  # it is new, or gone
+    return _step((change.step, change.bar))
+
+
+def _step(step: tuple[float, float | None]) -> str:
+    """A difference in points of percent, or that it is noise, or that its noise is unknown."""
+    change, bar = step
+    if bar is None or not math.isfinite(bar):
+        return f"{_signed(change)}, noise unknown"
+    return f"{_signed(change)} ± {100 * bar:.1f}" if beyond_noise(change, bar) else "within noise"
+
+
+def _signed(step: float) -> str:
+    return f"{100 * step:+.1f}".replace("-", "\N{MINUS SIGN}")

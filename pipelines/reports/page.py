@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.quality.differences import bar_of_difference
 from streaming_moments.quality.representatives import NearRow
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class TopicChange:
         Its share in both models; None where it was not, or is no more.
     distance : float or None
         Total variation of its words, where it was and is.
+    bar : float or None
+        Standard error of the difference of both shares; None where it is unknown.
     note : str
         "new", "moved", "split from 3".
     spreads, bars : float or None
@@ -134,6 +137,12 @@ class TopicChange:
     note: str = ""
     spreads: float | None = None
     bars: float | None = None
+    bar: float | None = None
+
+    @property
+    def step(self) -> float:
+        """Difference of its shares; of a topic that was not there, or is gone, its share."""
+        return (self.now or 0.0) - (self.before or 0.0)
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,20 @@ class ShareOverTime:
     shares: tuple[tuple[float, ...], ...] = ()
     note: str = ""
     bars: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def steps(self) -> tuple[tuple[float, float | None], ...]:
+        """Of each topic, by how much its share changed from first to last, and the error of it."""
+        if not self.shares:
+            return ()
+        pairs = zip(self.shares[0], self.shares[-1], strict=True)
+        bars: Iterable[tuple[float | None, float | None]] = ((None, None) for _ in self.shares[0])
+        if self.bars:
+            bars = zip(self.bars[0], self.bars[-1], strict=True)
+        return tuple(
+            (now - before, bar_of_difference(*bar))
+            for (before, now), bar in zip(pairs, bars, strict=True)
+        )
 
 
 @dataclass(frozen=True)

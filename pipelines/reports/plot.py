@@ -19,6 +19,7 @@ _PANELS = (
     ("captured", "captured spectrum"),
 )
 _ACROSS = 3  # panels of topics
+_DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
 def require_plot(file: str) -> None:
@@ -80,7 +81,7 @@ def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str
             axis.set_visible(False)
             continue
         shares, bars = ([100 * part[topic] for part in parts] for parts in _columns(periods))
-        axis.errorbar(days, shares, yerr=bars, marker="o", markersize=2, linewidth=1)
+        axis.errorbar(days, shares, yerr=bars, **_DRAWN)
         # a word may hold what would be a formula
         axis.set_title(f"{topic} {names[topic]}", fontsize=8, parse_math=False)
         axis.set_ylim(bottom=0)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import mixture_shares
+from streaming_moments.statistics.counts.lengths.concentration import token_concentration
 from streaming_moments.storage.dates import PERIODS, DateRange, Period
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.operations.windows import dated_segments
-from streaming_moments.storage.segments.blocks import read_rows
+from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
 _MOST_PERIODS = 60  # as a chart shows them
@@ -30,7 +32,8 @@ class PeriodShares:
     tokens : int
         Of the model's words.
     shares, bars : (k,) tuple of float
-        Of the tokens, and their standard errors, as `mixture_shares`.
+        Of the tokens, and their standard errors, as `mixture_shares` with the `token_concentration`
+        of the documents. The bar of a difference of two periods is the root of the sum of squares.
     """
 
     days: DateRange
@@ -68,7 +71,8 @@ def shares_over_time(
         Fitted on any of its versions.
     by : {"day", "week", "month"}
         Weeks begin on Monday. Periods without a token are left out. Words that came later are
-        taken for uncounted in documents from before.
+        taken for uncounted in documents from before. Where documents are cut into passages, how
+        long each document is is not stored and the bars are estimated, rather too wide.
 
     Raises
     ------
@@ -79,6 +83,7 @@ def shares_over_time(
     """
     totals: dict[DateRange, dict[int, NDArray[np.int64]]] = {}
     held: dict[DateRange, DateRange] = {}
+    parts: dict[DateRange, list[SegmentReference]] = {}
     for part, days in dated_segments(store):
         period = days.period(by)
         if DateRange(days.first, days.first).period(by) != period:
@@ -91,11 +96,15 @@ def shares_over_time(
         of_period = totals.setdefault(period, {})
         of_period[counts.size] = of_period.get(counts.size, 0) + part.sign * counts
         held[period] = held[period] | days if period in held else days
+        parts.setdefault(period, []).append(part)
+    cut = store.policy is not None and store.policy.passage_words is not None
     found = []
     for period, of_period in sorted(totals.items()):
         counts, counted = _added_up(of_period, model.n_words)
         if counts.any():
-            shares, bars = mixture_shares(model, counts, counted)
+            lengths = sum_totals(store.folder, parts[period], store.layout).whole
+            concentration = token_concentration(lengths, passages=cut)
+            shares, bars = mixture_shares(model, counts, counted, concentration)
             found.append(
                 PeriodShares(
                     held[period], int(counts.sum()), tuple(shares.tolist()), tuple(bars.tolist())

@@ -18,7 +18,10 @@ _ENOUGH = 5.0  # words expected as often tell how far counts scatter about the m
 
 
 def mixture_shares(
-    model: TopicModel, counts: NDArray[np.int64], counted: NDArray[np.float64] | None = None
+    model: TopicModel,
+    counts: NDArray[np.int64],
+    counted: NDArray[np.float64] | None = None,
+    concentration: float = 0.0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Share of each topic in the tokens of some documents, from their summed counts alone.
 
@@ -32,6 +35,16 @@ def mixture_shares(
     five times or more: words come in bursts. They do not hold the errors of the topics, nor, for a
     topic of share 0, that it cannot have less.
 
+    These bars are of tokens drawn one by one. The tokens of a document share its proportions theta,
+    so other documents of the same days would have had other shares, by the variance
+
+        sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d,
+
+    of documents of c_d tokens, which `concentration` adds. `Var(theta_j) = r_j m_j (1 - m_j)`: r_j
+    is the ratio of `Omega_jj - w_j^2` to `w_j (1 - w_j)` in the model, which is `1 / (alpha0 + 1)`
+    of a Dirichlet and 1 where a document has one topic. m is s with the model's weights mixed in,
+    as if one more document had them: few documents do not show every topic.
+
     Where a word is counted in a share `e_i` of the documents only, a token of topic j is seen with
     probability `Z_j = sum_i e_i m_ij`: the above gives the shares of the tokens seen, from
     `e_i m_ij / Z_j`, and these over Z are, scaled to sum to 1, the shares of all.
@@ -44,6 +57,9 @@ def mixture_shares(
         Tokens of each word.
     counted : (n,) float64, optional
         Share of the documents in which each word is counted, 0 to 1; by default all.
+    concentration : float
+        `sum_d (c_d / C)^2`, see `token_concentration`; 0 for independent tokens. Lengths are taken
+        to say nothing of the topics.
 
     Returns
     -------
@@ -55,7 +71,7 @@ def mixture_shares(
     ForeignStatistics
         Counts, or shares of documents, of another number of words.
     InvalidInput
-        A count below 0.
+        A count below 0, or a concentration outside 0 to 1.
 
     Examples
     --------
@@ -63,6 +79,11 @@ def mixture_shares(
     >>> shares, bars = mixture_shares(model, np.array([660, 340]))
     >>> shares.round(2), bars.round(3)
     (array([0.7, 0.3]), array([0.019, 0.019]))
+
+    The same tokens in 100 documents of one topic each:
+
+    >>> mixture_shares(model, np.array([660, 340]), concentration=0.01)[1].round(3)
+    array([0.05, 0.05])
     """
     for given in (counts, *(() if counted is None else (counted,))):
         if given.shape != (model.n_words,):
@@ -72,6 +93,10 @@ def mixture_shares(
             )
     if counts.size and counts.min() < 0:
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
+    if not 0 <= concentration <= 1:
+        raise InvalidInput(
+            f"the concentration is {concentration}; give a sum of squared shares, from 0 to 1"
+        )
     if counted is not None:
         # of a word that no document counts there are none
         counts = np.where(counted > 0, counts, 0)
@@ -90,8 +115,23 @@ def mixture_shares(
     shares /= total
     # d s / d s' of s = s' / Z, scaled; the identity where all words are counted
     turned = (np.eye(shares.size) - shares[:, None]) / (seen * total)
-    variances = turned @ variances @ turned.T
-    return shares, np.sqrt(np.maximum(variances.diagonal(), 0.0))
+    of_tokens = np.maximum((turned @ variances @ turned.T).diagonal(), 0.0)
+    of_documents = concentration * document_variances(model, shares, concentration)
+    return shares, np.sqrt(of_tokens + of_documents)
+
+
+def document_variances(
+    model: TopicModel, shares: NDArray[np.float64], concentration: float
+) -> NDArray[np.float64]:
+    """(k,) variances of the proportions of one document about these shares; see above."""
+    weights = model.pair_weights.sum(axis=1)
+    weights = weights / weights.sum()
+    most = weights * (1 - weights)
+    within = model.pair_weights.diagonal() - weights**2
+    # Omega was estimated, so a rare topic may have one that no proportions have
+    ratios = np.clip(np.divide(within, most, out=np.ones_like(most), where=most > 0), 0.0, 1.0)
+    mean = (shares + concentration * weights) / (1 + concentration)
+    return np.asarray(ratios * mean * (1 - mean))
 
 
 def _most_probable(

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.reports.shown.coordinates import column_names, 
 from streaming_moments.pipelines.reports.shown.following import notes_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.clusters import ClusterMove, cluster_move, principal_plane
+from streaming_moments.quality.differences import bar_of_difference
 from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.store.store import MomentStore
 
@@ -74,7 +75,7 @@ def with_clusters(page: ReportPage, asked: Asked) -> ReportPage:
     return replace(
         page,
         notes=notes_of(followed.matching),
-        changes=_changes(told, followed, moves),
+        changes=_changes(model, told, followed, moves),
         since=followed.since,
         shares=page.shares if page.shares.dates else followed.shares,
     )
@@ -153,12 +154,28 @@ def _bar_in_spreads(move: ClusterMove) -> float:
     return move.spreads / move.bars if known else nan
 
 
+def _bars(model: GaussianMixture) -> dict[int, float]:
+    """Standard errors of the weights, where they are known.
+
+    Two halves may agree by chance, so a bar is at least that of rows counted by cluster.
+    """
+    if model.weight_bars is None:
+        return {}
+    least = np.sqrt(model.weights * (1 - model.weights) / max(model.documents, 1))
+    bars = np.maximum(model.weight_bars, least).tolist()
+    return {cluster: bar for cluster, bar in enumerate(bars) if isfinite(bar)}
+
+
 def _changes(
-    parts: Sequence[TopicReport], followed: Followed, moves: Mapping[int, ClusterMove]
+    model: GaussianMixture,
+    parts: Sequence[TopicReport],
+    followed: Followed,
+    moves: Mapping[int, ClusterMove],
 ) -> tuple[TopicChange, ...]:
     """What became of each cluster, those that are gone last."""
     matching, notes = followed.matching, notes_of(followed.matching)
     weights, labels = followed.model.weights, followed.labels or {}
+    bars = _bars(followed.model), _bars(model)
     kept = {pair.after: pair for pair in matching.kept}
     changes = []
     for part, name in zip(parts, topic_names(parts, "cluster"), strict=True):
@@ -169,7 +186,8 @@ def _changes(
         pair, move = kept[part.topic], moves[part.topic]
         told = pair.distance, note, move.spreads, move.bars if isfinite(move.bars) else None
         before = float(weights[pair.before])
-        changes.append(TopicChange(part.topic, name, before, part.weight, *told))
+        bar = bar_of_difference(bars[0].get(pair.before), bars[1].get(part.topic))
+        changes.append(TopicChange(part.topic, name, before, part.weight, *told, bar=bar))
     for lone in matching.gone:
         gone = labels.get(lone.topic, f"cluster {lone.topic} before")  # another may have its number
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))

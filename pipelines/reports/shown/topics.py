@@ -101,10 +101,14 @@ def periods_of(
     if by is None:
         return ShareOverTime()
     found = shares_over_time(counted, model, by)
+    policy = counted.policy
+    cut = ""
+    if policy is not None and policy.passage_words is not None:
+        cut = " Documents are cut into passages, so how long each is was estimated for them."
     return ShareOverTime(
         tuple(str(one.days.first) for one in found),
         tuple(one.shares for one in found),
-        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; bars are "
-        "their standard errors.",
+        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; whiskers are "
+        f"their standard errors, with the scatter from document to document.{cut}",
         tuple(one.bars for one in found),
     )

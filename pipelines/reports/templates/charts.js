@@ -15,17 +15,27 @@ const drawLine = (place, points, settings) => {
     shape(svg, "line", { class: "grid", x1: left, x2: width - 4, y1: y(at), y2: y(at) });
     shape(svg, "text", { class: "tick", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, format(at));
   }
+  const barred = known.some((point) => point.bar);
   const path = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
   if (area && known.length) {
     const [first, last] = [known[0], known[known.length - 1]];
     shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
   }
-  if (known.length > 1) shape(svg, "path", { class: "trend mark", d: path });
+  const upper = (point) => y(point.y + (point.bar ?? 0)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
   const dotted = known.length <= 40;
+  if (barred && !dotted) {  // too many for whiskers: a band
+    const above = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${upper(point)}`).join("");
+    const below = [...known].reverse().map((point) => `L${x(point.x).toFixed(1)} ${lower(point)}`).join("");
+    shape(svg, "path", { class: "band", d: `${above}${below}Z` });
+  }
+  if (known.length > 1) shape(svg, "path", { class: barred ? "trend thin mark" : "trend mark", d: path });
   for (const point of known) {
-    if (point.bar) shape(svg, "line", { class: "axis", x1: x(point.x), x2: x(point.x), y1: y(Math.max(point.y - point.bar, 0)), y2: y(point.y + point.bar) });
     if (!dotted && !point.chosen) continue;
-    titled(shape(svg, "circle", { class: "dot mark", cx: x(point.x), cy: y(point.y), r: 3.5 }), point.title);
+    if (point.bar) {  // with caps, in front of line and area
+      const at = x(point.x), [high, low] = [upper(point), lower(point)];
+      shape(svg, "path", { class: "whisker", d: `M${at - 3.5} ${high}h7M${at} ${high}V${low}M${at - 3.5} ${low}h7` });
+    }
+    titled(shape(svg, "circle", { class: "dot mark", cx: x(point.x), cy: y(point.y), r: barred ? 2.5 : 3.5 }), point.title);
     if (point.chosen) shape(svg, "circle", { class: "ring", cx: x(point.x), cy: y(point.y), r: 8 });
   }
   for (const [at, text, anchor] of settings.labels) {

@@ -48,13 +48,15 @@ def dated(planted, embedded, tmp_path_factory):
 
 
 def counts_of(store, days):
-    """Words of the documents of some days, read again."""
-    counts = np.zeros(store.basis.n_words, dtype=np.int64)
+    """Words of the documents of some days, and how many these are in effect, read again."""
+    counts, lengths = np.zeros(store.basis.n_words, dtype=np.int64), []
     for shard in list_shards([record.url for record in store.ledger()]):
         if any(day in shard.url for day in days):
             for read in read_shard(shard, store.form, store.vocabulary, store.policy):
                 np.add.at(counts, read.batch.words, read.batch.counts)
-    return counts
+                lengths.append(read.batch.lengths)
+    lengths = np.concatenate(lengths)
+    return counts, ((lengths / lengths.sum()) ** 2).sum()
 
 
 @pytest.mark.parametrize(
@@ -71,11 +73,52 @@ def test_periods_have_the_shares_of_their_documents(dated, by, periods):
     assert [str(one.days.first) for one in found] == [days[0] for days in periods]
     assert [str(one.days.last) for one in found] == [days[-1] for days in periods]
     for one, days in zip(found, periods, strict=True):
-        counts = counts_of(dated, days)
-        shares, bars = mixture_shares(model, counts)
+        counts, concentration = counts_of(dated, days)
+        shares, bars = mixture_shares(model, counts, concentration=concentration)
         assert one.tokens == counts.sum()
         assert one.shares == tuple(shares.tolist())
-        assert one.bars == tuple(bars.tolist())
+        assert one.bars == pytest.approx(bars.tolist())
+
+
+FORTNIGHT = [f"2026-11-{day:02}" for day in range(1, 15)]
+
+
+@pytest.fixture(scope="module", params=["documents", "passages"])
+def steady(request, embedded, tmp_path_factory):
+    """A store of 14 days of 285 documents of one corpus without a trend, as it is or cut."""
+    folder, run = tmp_path_factory.mktemp("steady"), Run(embedded)
+    rng, policy = np.random.default_rng(3), TokenPolicy()
+    mean = 4
+    if request.param == "passages":
+        mean, policy = 5.5, TokenPolicy(passage_words=100)
+    topics = rng.dirichlet(np.full(300, 0.1), 6)
+    words = np.array([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(300)])
+    for day in FORTNIGHT:
+        lengths = np.maximum(rng.lognormal(mean, 0.8, 285), 3).astype(int)
+        shares = rng.dirichlet(np.full(6, 0.5 / 6), 285)
+        texts = (
+            " ".join(rng.choice(words, length, p=own @ topics))
+            for length, own in zip(lengths, shares, strict=True)
+        )
+        (folder / f"{day}.txt").write_text("\n".join(texts))
+    listed = list_shards([str(folder / "*.txt")])
+    pilot = PilotOptions(max_topics=6, pilot_documents=2000, max_document_fraction=1.0)
+    store = create(str(folder / "store"), listed, ShardFormat(), policy, pilot, run)
+    store = update(store, listed, run).store
+    return request.param, store.save_model("fitted", refit(store, 6, 0.5, run))
+
+
+def test_days_without_a_trend_differ_by_what_their_bars_say(steady):
+    cut, store = steady
+    found = shares_over_time(store, store.load_model("fitted"), "day")
+    assert len(found) == len(FORTNIGHT)
+    shares, bars = (np.array([getattr(one, name) for one in found]) for name in ("shares", "bars"))
+    pairs = np.triu_indices(len(found), 1)
+    ratios = (shares[pairs[0]] - shares[pairs[1]]) / np.hypot(bars[pairs[0]], bars[pairs[1]])
+    # of documents that were cut the bars are estimated, rather too wide
+    least = 0.4 if cut == "passages" else 0.85
+    assert least < np.sqrt(np.square(ratios).mean()) < 1.15
+    assert (np.abs(ratios) > 2).mean() < 0.1
 
 
 def test_what_was_forgotten_or_summed_up_counts_as_it_is(dated, embedded, tmp_path):
@@ -145,6 +188,7 @@ def test_the_command_prints_and_draws_them(dated, run, tmp_path):
     assert code == 0
     assert DAYS[3] in printed
     assert "±" in printed
+    assert f"No change beyond noise from {DAYS[0]} to {DAYS[3]}." in printed
     code, _, told = run("topics", dated.url, "--plot", drawn)
     assert code == 2
     assert "--over-time" in told

@@ -65,7 +65,7 @@ def full_page():
         notes={4: "split from 3"},
         version=12,
         changes=(
-            TopicChange(0, "sea ship", 0.1, float(weights[0]), 0.05, "moved"),
+            TopicChange(0, "sea ship", 0.1, float(weights[0]), 0.05, "moved", bar=0.01),
             TopicChange(4, NASTY, None, float(weights[4]), None, "split from 3"),
             TopicChange(None, "law", 0.2, None, None, "gone"),
         ),
@@ -84,7 +84,9 @@ def full_page():
             tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in nights),
         ),
         periods=ShareOverTime(
-            tuple(days), tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in days)
+            tuple(days),
+            tuple(tuple(rng.dirichlet(200 * weights).tolist()) for _ in days),
+            bars=tuple(tuple((np.sqrt(weights) / 20).tolist()) for _ in days),
         ),
         tried=tuple(
             Candidate(k, a, 0.115 + k / 10_000 + a / 10_000)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -182,8 +183,15 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
         shares = client("GET", "/v1/shares?by=day").json()["periods"]
         for topic, row in enumerate(shown):
             first, last = (100 * shares[place]["shares"][topic] for place in (0, -1))
-            for number in (f"{first:.1f}", f"{last:.1f}", f"{last - first:+.1f}"):
+            bar = 100 * np.hypot(*(shares[place]["bars"][topic] for place in (0, -1)))
+            step = f"{last - first:+.1f}".replace("-", "\N{MINUS SIGN}") + f" ± {bar:.1f}"
+            said = step if abs(last - first) > 2 * bar else "within noise"
+            assert row.split()[-len(said.split()) :] == said.split()
+            for number in (f"{first:.1f}", f"{last:.1f}"):
                 assert number in row.split()
+        whiskers = page.locator("#periods path.whisker")
+        assert whiskers.count() == 12
+        assert min(mark.bounding_box()["height"] for mark in whiskers.all()) > 4, "they are seen"
         assert NASTY in shown[3]
         in_columns(page, "#sums", 4, width)
         fits(page, width)

@@ -7,6 +7,8 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models import topic_reading
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import mixture_shares
+from streaming_moments.statistics.counts.lengths import LengthHistogram
+from streaming_moments.statistics.counts.lengths.concentration import token_concentration
 
 
 def drawn(seed, n=200, k=4):
@@ -130,3 +132,58 @@ def test_shares_are_those_at_which_the_reading_of_a_document_settles(seed):
     taken = there, counts[there], model.smoothed(1e-3), model.weights
     topic_reading.proportions(ends, *taken, 1.0, 20_000, read)
     np.testing.assert_allclose(mixture_shares(model, counts)[0], read[0], atol=1e-5)
+
+
+def corpora(rng, model, long, documents):
+    """Counts and lengths of documents of a model, for ever: each of its own proportions."""
+    k, weights = model.n_topics, model.weights
+    while True:
+        drawn = rng.lognormal(4.5, 0.9, documents) if long else rng.integers(5, 16, documents)
+        lengths = np.maximum(np.rint(drawn), 1).astype(int)
+        if model.alpha0:
+            proportions = rng.dirichlet(model.alpha, documents)
+        else:
+            proportions = np.eye(k)[rng.choice(k, documents, p=weights)]
+        tokens = rng.multinomial(lengths, proportions).sum(axis=0)
+        words = (rng.multinomial(number, model.topics[:, j]) for j, number in enumerate(tokens))
+        yield sum(words), token_concentration(LengthHistogram.of(lengths))
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["5 to 15 words", "lognormal"])
+@pytest.mark.parametrize("alpha0", [0, 0.1, 1])
+def test_of_periods_without_a_trend_one_difference_in_twenty_is_beyond_two_bars(alpha0, long):
+    """Days of 285 documents: 400 pairs of them, six topics."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(300, 0.1), 6).T
+    model = TopicModel.from_topics(topics, np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1]), alpha0)
+    days, ratios = corpora(rng, model, long, 285), []
+    for _ in range(400):
+        pair = [next(days) for _ in range(2)]
+        (one, bar), (other, its) = (
+            mixture_shares(model, counts, concentration=share) for counts, share in pair
+        )
+        ratios.append((one - other) / np.hypot(bar, its))
+    assert 0.03 < (np.abs(ratios) > 2).mean() < 0.07
+    assert 0.9 < np.std(ratios) < 1.1
+
+
+def test_a_topic_that_few_documents_do_not_show_has_a_bar():
+    """Of ten documents of one topic each, by which a topic of a tenth is often missed."""
+    model, _ = drawn(6)
+    model = TopicModel.from_topics(model.topics, np.array([0.4, 0.3, 0.2, 0.1]))
+    counts = np.rint(1e6 * model.topics @ [0.5, 0.5, 0, 0]).astype(np.int64)
+    shares, bars = mixture_shares(model, counts, concentration=0.1)
+    assert shares[3] < 1e-3
+    assert 0.02 < bars[3] < 0.1
+
+
+def test_the_topics_of_a_model_that_has_one_have_no_scatter():
+    model = TopicModel.from_topics(np.full((2, 1), 0.5), np.ones(1))
+    shares, bars = mixture_shares(model, np.array([3, 5]), concentration=0.5)
+    assert (shares, bars) == (1.0, 0.0)
+
+
+def test_a_concentration_is_a_sum_of_squared_shares():
+    model, _ = drawn(3)
+    with pytest.raises(InvalidInput, match="1.5"):
+        mixture_shares(model, np.ones(200, dtype=np.int64), concentration=1.5)

@@ -1,0 +1,41 @@
+"""The largest change of a topic's share over time, if there is one beyond noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from streaming_moments.quality.differences import bar_of_difference, largest_change
+
+if TYPE_CHECKING:
+    from streaming_moments.storage.operations.shares_over_time import PeriodShares
+
+
+def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
+    """A sentence on the first and the last of some periods; empty where there is but one.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from streaming_moments.storage.dates import DateRange
+    >>> from streaming_moments.storage.operations.shares_over_time import PeriodShares
+    >>> days = [DateRange(date(2026, 5, day), date(2026, 5, day)) for day in (1, 2)]
+    >>> shares = (0.4, 0.6), (0.5, 0.5)
+    >>> change_said([PeriodShares(day, 900, one, (0.02, 0.02))
+    ...              for day, one in zip(days, shares)], ["sea", "law"])
+    'Largest change from 2026-05-01 to 2026-05-02: topic 0 (sea), +10.0 ± 2.8 points.'
+    >>> change_said([PeriodShares(day, 900, one, (0.05, 0.05))
+    ...              for day, one in zip(days, shares)], ["sea", "law"])
+    'No change beyond noise from 2026-05-01 to 2026-05-02.'
+    """
+    if len(periods) < 2:
+        return ""
+    first, last = periods[0], periods[-1]
+    steps = [now - before for before, now in zip(first.shares, last.shares, strict=True)]
+    bars = [bar_of_difference(*pair) for pair in zip(first.bars, last.bars, strict=True)]
+    days = f"from {first.days.first} to {last.days.last}"
+    topic = largest_change(steps, bars)
+    if topic is None:
+        return f"No change beyond noise {days}."
+    points = f"{100 * steps[topic]:+.1f} ± {100 * (bars[topic] or 0.0):.1f} points"
+    return f"Largest change {days}: topic {topic} ({names[topic]}), {points}."

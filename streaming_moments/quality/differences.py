@@ -1,0 +1,53 @@
+"""Differences beside their standard errors: which of them say something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, sqrt
+from statistics import NormalDist
+
+BARS = 2.0  # standard errors that a difference passes by chance once in 22 times
+_BY_CHANCE = 0.05  # of pages without a trend name a largest change
+
+
+def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
+    """Whether a difference says something: it is beyond two of its standard errors.
+
+    Of the largest of `several` more is asked, so that of all of them none is by chance in 19 of 20
+    cases (Bonferroni). A bar that is unknown, None or NaN, says nothing.
+
+    Examples
+    --------
+    >>> beyond_noise(0.03, 0.01), beyond_noise(0.03, 0.01, several=50), beyond_noise(0.03, None)
+    (True, False, False)
+    """
+    if bar is None or not isfinite(bar):
+        return False
+    least = NormalDist().inv_cdf(1 - _BY_CHANCE / (2 * several))
+    return abs(step) > max(BARS, least) * bar
+
+
+def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int | None:
+    """Place of the largest of some differences that are beyond noise; None where none is.
+
+    Examples
+    --------
+    >>> largest_change([0.05, -0.02, 0.01], [0.04, 0.005, 0.001])
+    1
+    """
+    pairs = zip(steps, bars, strict=True)
+    known = [place for place, pair in enumerate(pairs) if beyond_noise(*pair, several=len(steps))]
+    return max(known, key=lambda place: abs(steps[place]), default=None)
+
+
+def bar_of_difference(one: float | None, other: float | None) -> float | None:
+    """Standard error of a difference of what was counted apart; None where one is unknown.
+
+    Examples
+    --------
+    >>> bar_of_difference(0.03, 0.04), bar_of_difference(None, 0.04)
+    (0.05, None)
+    """
+    if one is None or other is None:
+        return None
+    return sqrt(one**2 + other**2)

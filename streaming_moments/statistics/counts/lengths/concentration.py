@@ -1,0 +1,55 @@
+"""How many documents some tokens are of in effect, which is what shares of topics scatter by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+
+
+def token_concentration(lengths: LengthHistogram, passages: bool = False) -> float:
+    """`sum_d (c_d / C)^2` of documents of c_d tokens, C in all: 1 over their effective number.
+
+    Each token counts once here, whatever the length weights are: shares of topics are of the words
+    as they were counted, not of the weighted moments.
+
+    Parameters
+    ----------
+    lengths : LengthHistogram
+        Of the documents, at least one of them with a token.
+    passages : bool
+        Whether its lengths are those of passages into which documents were cut. The documents' own
+        are then estimated, rather too few: half of them end in a passage of less than half of the
+        usual length, and documents of exponentially distributed lengths count as half their number.
+
+    Returns
+    -------
+    float
+        Above 0, at most 1.
+
+    Raises
+    ------
+    InvalidInput
+        No document has a token.
+
+    Examples
+    --------
+    >>> token_concentration(LengthHistogram.of([10, 10, 10, 10]))
+    0.25
+    >>> token_concentration(LengthHistogram.of([200, 200, 200, 40, 200, 90]), passages=True)
+    0.5
+    """
+    total = lengths.n_tokens
+    if not total:
+        raise InvalidInput("no document has a token; shares of topics need at least one")
+    pairs = list(zip(lengths.lengths.tolist(), lengths.documents.tolist(), strict=True))
+    own = sum(length**2 * documents for length, documents in pairs) / total**2
+    if not passages:
+        return float(own)
+    tokens = np.cumsum([length * documents for length, documents in pairs], dtype=float)
+    usual = pairs[int(np.searchsorted(tokens, total / 2))][
+        0
+    ]  # half of the tokens are in longer ones
+    ends = sum(documents for length, documents in pairs if 0 < 2 * length < usual)
+    return float(min(1.0, max(own, 1 / max(ends, 1))))
