@@ -90,10 +90,13 @@ class Line:
         A line of JSON, with its end.
     id : int or None
         64 bits of the hash of its id.
+    called : object
+        What the caller calls it, of any type; None where it is not called anything.
     """
 
     content: bytes
     id: int | None = None
+    called: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +263,7 @@ def _line(
         raise ShardError(
             name, f"{where} holds half of a surrogate pair, which is no character; mend or drop it"
         ) from error
-    return Line(content + b"\n", None if known is None else _hash_of(known))
+    return Line(content + b"\n", None if known is None else _hash_of(known), called)
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
