@@ -186,9 +186,11 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
     if columns is not None:
         missing = [column for column in fields.names if columns.count(column) != 1]
         if missing:
+            number = columns.count(missing[0])
+            what = f"{number} columns" if number else "no column"
             raise ShardError(
                 name,
-                f"has no column {missing[0]!r}, or several; it has {columns}: choose one by "
+                f"has {what} {missing[0]!r}, it has {columns}; rename one, or choose another by "
                 "text_column, date_column or id_column",
             )
         if isinstance(documents, _TABLES):

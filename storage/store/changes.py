@@ -149,7 +149,7 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
         raise StoreError(
             f"version {head.version} has no longer the {len(dropped)} segments that hold the old "
             "content alone: another writer compacted them or went back to an older version; give "
-            "copies of the old content with --old URL"
+            "copies of the old content by `update --old URL`"
         )
     return kept
 
@@ -322,7 +322,7 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
     if bound >= LARGEST_TOTAL:
         raise BoundExceeded(
             f"a sum of the statistics may reach {bound:.3g}, above 2^62; cut the documents into "
-            "shorter passages (--passage-words), `compact` the store, or open another one"
+            "shorter passages (`create --passage-words`), `compact` the store, or open another one"
         )
 
 
