@@ -132,14 +132,14 @@ class ShardFormat:
             raise ShardError(
                 url,
                 f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
-                "give another --format or none",
+                "give `create --format` another one, or none",
             )
         kind = self.kind or kind_by_suffix("/" if url.endswith(DOCUMENT) else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
                 f"has no suffix of a known format; choose one of {', '.join(formats.FORMATS)} by "
-                "--format",
+                "`create --format`",
             )
         return kind
 
@@ -161,7 +161,7 @@ class ShardFormat:
             raise ShardError(
                 url,
                 f"is of format {form.name}, which has no columns of categories; give Parquet, JSON "
-                "Lines, CSV or TSV, or leave out --categories",
+                "Lines, CSV or TSV, or create without --categories",
             )
         found = form.holds(self)
         if found == "vectors":

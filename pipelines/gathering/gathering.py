@@ -168,10 +168,12 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
     """One error that names all shards of a group that cannot be read."""
     if len(bad) == 1:
         return ShardError(
-            bad[0].url, f"{bad[0].reason}; nothing of its group was counted (or --skip-bad-shards)"
+            bad[0].url,
+            f"{bad[0].reason}. No shard of its group was counted: mend or remove this one, or "
+            "leave it out with `update --skip-bad-shards`",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(
-        f"{len(bad)} shards cannot be read, nothing of their group was counted: {lines}; mend or "
-        "remove them, or leave them out with --skip-bad-shards"
+        f"{len(bad)} shards cannot be read, no shard of their group was counted: {lines}; mend or "
+        "remove them, or leave them out with `update --skip-bad-shards`"
     )

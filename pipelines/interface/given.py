@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any, cast
 
+from dask.base import is_dask_collection
 from distributed import Client
 
 from streaming_moments.errors import InvalidInput, ShardError
@@ -22,6 +23,8 @@ from streaming_moments.pipelines.interface.partitions import (
     windows,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import Shard
@@ -41,15 +44,18 @@ class Given:
         What is to be read.
     parts : tuple of Held or Lazy
         All of the shards, or none.
+    own_index : OwnIndex, optional
+        What pandas or Dask call the documents.
     """
 
     shards: Sequence[Shard]
     parts: tuple[Held | Lazy, ...] = ()
+    own_index: OwnIndex | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[Held | Lazy]) -> Given:
+    def of(cls, parts: Sequence[Held | Lazy], own_index: OwnIndex | None = None) -> Given:
         """Of partitions."""
-        return cls([part.shard for part in parts], tuple(parts))
+        return cls([part.shard for part in parts], tuple(parts), own_index)
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
@@ -59,7 +65,14 @@ class Given:
             return listed[0]
         if not listed:
             raise InvalidInput("there are no documents; give some")
-        return cls.of([part for one in listed for part in one.parts])
+        return cls.of([part for one in listed for part in one.parts], listed[0].own_index)
+
+    def labelled(self, result: TransformResult) -> TransformResult:
+        """The result of a transform of these, whose frame calls documents as the caller does."""
+        if self.own_index is not None or not all(isinstance(one, Held) for one in self.parts):
+            return replace(result, own_index=self.own_index)
+        called = [name for one in self.parts if isinstance(one, Held) for name in one.called]
+        return replace(result, own_index=Whole.of_values(called) if called else None)
 
     def on(self, run: Run) -> Run:
         """The run on a client that brings the partitions to their tasks."""
@@ -162,9 +175,25 @@ def given_as(
     if is_collection(documents):
         parts = marked(collected(documents, source, fields), run, keep_going)
         if parts:
-            yield Given.of(parts)
+            yield Given.of(parts, own_index_of(documents, fields))
         return
-    yield from map(Given.of, windows(documents, source, fields))
+    for window in windows(documents, source, fields):
+        yield Given.of(window, own_index_of(documents, fields))
+
+
+def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
+    """What a frame or series of pandas or Dask calls its rows; None of anything else."""
+    import pandas as pd
+
+    lazy = is_dask_collection(documents) and hasattr(documents, "divisions")
+    if not fields.named or not (lazy or isinstance(documents, (pd.DataFrame, pd.Series))):
+        return None
+    own = documents.index if fields.id is None else documents[fields.id]
+    if lazy:
+        return Typed(own.dtype, own.name)
+    # a row without an id is called by its place
+    known = fields.id is None or bool(own.notna().all())
+    return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None
 
 
 def _listed(

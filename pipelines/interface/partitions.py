@@ -45,10 +45,13 @@ class Held:
         As a ledger knows it.
     documents : Encoded
         What it holds.
+    called : tuple
+        What the caller calls each document, where they are named.
     """
 
     shard: Shard
     documents: Encoded
+    called: tuple[Any, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -146,7 +149,8 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
         url = _url(source, number)
         own = Encoded.of(lines)
         _require_single(own.ids.tolist(), known, source_url(source))
-        window.append(Held(Shard(url, len(own.content)), own))
+        called = tuple(line.called for line in lines) if fields.named else ()
+        window.append(Held(Shard(url, len(own.content)), own, called))
         if len(window) == _WINDOW:
             yield window
             window = []

@@ -90,10 +90,13 @@ class Line:
         A line of JSON, with its end.
     id : int or None
         64 bits of the hash of its id.
+    called : object
+        What the caller calls it, of any type; None where it is not called anything.
     """
 
     content: bytes
     id: int | None = None
+    called: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +186,11 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
     if columns is not None:
         missing = [column for column in fields.names if columns.count(column) != 1]
         if missing:
+            number = columns.count(missing[0])
+            what = f"{number} columns" if number else "no column"
             raise ShardError(
                 name,
-                f"has no column {missing[0]!r}, or several; it has {columns}: choose one by "
+                f"has {what} {missing[0]!r}, it has {columns}; rename one, or choose another by "
                 "text_column, date_column or id_column",
             )
         if isinstance(documents, _TABLES):
@@ -260,7 +265,7 @@ def _line(
         raise ShardError(
             name, f"{where} holds half of a surrogate pair, which is no character; mend or drop it"
         ) from error
-    return Line(content + b"\n", None if known is None else _hash_of(known))
+    return Line(content + b"\n", None if known is None else _hash_of(known), called)
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:

@@ -294,7 +294,7 @@ class Store(OfAnyKind):
         fitted = store_for(at.snapshot, name, loaded)
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
-            return transform(
+            done = transform(
                 fitted,
                 loaded,
                 given.shards,
@@ -307,6 +307,7 @@ class Store(OfAnyKind):
                 name=name,
                 labels=at.snapshot.models[name].labels,
             )
+        return given.labelled(done)
 
     def topics(self, name: str | None = None) -> Topics:
         """A model that is kept, by its name or tag; by default the latest.

@@ -244,7 +244,8 @@ def pilot_of(
     known, counts = np.unique(widths[widths > 0], return_counts=True)
     if not known.size:
         raise InvalidInput(
-            f"none of the {widths.size} rows of the pilot holds numbers; check --columns"
+            f"none of the {widths.size} rows of the pilot holds numbers; check what `create "
+            "--columns` was given"
         )
     width = int(known[counts.argmax()])
     parts = [one.of_width(width)[0] for one in samples]
@@ -269,7 +270,7 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
         raise ShardError(
             url,
             f"column {name!r} holds {kind}; give one column of lists of numbers, or several of "
-            "numbers, by --columns",
+            "numbers, to `create --columns`",
         )
     if array.null_count and not pa.types.is_floating(kind):
         array = array.cast(pa.float64())

@@ -61,10 +61,12 @@ class ViewsForm:
         if len(self.columns) != 3 or len(set(self.columns)) != 3:
             raise InvalidInput(
                 f"views are three different columns, got {', '.join(self.columns) or 'none'}; give "
-                "them as --columns a,b,c, and NAME:text where the words of a text are counted"
+                "them as `create --columns a,b,c`, and NAME:text where words of a text are counted"
             )
         if self.policy.passage_words is not None:
-            raise InvalidInput("a record is one, whatever its length: leave out --passage-words")
+            raise InvalidInput(
+                "a record is one, whatever its length: create without --passage-words"
+            )
 
     @classmethod
     def parse(cls, columns: Sequence[str], policy: TokenPolicy = TokenPolicy()) -> ViewsForm:

@@ -232,8 +232,8 @@ class Format(Protocol):
             return None
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no column {column!r} of ids; leave out "
-            "--id-column: its documents are known by their numbers",
+            f"is of format {self.name}, which has no column {column!r} of ids; transform "
+            "it without --id-column: its documents are known by their numbers",
         )
 
     def share_before(self, source: Source, place: Position) -> float:
@@ -317,16 +317,18 @@ def place_of_column(names: Sequence[str], column: str, option: str, url: str) ->
     Raises
     ------
     ShardError
-        It is none of them, or several: names them, and the option that chooses one.
+        It is none of them, or several of one name: names them, and the option that chooses one.
 
     Examples
     --------
-    >>> place_of_column(["n", "text"], "text", "--text-column", "/corpus/a.csv")
+    >>> place_of_column(["n", "text"], "text", "create --text-column", "/corpus/a.csv")
     1
     """
-    if names.count(column) != 1:
+    if (number := names.count(column)) != 1:
+        what = f"{number} columns" if number else "no column"
         raise ShardError(
             url,
-            f"has no column {column!r}, or several; it has {list(names)}: choose one by {option}",
+            f"has {what} {column!r}, it has {list(names)}; rename one, or choose another by "
+            f"`{option} NAME`",
         )
     return names.index(column)

@@ -105,7 +105,9 @@ def _ids(source: Source, field: str, document_bytes: int) -> Iterator[pa.Array]:
 def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
     place = f"line {after.passed}"
     if not isinstance(record, dict) or field not in record:
-        raise ShardError(url, f"{place} has no field {field!r}; choose one by --id-column")
+        raise ShardError(
+            url, f"{place} has no field {field!r}; choose another by `transform --id-column NAME`"
+        )
     value = record[field]
     if isinstance(value, bool) or not isinstance(value, str | int | None):
         kind = type(value).__name__
@@ -153,8 +155,8 @@ def _whole_numbers(record: Any, field: str, place: str, url: str) -> NDArray[np.
     if not isinstance(value, list) or not all(type(one) is int for one in value):
         raise ShardError(
             url,
-            f"{place} has no list of whole numbers in a field {field!r}; give one by --ids-column, "
-            "and its counts by --counts-column",
+            f"{place} has no list of whole numbers in a field {field!r}; give one by `create "
+            "--ids-column`, and its counts by `create --counts-column`",
         )
     try:
         return np.array(value, dtype=np.int64)
@@ -243,8 +245,8 @@ def _texts(
         if field not in record:
             raise ShardError(
                 url,
-                f"{place} has no field {field!r}; it has {sorted(record)}; "
-                "choose one by --text-column",
+                f"{place} has no field {field!r}; it has {sorted(record)}; rename "
+                "one, or choose another by `create --text-column NAME`",
             )
         text = record[field]
         if not isinstance(text, str):

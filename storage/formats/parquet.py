@@ -78,7 +78,7 @@ class Parquet(Format):
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
         named = dict.fromkeys(columns)
-        asked = [ParquetColumn(name, "--columns", None, source.even) for name in named]
+        asked = [ParquetColumn(name, "create --columns", None, source.even) for name in named]
         read = read_columns(source, asked, limits.decoded_bytes, start)
         tables = (
             (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
@@ -91,7 +91,7 @@ class Parquet(Format):
             _refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, source.url)
             file = pq.ParquetFile(stored)
             names = file.schema_arrow.names
-            place_of_column(names, column, "--date-column", source.url)
+            place_of_column(names, column, "create --date-column", source.url)
             for batch in file.iter_batches(_DATE_ROWS, columns=[column], use_threads=False):
                 yield from bounds_of(batch.column(0), column, source.url)
 
@@ -140,7 +140,7 @@ class ParquetColumn:
 
         Examples
         --------
-        >>> ParquetColumn("ids", "--ids-column", True).takes(pa.list_(pa.float64()))
+        >>> ParquetColumn("ids", "create --ids-column", True).takes(pa.list_(pa.float64()))
         False
         """
         if self.of_lists is None:
@@ -156,7 +156,7 @@ class ParquetColumn:
 class _IdColumn(ParquetColumn):
     """A column of what documents are called."""
 
-    option: str = "--id-column"
+    option: str = "transform --id-column"
     of_lists: bool = False
 
     @property
@@ -195,7 +195,7 @@ def read_columns(
             raise ShardError(
                 url,
                 f"is not Parquet, or was cut short ({one_line(error)}); "
-                "write it again, or give another --format",
+                "write it again, or give `create --format` another one",
             ) from error
         columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
@@ -233,7 +233,7 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
     # they need not be UTF-8: readers of Parquet take the file's word for it
-    columns = [ParquetColumn(source.columns.text_column, "--text-column", False)]
+    columns = [ParquetColumn(source.columns.text_column, "create --text-column", False)]
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
         yield text_chunks.TextPiece(texts, _row(passed), _after(passed), source.url)
@@ -250,9 +250,9 @@ def _after(passed: int) -> Callable[[int], Position]:
 def _ids(
     source: Source, limits: ReadLimits, start: Position
 ) -> Iterator[tuple[id_chunks.IdChunk, NDArray[np.int64], Position]]:
-    columns = [ParquetColumn(str(source.columns.ids_column), "--ids-column", True)]
+    columns = [ParquetColumn(str(source.columns.ids_column), "create --ids-column", True)]
     if source.columns.counts_column is not None:
-        columns.append(ParquetColumn(source.columns.counts_column, "--counts-column", True))
+        columns.append(ParquetColumn(source.columns.counts_column, "create --counts-column", True))
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         lists = [lists_of(batch.column(c.name), c.name, source.url) for c in columns]
         sizes = _ID_BYTES * np.sum([np.diff(offsets) for offsets, _ in lists], axis=0)
@@ -381,7 +381,7 @@ def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> Parq
         raise ShardError(
             url,
             f"column {column.name!r} is of type {kind}, expected {column.expected}; "
-            f"choose another by {column.option}",
+            f"choose another by `{column.option}`",
         )
     if column.of_lists is not None:
         return column

@@ -84,7 +84,7 @@ class CopiesCounted(StoreError):
 
 def copy_of(other: str) -> str:
     """Why a shard is not counted beside another of the same content, with the remedy."""
-    return f"has the content that is counted as {other}; leave it out, or count it without --unique"
+    return f"has the content that is counted as {other}; leave it out, or `update` without --unique"
 
 
 def tells_content(mark: str) -> bool:

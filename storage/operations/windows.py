@@ -50,7 +50,7 @@ class Window:
         if self.since is not None and self.until is not None and self.until < self.since:
             raise InvalidInput(
                 f"the window ends on {self.until}, before it begins on {self.since}; give the "
-                "earlier day as --since"
+                "earlier day as `refit --since`"
             )
         if self.half_life is not None:
             half_life_weights([], self.half_life)
@@ -240,7 +240,7 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
         raise InvalidInput(
             f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} have "
             "no dates, as no date was found in the URLs of their shards; create the store with "
-            "--date-column or --date-pattern, or fit all of it without --since, --until and "
+            "--date-column or --date-pattern, or `refit` all of it without --since, --until and "
             "--half-life"
         )
     return dated
@@ -249,7 +249,7 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
 def _straddles(store: MomentStore, days: DateRange) -> str:
     return (
         f"a segment of version {store.version} holds the documents of {days}, of which the window "
-        "has some days only; let it begin and end where segments do, or fit by --version an "
+        "has some days only; let it begin and end where segments do, or `refit --version` an "
         "earlier one, from before its segments were compacted"
     )
 

@@ -150,7 +150,7 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
         raise StoreError(
             f"version {head.version} has no longer the {len(dropped)} segments that hold the old "
             "content alone: another writer compacted them or went back to an older version; give "
-            "copies of the old content with --old URL"
+            "copies of the old content by `update --old URL`"
         )
     return kept
 
@@ -326,8 +326,9 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
     bound = max(sides.values(), default=0)
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
-            f"a sum of the store may reach {bound:.3g}, above 2^62; run `streaming-moments compact`"
-            ", forget its longest documents, or open another store (--passage-words cuts documents)"
+            f"a sum of the statistics may reach {bound:.3g}, above 2^62; run `streaming-moments "
+            "compact`, forget its longest documents, or open another store "
+            "(`create --passage-words` cuts documents)"
         )
 
 

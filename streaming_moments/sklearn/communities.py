@@ -17,7 +17,7 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.merging import Merging, require_components
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -36,6 +36,9 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         Rounds of refinement by the pairs of neighbours.
     random_state : int
         Seed of the random directions of the basis.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more nodes can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -71,19 +74,22 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         alpha0: float = 0.5,
         refine: int = ROUNDS,
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
         self.refine = refine
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """The communities of a graph.
 
         Parameters
         ----------
-        X : (nodes, n) array_like or sparse
-            1 where the node of the column is a neighbour of that of the row, else 0.
+        X : (nodes, n) array_like or sparse, or networkx graph
+            1 where the node of the column is a neighbour of that of the row, else 0. Nodes of a
+            graph of networkx are in its own order, `list(X)`; weights of its edges are left out.
         y : object
             Not used.
 
@@ -95,6 +101,7 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         NotIdentifiable
             The graph does not tell so many communities apart.
         """
+        self._added = False
         batch = self._lists(X, reset=True)
         self._begin(batch)
         self._fitted(MomentStatistics.of(batch, self._basis))
@@ -103,7 +110,7 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """The communities by the rows of these nodes and of all before; as `fit`."""
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         batch = self._lists(X, reset=first)
         if first:
             self._begin(batch)
@@ -153,6 +160,8 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
     def _lists(self, X: Any, reset: bool = False) -> CountBatch:
         if reset:
             require_fitting(MomentCommunities.__init__, **self.get_params())
+            require_components(self)
+        X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1
         )
@@ -170,3 +179,13 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
+
+
+def _adjacency(graph: Any) -> sp.csr_array:
+    """(nodes, nodes) 1 where the node of the column is a neighbour, of a graph of networkx."""
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    lists = [sorted(place[other] for other in near) for _, near in graph.adjacency()]
+    indptr = np.cumsum([0, *map(len, lists)])
+    indices = np.array([one for near in lists for one in near], dtype=np.int64)
+    ones = np.ones(indices.size, dtype=np.int64)
+    return sp.csr_array((ones, indices, indptr), shape=(len(place), len(place)))

@@ -38,6 +38,9 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
         Columns of the sketch of the rows; by default as of `MomentGaussianMixture`.
     random_state : int
         Seed of the pilot and the random columns.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -73,12 +76,14 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
         noise: str = "spherical",
         sketch_columns: int | None = None,
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.order = order
         self.noise = noise
         self.sketch_columns = sketch_columns
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """The factors of the rows; warns where noise has as large a cumulant as some.
@@ -97,6 +102,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
         NotIdentifiable
             Rows that do not vary in so many directions beside noise.
         """
+        self._added = False
         rows = checked_rows(self, X, reset=True)
         self._begin(rows)
         return self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
@@ -106,7 +112,7 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
 
         Parameters and errors as of `fit`.
         """
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         rows = checked_rows(self, X, reset=first)
         if first:
             self._begin(rows)

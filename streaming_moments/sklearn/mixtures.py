@@ -40,6 +40,9 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
         component and two more.
     random_state : int
         Seed of the pilot and the random columns.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -73,12 +76,14 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
         polish: int = 0,
         sketch_columns: int | None = None,
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.polish = polish
         self.sketch_columns = sketch_columns
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """The mixture of the rows; warns where variances came out near 0 or below.
@@ -97,6 +102,7 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
         NotIdentifiable
             Rows that do not tell so many components apart, or not their variances.
         """
+        self._added = False
         rows = checked_rows(self, X, reset=True)
         self._begin(rows)
         self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
@@ -110,7 +116,7 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
         Parameters and errors as of `fit`; with `polish` it is refused.
         """
         self._require_no_polish()
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         rows = checked_rows(self, X, reset=first)
         if first:
             self._begin(rows)

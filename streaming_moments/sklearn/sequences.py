@@ -15,7 +15,7 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
-from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.merging import Merging, require_components
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -40,6 +40,9 @@ class MomentHMM(Merging):
         Columns of the sketch; as in `sketch_of`.
     random_state : int
         Seed of the random columns and starts.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more sequences can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -74,19 +77,21 @@ class MomentHMM(Merging):
         refine: int = 200,
         sketch_columns: int | None = None,
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
         self.refine = refine
         self.sketch_columns = sketch_columns
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
         """The model of some sequences.
 
         Parameters
         ----------
-        X : list of (t,) integers, or (symbols,) or (symbols, 1) array
+        X : list or series of (t,) integers, or (symbols,) or (symbols, 1) array
             Sequences; or all of them after one another, with `lengths`. A symbol of -1 is one that
             was not seen.
         y : object
@@ -101,6 +106,7 @@ class MomentHMM(Merging):
         NotIdentifiable
             Sequences that do not tell so many states apart.
         """
+        self._added = False
         batch = _symbols(X, lengths, y)
         self._begin(batch)
         return self._fitted(self._foundation.of_sequences(batch))
@@ -111,7 +117,7 @@ class MomentHMM(Merging):
         Parameters and errors as of `fit`.
         """
         batch = _symbols(X, lengths, y)
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         if first:
             self._begin(batch)
         _require_known(batch, self._foundation.rows)
@@ -171,6 +177,7 @@ class MomentHMM(Merging):
             if isinstance(value, bool) or not isinstance(value, Integral):
                 raise InvalidInput(f"{name} is {value!r}; give a whole number")
         require_fitting(MomentHMM.__init__, **self.get_params())
+        require_components(self)
         n = int(batch.symbols.max(initial=0)) + 1 if self.n_features is None else self.n_features
         if n < 1:
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
@@ -196,6 +203,8 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
             f"y of {np.size(y)} values for {len(X)} of X; it is not used: give the lengths of "
             "sequences as lengths=..."
         )
+    if lengths is None and getattr(X, "ndim", 0) == 1 and X.dtype == object:
+        X = list(X)  # a column of sequences, as of a frame
     if lengths is None and isinstance(X, list | tuple):
         given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
         sizes = [one.size for one in given]

@@ -14,7 +14,7 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.merging import Merging, require_components
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.tables.columns import (
@@ -35,6 +35,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         Hidden nodes closer than so much are one.
     smoothing : float
         Share of each column's own distribution in that given a state.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -61,11 +64,17 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
     _begun = ("categories_", "_table")
 
     def __init__(
-        self, n_components: int = 2, *, contract: float = 0.15, smoothing: float = 1e-3
+        self,
+        n_components: int = 2,
+        *,
+        contract: float = 0.15,
+        smoothing: float = 1e-3,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.contract = contract
         self.smoothing = smoothing
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """The tree of these rows, whatever was seen before.
@@ -86,22 +95,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         NotIdentifiable
             The columns do not hold so many states: names them.
         """
-        require_fitting(MomentLatentTree.__init__, **self.get_params())
-        values, known = self._values(X, reset=True)
-        names = getattr(self, "feature_names_in_", np.arange(values.shape[1]).astype(str))
-        self.categories_ = [
-            np.array(sorted(set(column[own].tolist()), key=_order), dtype=object)
-            for column, own in zip(values.T, known.T, strict=True)
-        ]
-        require_countable(map(str, names), map(len, self.categories_))
-        texts = tuple(tuple(map(str, own)) for own in self.categories_)
-        self._table = TableColumns(tuple(map(str, names)), texts)
-        return self._fitted(self._counted(values, known))
+        self._added = False
+        return self._fitted(self._first(X))
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """The tree of these rows and all before; values that the first had not are missing."""
-        if not hasattr(self, "statistics_"):
-            return self.fit(X)
+        if self._is_first():
+            return self._fitted(self._first(X))
         return self._fitted(self.statistics_ + self._counted(*self._values(X)))
 
     def __add__(self, other: Self) -> Self:
@@ -141,6 +141,21 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
     def score(self, X: Any, y: object = None) -> float:
         """Mean log-probability of a row; higher is better."""
         return float(self.score_samples(X).mean())
+
+    def _first(self, X: Any) -> MomentStatistics:
+        """Statistics of the first rows, which say what a row is."""
+        require_fitting(MomentLatentTree.__init__, **self.get_params())
+        require_components(self)
+        values, known = self._values(X, reset=True)
+        names = getattr(self, "feature_names_in_", np.arange(values.shape[1]).astype(str))
+        self.categories_ = [
+            np.array(sorted(set(column[own].tolist()), key=_order), dtype=object)
+            for column, own in zip(values.T, known.T, strict=True)
+        ]
+        require_countable(map(str, names), map(len, self.categories_))
+        texts = tuple(tuple(map(str, own)) for own in self.categories_)
+        self._table = TableColumns(tuple(map(str, names)), texts)
+        return self._counted(values, known)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         options = LatentTree.Options(  # type: ignore[call-arg]

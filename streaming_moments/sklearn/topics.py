@@ -20,7 +20,7 @@ from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.merging import Merging, require_components
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import Weighting
@@ -57,6 +57,9 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         Whether long documents count fewer times than short ones, as in `Basis.from_pilot`.
     random_state : int
         Seed of the random directions of the basis and of some methods.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more documents can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -102,6 +105,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         max_components: int | None = None,
         length_weights: Weighting = "even",
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
@@ -112,6 +116,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         self.max_components = max_components
         self.length_weights = length_weights
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Topics of the documents, whatever was seen before.
@@ -130,6 +135,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         NotIdentifiable
             Documents that do not tell so many topics apart.
         """
+        self._added = False
         batch = self._counts(X, reset=True)
         self._begin(batch)
         self._fitted(MomentStatistics.of(batch, self._basis))
@@ -141,7 +147,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         Parameters and errors as of `fit`; with `polish` it is refused.
         """
         self._require_no_polish()
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         batch = self._counts(X, reset=first)
         if first:
             self._begin(batch)
@@ -203,15 +209,24 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         if reset:
             self._require_parameters()
         least = _LEAST if reset else 1
-        checked = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=_DTYPES,
-            ensure_min_samples=least,
-            ensure_min_features=least,
-        )
+        try:
+            checked = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=_DTYPES,
+                ensure_min_samples=least,
+                ensure_min_features=least,
+            )
+        except (TypeError, ValueError) as error:
+            if not _holds_texts(X):
+                raise
+            raise InvalidInput(
+                f"X holds texts, and {type(self).__name__} takes counts of words; put a "
+                "CountVectorizer before it: make_pipeline(CountVectorizer(), "
+                f"{type(self).__name__}(...))"
+            ) from error
         check_non_negative(checked, type(self).__name__)
         values = checked.data if sp.issparse(checked) else checked
         whole = values.dtype.kind == "i" or not (values % 1).any()
@@ -240,6 +255,7 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
                 raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
         if not isinstance(self.alpha0, Real):
             raise InvalidInput(f"alpha0 is {self.alpha0!r}; give a number of at least 0")
+        require_components(self)
         decomposition_called(self.method, self.random_state)
 
     def __sklearn_tags__(self) -> Tags:
@@ -248,3 +264,11 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
+
+
+def _holds_texts(X: Any) -> bool:
+    """Whether documents were given as texts, or as lists of words, in place of counts."""
+    one = X.to_numpy() if hasattr(X, "to_numpy") else X
+    while isinstance(one, (list, tuple, np.ndarray)) and len(one):
+        one = one[0]
+    return isinstance(one, str)

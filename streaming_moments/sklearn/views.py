@@ -15,7 +15,7 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
-from streaming_moments.sklearn.merging import Merging
+from streaming_moments.sklearn.merging import Merging, require_components
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
@@ -44,6 +44,9 @@ class MomentViews(Merging):
         Rounds by the table of triples, of views that are kept whole, without alpha0.
     random_state : int
         Seed of their random columns, and of random starts.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more records can be added
+        to it; after `partial_fit` it always does.
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class MomentViews(Merging):
         sketch_columns: int | None = None,
         refine: int = 50,
         random_state: int = 0,
+        keep_statistics: bool = False,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
@@ -84,6 +88,7 @@ class MomentViews(Merging):
         self.sketch_columns = sketch_columns
         self.refine = refine
         self.random_state = random_state
+        self.keep_statistics = keep_statistics
 
     def fit(self, X: Any, y: object = None) -> Self:
         """The mixture of some records.
@@ -102,7 +107,7 @@ class MomentViews(Merging):
         NotIdentifiable
             Records that do not tell so many states apart.
         """
-        require_fitting(MomentViews.__init__, **self.get_params())
+        self._added = False
         batch = self._records(X)
         self._begin(batch)
         return self._fitted(self._counted(batch))
@@ -113,7 +118,7 @@ class MomentViews(Merging):
         Parameters and errors as of `fit`.
         """
         batch = self._records(X)
-        first = not hasattr(self, "statistics_")
+        first = self._is_first()
         if first:
             self._begin(batch)
         found = self._counted(batch)
@@ -151,6 +156,7 @@ class MomentViews(Merging):
     def _records(self, X: Any) -> ViewBatch:
         """Records to be counted, which have all views."""
         require_fitting(MomentViews.__init__, **self.get_params())
+        require_components(self)
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")

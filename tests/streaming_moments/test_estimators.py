@@ -1,10 +1,13 @@
 """What every estimator does, on what it takes: checks of scikit-learn, searches, pickles, `+`."""
 
+import copy
 import pickle
 import re
 import traceback
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -14,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from streaming_moments import sklearn
-from streaming_moments.errors import ForeignStatistics
+from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.synthetic import lda_corpus
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
@@ -207,3 +210,126 @@ def test_what_transforms_gives_frames(name, given):
     plain = clone(made).fit_transform(X)
     assert np.array_equal(frame.to_numpy(), plain)
     assert len(set(frame.columns)) == plain.shape[1]
+
+
+SAID = "has no statistics.*keep_statistics=True, or by partial_fit"
+
+
+def pickled(estimator):
+    return pickle.loads(pickle.dumps(estimator))
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_a_pickle_of_a_fit_holds_the_model_alone(name, given):
+    estimator, X = clone(given[name][0]), given[name][1]
+    fitted = estimator.fit(X)
+    again = pickled(fitted)
+    assert "statistics_" not in vars(again)
+    assert alike(read(fitted, X), read(again, X))
+    # in memory, as before
+    assert fitted.like().statistics_ == fitted.statistics_ - fitted.statistics_
+    assert alike(read(fitted, X), read(pickled(again), X))
+    for asked in (
+        lambda: again.partial_fit(X),
+        lambda: again.like(),
+        lambda: again + fitted,
+        lambda: fitted + again,
+    ):
+        with pytest.raises(InvalidInput, match=SAID):
+            asked()
+    with pytest.raises(AttributeError, match=SAID):
+        _ = again.statistics_
+    # and what begins anew needs none
+    assert again.fit(X).statistics_ == fitted.statistics_
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_statistics_are_kept_where_more_may_be_added(name, given):
+    estimator, X = clone(given[name][0]), given[name][1]
+    asked = clone(estimator).set_params(keep_statistics=True).fit(X)
+    begun = clone(estimator).partial_fit(X)
+    for kept in (asked, begun, asked.like(), asked + asked.like()):
+        assert pickled(kept).statistics_ == kept.statistics_
+        assert copy.deepcopy(kept).statistics_ == kept.statistics_
+    whole = begun.like().partial_fit(X) + begun
+    assert (pickled(begun).like().partial_fit(X) + pickled(begun)).statistics_ == whole.statistics_
+    # a fit forgets what was added
+    assert "statistics_" not in vars(pickled(begun.fit(X)))
+
+
+def test_a_pickle_is_as_small_as_its_model():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.05, size=(400, 3000))
+    fitted = sklearn.MomentTopics(4).fit(counts)
+    model = len(pickle.dumps(fitted.model_))
+    assert len(pickle.dumps(fitted)) < 3 * model
+    kept = fitted.set_params(keep_statistics=True)
+    assert len(pickle.dumps(kept)) > 50 * model
+
+
+def test_an_earlier_pickle_is_read_and_goes_on(given):
+    estimator, X = given["MomentTopics"]
+    fitted = estimator.set_params(keep_statistics=True).fit(X)
+    state = {**fitted.__getstate__()}
+    # 0.2.0 had neither
+    for name in [*state]:
+        if name in ("keep_statistics", "_added"):
+            del state[name]
+    earlier = sklearn.MomentTopics.__new__(sklearn.MomentTopics)
+    earlier.__setstate__(state)
+    assert earlier.get_params()["keep_statistics"] is False
+    assert earlier.partial_fit(X).statistics_ == fitted.statistics_ + fitted.statistics_
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_no_components_are_refused_by_the_name_of_the_parameter(name, given):
+    made, X = given[name]
+    for number in (0, -3):
+        for call in ("fit", "partial_fit"):
+            with pytest.raises(InvalidInput, match=rf"^n_components is {number}; give at least 1"):
+                getattr(clone(made).set_params(n_components=number), call)(X)
+
+
+ROWS = {
+    "days": lambda n: pd.date_range("2026-01-01", periods=n, freq="D", name="day"),
+    "two levels": lambda n: pd.MultiIndex.from_product([["a", "b"], range(n // 2)]),
+    "numbers": lambda n: pd.Index(np.arange(n)[::-1] * 7, name="n"),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("name", SPLIT)
+def test_frames_are_taken_and_those_given_back_have_their_index(name, rows, given):
+    made, X = given[name]
+    if name == "MomentHMM":
+        whole = X
+        X = pd.Series(X, index=ROWS[rows](len(X)))
+    else:
+        whole = X.toarray() if sp.issparse(X) else np.asarray(X)
+        columns = [f"c{place}" for place in range(whole.shape[1])]
+        X = pd.DataFrame(whole, index=ROWS[rows](len(whole)), columns=columns)
+    fitted = clone(made).fit(X)
+    # columns of a frame lie apart, so sums of floats may differ in their last bits
+    for one, other in zip(read(fitted, X), read(clone(made).fit(whole), whole), strict=True):
+        if one.dtype.kind == "f":
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(one, other)
+    if hasattr(fitted, "set_output"):
+        frame = fitted.set_output(transform="pandas").transform(X)
+        pd.testing.assert_index_equal(frame.index, X.index)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph])
+def test_a_graph_of_networkx_is_its_adjacency_matrix(kind, given):
+    made, X = given["MomentCommunities"]
+    graph = nx.relabel_nodes(nx.from_scipy_sparse_array(X), "node {}".format)
+    graph = kind(graph)
+    if graph.is_multigraph():
+        graph.add_edges_from([*graph.edges(keys=False)])  # twice, and counted once
+    found = clone(made).fit(graph)
+    assert np.array_equal(found.memberships_, clone(made).fit(X).memberships_)
+    assert found.transform(graph).shape == (len(graph), 2)
+    graph.add_edge("node 3", "node 3")
+    with pytest.raises(InvalidInput, match="node 3 is its own neighbour"):
+        clone(made).fit(graph)

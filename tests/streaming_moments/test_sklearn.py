@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -114,7 +115,8 @@ def test_topics_and_rounds_are_found_by_halves(counts):
         ({"n_components": "many"}, "n_components is 'many'; give a whole number or \"auto\""),
         ({"n_components": "3"}, "n_components is '3'; give a whole number"),
         ({"n_components": 2.5}, "n_components is 2.5"),
-        ({"n_components": 0}, "at least 1"),
+        ({"n_components": 0}, "^n_components is 0; give at least 1$"),
+        ({"max_components": 0}, "^max_components is 0; give at least 1$"),
         ({"alpha0": None}, "alpha0 is None"),
         ({"method": "magic"}, "magic"),
         ({"random_state": -1}, "seed"),
@@ -125,6 +127,26 @@ def test_topics_and_rounds_are_found_by_halves(counts):
 def test_parameters_that_are_none_are_named(parameters, said, counts):
     with pytest.raises(InvalidInput, match=said):
         MomentTopics(**parameters).fit(counts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["the sea", "the law"] * 9,
+        np.array(["the sea", "the law"] * 9),
+        pd.Series(["the sea", "the law"] * 9, index=range(5, 23)),
+        pd.DataFrame({"text": ["the sea", "the law"] * 9}),
+        [["the", "sea"], ["the", "law"]] * 9,
+        "the sea",
+    ],
+    ids=lambda texts: type(texts).__name__,
+)
+def test_texts_are_told_of_what_counts_words(texts, counts):
+    said = r"put a CountVectorizer before it: make_pipeline\(CountVectorizer\(\), MomentTopics\("
+    fitted = MomentTopics(3).fit(counts)
+    for call in (MomentTopics(2).fit, MomentTopics(2).partial_fit, fitted.transform, fitted.score):
+        with pytest.raises(InvalidInput, match=f"X holds texts, .*{said}"):
+            call(texts)
 
 
 def test_documents_that_tell_no_topics_apart_say_so():

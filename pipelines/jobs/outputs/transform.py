@@ -12,6 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex
 from streaming_moments.pipelines.jobs.outputs.proportions import (
     Method,
     TransformContext,
@@ -66,6 +67,8 @@ class TransformResult:
         By which the files are read.
     foreign_below : float
         Share of known words below which a document was foreign.
+    own_index : OwnIndex, optional
+        What the caller calls the documents, where they were not files.
     """
 
     files: tuple[str, ...]
@@ -79,6 +82,7 @@ class TransformResult:
     representatives: Representatives = field(default_factory=lambda: Representatives(0))
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     foreign_below: float = FOREIGN_BELOW
+    own_index: OwnIndex | None = field(default=None, repr=False, compare=False)
 
     @property
     def unknown_share(self) -> float | None:
@@ -89,12 +93,17 @@ class TransformResult:
     def to_frame(self) -> pd.DataFrame:
         """All rows as one pandas frame, by the ids of the documents; a column for each topic.
 
+        The index is that of the frame or series that was transformed, or the ids of its documents,
+        with their types: `frame.join(result.to_frame())` has the topics of each row. Ids of files
+        are texts.
+
         Raises
         ------
         StoreError
-            A file is gone, or cannot be read.
+            A file is gone, cannot be read, or was replaced by another transform.
         """
-        return frame_of(self.files, self.storage_options)
+        frame = frame_of(self.files, self.storage_options)
+        return frame if self.own_index is None else self.own_index.on(frame)
 
     def lines(self, output: str) -> list[str]:
         """How much was written, and of how much the model knows the words, for people."""

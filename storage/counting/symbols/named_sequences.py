@@ -210,8 +210,8 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
     if not is_list(column.type):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}, not of lists of symbols; leave out "
-            "--columns where a text is a sequence, or give sequence,time,symbol",
+            f"column {name!r} is of type {column.type}, not of lists of symbols; create "
+            "the store without --columns where a text is a sequence, or with sequence,time,symbol",
         )
     values = values_of(column, name, url)
     longest = 8 * int(np.diff(values.offsets).max(initial=0))

@@ -69,8 +69,8 @@ class SequencesForm:
     def __post_init__(self) -> None:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
-                f"sequences lie in {len(self.columns)} columns; give --columns with the one of "
-                "lists, with sequence,time,symbol of a long table or sequence,from,symbols of "
+                f"sequences lie in {len(self.columns)} columns; give `create --columns` the one of "
+                "lists, sequence,time,symbol of a long table or sequence,from,symbols of "
                 "pieces in lists, or none where texts are sequences"
             )
 
@@ -207,7 +207,8 @@ def read_sequences(
     if not sequences.columns:
         if form.holds(shard.url) != "texts":
             raise ShardError(
-                shard.url, "holds token ids without an order; give --columns with one of lists"
+                shard.url,
+                "holds token ids without an order; give `create --columns` a column of lists",
             )
         chunks = read_chunks(shard, form, few, storage_options, start, content)
         return ((Sequences(symbols_of(texts, sequences.symbols)), after) for texts, after in chunks)

@@ -88,7 +88,7 @@ def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator
         opener = pa.ipc.open_file if of_file else pa.ipc.open_stream
         names = opener(stream).schema.names
         chosen = names if columns is None else columns
-        places = [place_of_column(names, name, "--columns", url) for name in chosen]
+        places = [place_of_column(names, name, "create --columns", url) for name in chosen]
         stream.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=sorted(places), use_threads=False)
         reader = opener(stream, options=options)

@@ -123,7 +123,7 @@ class _Array:
             raise ShardError(
                 self._source.url,
                 f"has no {printable(key)}; give a folder of an array of Zarr 3, or of a group with "
-                "an array called as --columns says",
+                "an array called as `create --columns` says",
             ) from error
         self._files[key] = cpu.Buffer.from_bytes(content)
         return content

@@ -25,7 +25,7 @@ def of_categories(
                 raise ShardError(
                     url,
                     f"column {field.name!r} is of type {field.type}, which is no category: give "
-                    "columns of texts or whole numbers (of float64 below 2^53) by --categories, "
-                    "others in classes",
+                    "columns of texts or whole numbers (of float64 below 2^53) to "
+                    "`create --categories`, others in classes",
                 )
         yield table, after

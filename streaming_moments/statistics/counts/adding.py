@@ -174,7 +174,8 @@ def refuse_overflow(bound: float) -> None:
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
-            "cut the documents into shorter passages (--passage-words), or open another store"
+            "cut the documents into shorter passages (`create --passage-words`), or open another "
+            "store"
         )
 
 

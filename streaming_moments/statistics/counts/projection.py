@@ -250,7 +250,8 @@ def _weighted(values: NDArray[np.int32], weights: NDArray[np.int64]) -> NDArray[
     if weighted.max(initial=0) > np.iinfo(np.int32).max:
         raise BoundExceeded(
             f"a count times the weight of its document is {weighted.max()}, above 2^31; cut long "
-            "documents into passages (--passage-words), or count with --length-weights pooled"
+            "documents into passages (`create --passage-words`), or count them by `create "
+            "--length-weights pooled`"
         )
     return weighted.astype(np.int32)
 
@@ -260,7 +261,8 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
         document = int(bounds.argmax())
         raise BoundExceeded(
             f"document {document} has {int(lengths[document])} vocabulary tokens, and its triples "
-            f"may reach {bounds[document]:.3g}, above 2^62; cut it into passages (--passage-words)"
+            f"may reach {bounds[document]:.3g}, above 2^62; cut it into passages "
+            "(`create --passage-words`)"
         )
 
 

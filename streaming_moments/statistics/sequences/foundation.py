@@ -75,7 +75,7 @@ class SequencesFoundation(ThreeViews):
         if self.alphabet.n_words > MOST_SYMBOLS:
             raise InvalidInput(
                 f"an alphabet of {self.alphabet.n_words:,} symbols; {MOST_SYMBOLS:,} at most: "
-                "lower --vocabulary-size"
+                "create the store with a lower --vocabulary-size"
             )
 
     @cached_property

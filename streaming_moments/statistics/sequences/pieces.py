@@ -192,7 +192,7 @@ class Pieces:
             raise PiecesOverlap(
                 f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: nothing of them "
                 "is counted; leave out the shards that hold what is counted already, `forget` or "
-                "--replace those that were counted, or give other sequences other names"
+                "`update --replace` those that were counted, or give other sequences other names"
             )
 
     def _seam(self, place: int) -> str:

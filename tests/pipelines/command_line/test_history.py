@@ -203,7 +203,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
     monkeypatch.setattr(forgetting, "gather_all", overtaken)
     code, _, err = run("update", store.url, *places, "--replace")
     assert (code, err.count("\n")) == (2, 1)
-    assert "give copies of the old content with --old URL" in err
+    assert "give copies of the old content by `update --old URL`" in err
     assert store.latest().version == store.version + 1
     assert store.latest().load() == store.load()
     assert run("update", store.url, *places, "--replace")[0] == 2

@@ -131,13 +131,21 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.zip", b"PK\x05\x06" + bytes(18), "has no column 'who' of ids; leave out --id-column"),
-        ("a.txt", b"sea", "has no column 'who' of ids; leave out --id-column"),
-        ("a.jsonl", b'{"text": "sea"}', "line 1 has no field 'who'; choose one by --id-column"),
+        (
+            "a.zip",
+            b"PK\x05\x06" + bytes(18),
+            "has no column 'who' of ids; transform it without --id-column",
+        ),
+        ("a.txt", b"sea", "has no column 'who' of ids; transform it without --id-column"),
+        (
+            "a.jsonl",
+            b'{"text": "sea"}',
+            "line 1 has no field 'who'; choose another by `transform --id-col",
+        ),
         ("a.jsonl", b'{"text": "sea", "who": [1]}', "line 1: field 'who' is list, expected"),
-        ("a.csv", b"text\nsea", "has no column 'who', or several"),
+        ("a.csv", b"text\nsea", "has no column 'who', it has"),
         ("a.csv", b"who,text\n\xff,sea", "column 'who' of ids is not UTF-8"),
-        ("a.parquet", parquet(text=["sea"]), "choose one by --id-column"),
+        ("a.parquet", parquet(text=["sea"]), "choose another by `transform --id-column NAME`"),
         ("a.parquet", parquet(text=["sea"], who=[1.5]), "is of type double, expected texts or"),
     ],
 )
