@@ -359,7 +359,8 @@ class Readiness:
     store, inbox, model : bool
         The store is read, the inbox is read and takes documents, a model is loaded.
     problems : list of str
-        Why not.
+        What is wrong: `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
+        or used, `storage` has not answered for a minute; the log says why.
     """
 
     ready: bool

@@ -53,9 +53,8 @@ async def documents(service: Service, request: Request) -> Response:
         def read() -> tuple[Submission, tuple[RecordRefused, ...]]:
             several = documents_in(content, kind, limits.documents)
             today = service.now().date()
-            return service.current.shape.submission(
-                several, receipt, key is not None, today, skip_bad
-            )
+            shape = service.current.intake.shape
+            return shape.submission(several, receipt, key is not None, today, skip_bad)
 
         # not among the threads of those who read, whoever these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
