@@ -14,13 +14,14 @@ from streaming_moments.pipelines.service.intake import Intake
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.tokens import TokenFile, Tokens
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, require_owner
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
 # what could not be looked at
-STORE, INBOX, TOKENS, INTAKE = "store", "inbox", "tokens", "documents"
+STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
 _MODEL, _SEALS = "model", "seals"
 
 
@@ -85,9 +86,10 @@ class Current:
         self._tell = tell
         self._replaced = replaced
         self._options = config.storage_options or None
-        self.inbox = Inbox.open(config.inbox_url, self._options)
-        self.seals = SealLog(self.inbox)
         store = MomentStore.open(config.store, storage_options=self._options)
+        self._owner = Owner.at(config.store, self._options)
+        self.inbox = Inbox.open(config.inbox_url, self._options, self._owner)
+        self.seals = SealLog(self.inbox)
         self._token_file = None if config.tokens is None else TokenFile(config.tokens)
         tokens = None if self._token_file is None else self._token_file.read()
         self.view = View(store, Intake.of(store, config.limits), tokens=tokens)
@@ -177,6 +179,12 @@ class Current:
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
         backlog = tried(INBOX, self._backlog, before.backlog)
+        try:
+            require_owner(self.inbox.folder, self._owner)
+        except InboxOfAnother as error:
+            problems[OWNER] = str(error)
+        except StoreError as error:
+            problems.setdefault(INBOX, str(error))
         sealed = tried(_SEALS, self.seals.latest, before.sealed)
         with self._setting:
             now = self.view
@@ -203,6 +211,7 @@ class Current:
         """
         if not store.is_there():
             found = MomentStore.open(store.url, storage_options=self._options)
+            self._owner = Owner.at(store.url, self._options)
             self._replaced()
             return found
         if not store.folder.exists(commit_file(store.version + 1)):
@@ -215,9 +224,8 @@ class Current:
     def _published(self, store: MomentStore, before: View) -> Published | None:
         known = before.published
         name = answering(store, self._config.tag)
-        if name is not None and known is not None:
-            if known.name == name and known.reference == store.models[name]:
-                return replace(known, version=store.version)
+        if known is not None and known.name == name and known.reference == store.models.get(name):
+            return replace(known, version=store.version)
         found = Published.of(store, self._config.tag)
         if found is not None:
             found.warm()

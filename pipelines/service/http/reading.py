@@ -234,7 +234,7 @@ async def ready(service: Service, request: Request) -> Response:
     store, model = "store" not in problems, view.published is not None
     # of a new store documents are taken until there is one
     wanted = answering(view.store, service.config.tag) is not None
-    inbox = not {"inbox", "seals"} & problems.keys()
+    inbox = not {"inbox", "seals", "owner"} & problems.keys()
     # what is wrong may name URLs, and is told to those who may ask for the status
     told = sorted(problems)
     refresh = service.config.refresh.total_seconds()

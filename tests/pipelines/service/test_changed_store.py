@@ -12,7 +12,6 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
