@@ -359,7 +359,7 @@ class Readiness:
     store, inbox, model : bool
         The store is read, the inbox is read and takes documents, a model is loaded.
     problems : list of str
-        What is wrong: `store`, `inbox`, `seals`, `owner`, `model`, `tokens` or `documents` cannot be read
+        What is wrong: `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
         or used, `owner` where the inbox belongs to another store, `storage` where it has not
         answered for a minute; the log says why.
     """
