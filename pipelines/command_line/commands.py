@@ -35,6 +35,10 @@ _COMMANDS = {
     ),
     "gc": ("history", "Delete what writers that died have left in STORE."),
     "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
+    "inbox": (
+        "service.inboxes",
+        "Say which store an inbox of the service belongs to, and assign it to another.",
+    ),
     "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
     "label": ("history", "Let TOPIC of a model of STORE be called TEXT, wherever it is shown."),
     "log": (

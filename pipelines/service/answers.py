@@ -363,7 +363,9 @@ class Readiness:
     counting : bool
         What is sealed is counted; set-aside shards are not waited for.
     problems : list of str
-        Why not.
+        What is wrong: `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
+        or used, `counting` where documents are not counted, `owner` where the inbox belongs to
+        another store, `storage` where it has not answered for a minute; the log says why.
     """
 
     ready: bool

@@ -1,26 +1,30 @@
-"""What the service knows now: store, model, tokens and inbox, looked at anew every few seconds."""
+"""What the service knows now: store, model, tokens and inbox, looked at again every few seconds."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
-from streaming_moments.pipelines.service.intake import shape_of, takes_texts
+from streaming_moments.pipelines.service.intake import Intake
 from streaming_moments.pipelines.service.published import Published, answering
-from streaming_moments.pipelines.service.tokens import Token, read_tokens
+from streaming_moments.pipelines.service.tokens import TokenFile, Tokens
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, require_owner
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
-_MODEL = "model"  # that which could not be looked at
+# what could not be looked at
+STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
+_MODEL, _SEALS = "model", "seals"
+COUNTING = "counting"
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,14 @@ class View:
     ----------
     store : MomentStore
         At the latest version.
+    intake : Intake or None
+        The documents that this version of the store takes; None where the service takes none.
     published : Published or None
         The model that answers.
-    tokens : tuple of Token or None
+    tokens : Tokens or None
         Who may ask; None where everybody on this machine may.
     backlog : Backlog
-        What waits in the inbox.
+        Pending documents of the inbox.
     sealed : int
         Number of a seal that there is.
     problems : mapping
@@ -47,16 +53,19 @@ class View:
     """
 
     store: MomentStore
+    intake: Intake | None = None
     published: Published | None = None
-    tokens: tuple[Token, ...] | None = None
+    tokens: Tokens | None = None
     backlog: Backlog = field(default_factory=Backlog)
     sealed: int = 0
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
     counting: Counting = field(default_factory=Counting)
 
 
 class Current:
-    """The latest view, renewed by a thread of its own once it is started.
+    """The latest view, renewed by threads of its own once it is started.
+
+    Tokens have a thread of their own, so that a removed one is refused while the storage hangs.
 
     Parameters
     ----------
@@ -64,6 +73,8 @@ class Current:
         What to look at.
     tell : callable
         Told in a line of each problem that is new, or over.
+    replaced : callable, optional
+        Called when another store lies at the URL than before.
 
     Raises
     ------
@@ -71,35 +82,90 @@ class Current:
         The store or the inbox cannot be opened, or the tokens not be read.
     """
 
-    def __init__(self, config: ServiceConfig, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: ServiceConfig,
+        tell: Callable[[str], None],
+        replaced: Callable[[], None] = lambda: None,
+    ) -> None:
         self._config = config
         self._tell = tell
-        self.inbox = Inbox.open(config.inbox_url, config.storage_options or None)
+        self._replaced = replaced
+        self._options = config.storage_options or None
+        store = MomentStore.open(config.store, storage_options=self._options)
+        self._owner = Owner.at(config.store, self._options)
+        self.inbox = Inbox.open(config.inbox_url, self._options, self._owner)
         self.seals = SealLog(self.inbox)
-        store = MomentStore.open(config.store, storage_options=config.storage_options or None)
-        self.shape, self.takes_texts = shape_of(store, config.limits), takes_texts(store)
-        self._tokens_seen: tuple[float, int] | None = None
-        self.view = View(store, tokens=self._read_tokens())
+        self._token_file = None if config.tokens is None else TokenFile(config.tokens)
+        tokens = None if self._token_file is None else self._token_file.read()
+        self.view = View(store, Intake.of(store, config.limits), tokens=tokens)
         self._over, self._looking = threading.Event(), threading.Lock()
-        self._thread = threading.Thread(target=self._keep, name="looking at the store", daemon=True)
+        self._setting = threading.Lock()
+        self._looked = time.monotonic()
+        self._threads = [
+            threading.Thread(target=self._keep, args=(look,), name=name, daemon=True)
+            for look, name in (
+                (self.look, "looking at the store"),
+                (self.look_at_tokens, "looking at the tokens"),
+            )
+        ]
         self.look()
+
+    @property
+    def intake(self) -> Intake:
+        """The documents that the store takes.
+
+        Raises
+        ------
+        StoreError
+            The service takes none of what the store counts now: says why.
+        """
+        view = self.view
+        if view.intake is None:
+            raise StoreError(view.problems.get(INTAKE, "the store takes no documents"))
+        return view.intake
+
+    @property
+    def silence(self) -> float:
+        """Seconds since a look has ended; they grow while the storage does not answer."""
+        return time.monotonic() - self._looked
 
     def start(self) -> None:
         """Renew the view from now on."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Renew it no more."""
         self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
 
     def look(self) -> View:
-        """Renew the view now; what cannot be looked at stays as it was."""
+        """Renew the view now; what cannot be looked at stays as it was, but for tokens."""
+        self.look_at_tokens()
         with self._looking:
-            return self._look()
+            self._look()
+        self._looked = time.monotonic()
+        return self.view
 
-    def _look(self) -> View:
+    def look_at_tokens(self) -> None:
+        """Renew the tokens now; without a file that can be read none is valid."""
+        if self._token_file is None:
+            return
+        with self._setting:
+            tokens, problems = Tokens(), dict[str, str]()
+            try:
+                tokens = self._token_file.read()
+            except InvalidInput as error:
+                problems[TOKENS] = str(error)
+            before = self.view.problems
+            others = {name: why for name, why in before.items() if name != TOKENS}
+            self.view = replace(self.view, tokens=tokens, problems=others | problems)
+        self._tell_news(before, self.view.problems, {TOKENS})
+
+    def _look(self) -> None:
         before, problems = self.view, dict[str, str]()
 
         def tried(name: str, look: Callable[[], T], otherwise: T) -> T:
@@ -111,33 +177,68 @@ class Current:
                 problems[name] = f"{type(error).__name__}: {error}"
             return otherwise
 
-        store = tried("store", lambda: _latest(before.store), before.store)
-        published = before.published
-        if published is None or store.version != before.store.version or _MODEL in before.problems:
+        store = tried(STORE, lambda: self._latest(before.store), before.store)
+        intake, published = before.intake, before.published
+        if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
+            # what the words were before must not judge what these count
+            intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
+        if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
-        tokens = tried("tokens", self._read_tokens, before.tokens)
-        backlog = tried("inbox", self._backlog, before.backlog)
-        sealed = tried("seals", self.seals.latest, before.sealed)
+        backlog = tried(INBOX, self._backlog, before.backlog)
+        try:
+            require_owner(self.inbox.folder, self._owner)
+        except InboxOfAnother as error:
+            problems[OWNER] = str(error)
+        except StoreError as error:
+            problems.setdefault(INBOX, str(error))
+        sealed = tried(_SEALS, self.seals.latest, before.sealed)
         counting = tried(
-            "counting", lambda: counting_now(self.inbox, sealed, before.counting), before.counting
+            COUNTING, lambda: counting_now(self.inbox, sealed, before.counting), before.counting
         )
         problem = counting.problem(self._config.limits.inbox_age.total_seconds())
         if problem is not None:
-            problems["counting"] = problem
-        self.view = View(store, published, tokens, backlog, sealed, problems, counting)
-        for name in sorted(problems.keys() | before.problems.keys()):
-            if problems.get(name) != before.problems.get(name):
-                self._tell(f"{name}: {problems.get(name, 'looked at again')}")
-        return self.view
+            problems[COUNTING] = problem
+        with self._setting:
+            now = self.view
+            if TOKENS in now.problems:
+                problems[TOKENS] = now.problems[TOKENS]
+            self.view = View(
+                store, intake, published, now.tokens, backlog, sealed, problems, counting
+            )
+        self._tell_news(before.problems, problems, problems.keys() | before.problems.keys())
 
-    def _keep(self) -> None:
+    def _tell_news(
+        self, before: Mapping[str, str], after: Mapping[str, str], names: set[str]
+    ) -> None:
+        for name in sorted(names):
+            if after.get(name) != before.get(name):
+                self._tell(f"{name}: {after.get(name, 'looked at again')}")
+
+    def _keep(self, look: Callable[[], object]) -> None:
         while not self._over.wait(self._config.refresh.total_seconds()):
-            self.look()
+            look()
+
+    def _latest(self, store: MomentStore) -> MomentStore:
+        """The store at its latest version; two looks where that is the same, however long the log.
+
+        All of it is read again where its lineage is another, or another store lies there.
+        """
+        if not store.is_there():
+            found = MomentStore.open(store.url, storage_options=self._options)
+            self._owner = Owner.at(store.url, self._options)
+            self._replaced()
+            return found
+        if not store.folder.exists(commit_file(store.version + 1)):
+            return store
+        latest = store.latest()
+        if latest.commit.lineage == store.commit.lineage:
+            return latest
+        return MomentStore.open(store.url, storage_options=self._options)
 
     def _published(self, store: MomentStore, before: View) -> Published | None:
         known = before.published
         name = answering(store, self._config.tag)
-        if known is not None and known.name == name and known.reference == store.models[name]:
+        if known is not None and known.name == name and known.reference == store.models.get(name):
             return replace(known, version=store.version)
         found = Published.of(store, self._config.tag)
         if found is not None:
@@ -150,27 +251,3 @@ class Current:
             # the age of what waits is asked by writing: who is ready can before anything came
             self.inbox.folder.clock()
         return found
-
-    def _read_tokens(self) -> tuple[Token, ...] | None:
-        path = self._config.tokens
-        if path is None:
-            return None
-        try:
-            state = os.stat(path)
-        except OSError as error:
-            raise InvalidInput(
-                f"{path} cannot be read ({error.strerror}); make it by `streaming-moments token "
-                "add`"
-            ) from error
-        seen = (state.st_mtime, state.st_ino)
-        if seen != self._tokens_seen:
-            found = read_tokens(path)
-            self._tokens_seen = seen
-            return found
-        return self.view.tokens
-
-
-def _latest(store: MomentStore) -> MomentStore:
-    """The store at its latest version; one look where that is no other, however long the log."""
-    gone_on = store.folder.exists(commit_file(store.version + 1))
-    return store.latest() if gone_on else store

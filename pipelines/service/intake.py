@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
@@ -132,3 +133,24 @@ def takes_texts(store: MomentStore) -> bool:
     if store.kind != CountsFoundation.kind or store.policy is None:
         return False
     return store.form.ids_column is None and not store.form.categories
+
+
+@dataclass(frozen=True, eq=False)
+class Intake:
+    """The documents that a store takes, until its lineage changes. Make one with `of`.
+
+    Parameters
+    ----------
+    shape : RecordShape
+        Fields of a document, and how long ones are judged.
+    takes_texts : bool
+        Whether documents are texts.
+    """
+
+    shape: RecordShape
+    takes_texts: bool
+
+    @classmethod
+    def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
+        """The documents that a store takes; errors as `shape_of`."""
+        return cls(shape_of(store, limits), takes_texts(store))

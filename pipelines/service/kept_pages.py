@@ -32,3 +32,8 @@ class KeptPages:
             while len(self._pages) > _MOST:
                 self._pages.pop(next(iter(self._pages)))
             return found
+
+    def clear(self) -> None:
+        """Forget all pages."""
+        with self._making:
+            self._pages.clear()

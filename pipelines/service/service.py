@@ -69,10 +69,12 @@ class Service:
         cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
     ) -> Service:
         """A service of a store that is there; errors as `Current`."""
-        current = Current(config, tell)
+        pages = KeptPages()
+        current = Current(config, tell, pages.clear)
         commits = GroupCommit(current.inbox, config.window.total_seconds())
         budget = Budget(_BODIES * config.limits.body)
-        return cls(config, current, commits, Tracker(current.seals), Gauges.new(), budget, now)
+        tracker, gauges = Tracker(current.seals), Gauges.new()
+        return cls(config, current, commits, tracker, gauges, budget, now, pages=pages)
 
     @property
     def deletions(self) -> Deletions:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -81,6 +84,64 @@ class Principal:
     role: Role
 
 
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a file.
+
+    Parameters
+    ----------
+    several : tuple of Token
+        Each with a name of its own.
+    """
+
+    several: tuple[Token, ...] = ()
+
+    def principal_of(self, presented: str) -> Principal | None:
+        """Who presents a token; None where it is none of them.
+
+        One look-up, however many there are. It is by the hash of what is presented, so its time
+        tells nothing of the tokens: who guesses cannot choose a hash.
+
+        Examples
+        --------
+        >>> kept = Tokens((Token("shop", "writer", _hash("sm_secret")),))
+        >>> kept.principal_of("sm_secret").role.name, kept.principal_of("sm_other")
+        ('WRITER', None)
+        """
+        digest = _hash(presented)
+        found = self._by_digest.get(digest)
+        if found is None or not hmac.compare_digest(digest, found.sha256):
+            return None
+        return Principal(found.name, Role.called(found.role))
+
+    @cached_property
+    def _by_digest(self) -> dict[str, Token]:
+        return {token.sha256: token for token in self.several}
+
+
+class TokenFile:
+    """A file of tokens, parsed again only when its content has changed.
+
+    Times of files are not asked: a copy in place may keep them.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._parsed: tuple[bytes, Tokens] | None = None
+
+    def read(self) -> Tokens:
+        """The tokens that are in the file now; errors as `read_tokens`."""
+        content = _content(self._path)
+        if self._parsed is None or self._parsed[0] != content:
+            self._parsed = content, Tokens(_parsed(content, self._path))
+        return self._parsed[1]
+
+
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
 ANYBODY = Principal("", Role.ADMIN)  # on this machine, where there are no tokens
 
@@ -93,18 +154,7 @@ def read_tokens(path: str | Path) -> tuple[Token, ...]:
     InvalidInput
         It cannot be read, or is no file of tokens.
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        tokens = _TOKENS.validate_python(content["tokens"])
-    except OSError as error:
-        raise InvalidInput(
-            f"{path} cannot be read ({error.strerror}); make it by `streaming-moments token add`"
-        ) from error
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise InvalidInput(f"{path} is no file of tokens; make one anew") from error
-    for token in tokens:
-        Role.called(token.role)
-    return tokens
+    return _parsed(_content(path), path)
 
 
 def add_token(path: str | Path, name: str, role: Role) -> str:
@@ -116,37 +166,67 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
         There is one of that name, the name is none, or the file cannot be read or written.
     """
     require_name(name, "a token")
-    tokens = read_tokens(path) if Path(path).exists() else ()
-    if any(token.name == name for token in tokens):
-        raise InvalidInput(f"there is a token {name!r} in {path}; remove it, or take another name")
-    made = _PREFIX + secrets.token_urlsafe(_BYTES)
-    _write(path, (*tokens, Token(name, role.name.lower(), _hash(made))))
+    with _locked(path):
+        tokens = read_tokens(path) if Path(path).exists() else ()
+        if any(token.name == name for token in tokens):
+            raise InvalidInput(
+                f"there is a token {name!r} in {path}; remove it, or take another name"
+            )
+        made = _PREFIX + secrets.token_urlsafe(_BYTES)
+        _write(path, (*tokens, Token(name, role.name.lower(), _hash(made))))
     return made
 
 
 def remove_token(path: str | Path, name: str) -> None:
     """Let a token be one no more; errors as `add_token`, InvalidInput where there is none."""
-    tokens = read_tokens(path)
-    left = tuple(token for token in tokens if token.name != name)
-    if len(left) == len(tokens):
-        raise InvalidInput(f"there is no token {name[:40]!r} in {path}")
-    _write(path, left)
+    _content(path)  # before a lock beside it is made: there may be no such folder
+    with _locked(path):
+        tokens = read_tokens(path)
+        left = tuple(token for token in tokens if token.name != name)
+        if len(left) == len(tokens):
+            raise InvalidInput(f"there is no token {name[:40]!r} in {path}")
+        _write(path, left)
 
 
-def principal_of(presented: str, tokens: Sequence[Token]) -> Principal | None:
-    """Who presents a token; None where it is none of them. All are compared, in constant time.
+def _content(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} cannot be read ({error.strerror}); make it by `streaming-moments token add`"
+        ) from error
 
-    Examples
-    --------
-    >>> kept = Token("shop", "writer", _hash("sm_secret"))
-    >>> principal_of("sm_secret", [kept]).role.name, principal_of("sm_other", [kept])
-    ('WRITER', None)
-    """
-    mine, found = _hash(presented), None
+
+def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:
+    try:
+        tokens = _TOKENS.validate_python(json.loads(content)["tokens"])
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise InvalidInput(
+            f"{path} is not a file of tokens; restore it from a copy, or delete it and make the "
+            "tokens again by `streaming-moments token add`"
+        ) from error
     for token in tokens:
-        if hmac.compare_digest(mine, token.sha256):
-            found = Principal(token.name, Role.called(token.role))
-    return found
+        Role.called(token.role)
+    return tokens
+
+
+@contextmanager
+def _locked(path: str | Path) -> Iterator[None]:
+    """Hold the lock of a file of tokens, so that no change is made of what another one replaces.
+
+    It is a file beside it that stays: two that lock files of one name would not exclude each other.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        lock = os.open(os.path.join(folder, f".{name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written ({error.strerror})") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _hash(token: str) -> str:
@@ -155,7 +235,7 @@ def _hash(token: str) -> str:
 
 def _write(path: str | Path, tokens: Sequence[Token]) -> None:
     content = json.dumps({"tokens": [asdict(token) for token in tokens]}, indent=1)
-    place, before = os.path.abspath(path), os.umask(0o077)
+    place, before = os.path.realpath(path), os.umask(0o077)
     try:
         write_whole(place, content.encode() + b"\n")
         sync(os.path.dirname(place))

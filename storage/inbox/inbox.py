@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import StoreError
+from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -18,11 +19,17 @@ from streaming_moments.storage.inbox.batches import (
     batch_from_bytes,
     batch_to_bytes,
 )
+from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, named, require_owner
 from streaming_moments.storage.inbox.receipts import Claim
+
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LateModule("tenacity")
 
 BATCHES, CLAIMS = "batches", "claims"
 FORMAT = 1
-FORMAT_FILE = "inbox.json"
+_ATTEMPTS = 4  # to learn whether a storage overwrites
 _KEPT = "kept"  # a file for which a folder is never empty, and so never deleted
 _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
@@ -92,11 +99,26 @@ class Inbox:
     folder: Folder
 
     @classmethod
-    def open(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Inbox:
+    def open(
+        cls,
+        url: str,
+        storage_options: Mapping[str, Any] | None = None,
+        owner: Owner | None = None,
+    ) -> Inbox:
         """The inbox at a URL, made if there is none.
+
+        Parameters
+        ----------
+        url, storage_options
+            Where it is.
+        owner : Owner, optional
+            The store that counts its documents. An inbox that belongs to none yet belongs to it
+            from then on. By default nobody is asked.
 
         Raises
         ------
+        InboxOfAnother
+            It belongs to another store.
         StoreError
             The storage cannot be written, lets two writers create one file, or holds an inbox of
             a later version.
@@ -108,9 +130,10 @@ class Inbox:
                 f"the storage of {folder.url} cannot refuse a second writer; keep the inbox on a "
                 "local disk, s3, gs or az"
             )
-        content = seal({"format": FORMAT})
+        content = seal({"format": FORMAT, **({} if owner is None else named(owner))})
         there = create_once(folder, FORMAT_FILE, content)
         if there is not None:
+            content = there
             where = f"{folder.url}/{FORMAT_FILE}"
             found = unseal(there, where).get("format")
             if found != FORMAT:
@@ -119,6 +142,8 @@ class Inbox:
                     "streaming-moments"
                 )
         inbox._require_exclusive(content)
+        if owner is not None:
+            require_owner(folder, owner)
         for part in (BATCHES, CLAIMS):
             create_once(folder, f"{part}/{_KEPT}", b"kept")
         folder.sync("")
@@ -236,12 +261,23 @@ class Inbox:
         self.folder.delete([f"{BATCHES}/{name}" for name in names])
 
     def _require_exclusive(self, content: bytes) -> None:
-        """Make sure that the storage refuses to create what is there."""
+        """Make sure that the storage refuses to create what is there; an error is no refusal."""
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_not_exception_type(FileExistsError),
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
+            reraise=True,
+        )
         try:
-            self.folder.create(FORMAT_FILE, content)
-        except Exception:
-            # refused, or not answered: then nothing was overwritten either
+            retrying(self.folder.create, FORMAT_FILE, content)
+        except FileExistsError:
             return
+        except Exception as error:
+            raise StoreError(
+                f"the storage of {self.folder.url} did not say whether it overwrites files "
+                f"({self.folder.explain(error)}); check the connection and the permissions, then "
+                "start again"
+            ) from error
         raise StoreError(
             f"the storage of {self.folder.url} overwrites what it was asked to create, so "
             "documents would be lost or counted twice; keep the inbox on a storage with "

@@ -98,6 +98,21 @@ class CommitLog:
             raise StoreError(f"version {version} of {self.folder.url} {_EXPIRED}")
         return commit
 
+    def holds(self, commit: Commit) -> bool:
+        """Whether the file of a version is that of this commit, expired or not.
+
+        Raises
+        ------
+        StoreError
+            It cannot be read, or is damaged.
+        """
+        name = commit_file(commit.version)
+        data = self.folder.find(name)
+        if data is None:
+            return False
+        content = unseal(data, f"{self.folder.url}/{name}")
+        return bool(content.get("transaction") == commit.transaction)
+
     def existing(self, version: int) -> Commit:
         """The commit of a version as `read`, or an error that says which versions there are."""
         latest = self.latest()

@@ -157,6 +157,16 @@ class Snapshot:
         """The store at its latest version; what is new in it is checked as by `open`."""
         return self._with(self._log.latest(), whole=True)
 
+    def is_there(self) -> bool:
+        """Whether its commit is still at the URL: False where the store was deleted or replaced.
+
+        Raises
+        ------
+        StoreError
+            The storage fails, or the commit is damaged.
+        """
+        return self._log.holds(self.commit)
+
     def log(self, first: int = 0) -> tuple[Commit, ...]:
         """The commits from a version up to this one, the latest first, without those expired."""
         return self._log.history(self.version, first)

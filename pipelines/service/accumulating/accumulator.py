@@ -24,7 +24,7 @@ from streaming_moments.pipelines.service.accumulating.counted import (
     counted_up_to,
     note_failing,
 )
-from streaming_moments.pipelines.service.accumulating.locking import locked
+from streaming_moments.pipelines.service.accumulating.locking import inbox_locked
 from streaming_moments.pipelines.service.accumulating.refusing import (
     due_again,
     note_outcomes,
@@ -41,6 +41,7 @@ from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 from streaming_moments.storage.inbox.left_out import forget_left_out
+from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import LockHeld
@@ -116,7 +117,9 @@ class Accumulator:
         clock: Callable[[], float] = time.monotonic,
     ) -> Accumulator:
         """One of the configuration's inbox; errors as `Inbox.open` and `night_of`."""
-        inbox = Inbox.open(config.inbox_url, config.storage_options or None)
+        options = config.storage_options or None
+        owner = Owner.at(config.store, options)
+        inbox = Inbox.open(config.inbox_url, options, owner)
         night = night_of(config)
         return cls(config, run, SealLog(inbox), tell, clock, night, _fitted=clock())
 
@@ -184,7 +187,7 @@ class Accumulator:
         StreamingMomentsError
             As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
         """
-        with locked(self.config) as journal:
+        with inbox_locked(self.config) as journal:
             self._look_at_workers()
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
@@ -264,7 +267,7 @@ class Accumulator:
             return None
         inbox, options = self.seals.inbox, self.config.storage_options or None
         try:
-            with locked(self.config) as journal:
+            with inbox_locked(self.config) as journal:
                 if self.deletions.waiting():
                     return None  # of shards that may be planned on
                 ledger = MomentStore.open(self.config.store, storage_options=options).ledger()

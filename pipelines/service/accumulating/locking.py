@@ -9,6 +9,7 @@ from datetime import timedelta
 from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.owners import Owner, require_owner
 from streaming_moments.storage.log.locks import Lock
 
 
@@ -38,3 +39,18 @@ def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterato
             yield journal
     finally:
         journal.lock.release()
+
+
+@contextmanager
+def inbox_locked(config: ServiceConfig) -> Iterator[Journal]:
+    """As `locked`, for whoever changes the inbox, which may have been assigned to another store.
+
+    Raises
+    ------
+    InboxOfAnother
+        It has: nothing of it may be counted, or deleted.
+    """
+    options = config.storage_options or None
+    with locked(config) as journal:
+        require_owner(Folder.at(config.inbox_url, options), Owner.at(config.store, options))
+        yield journal

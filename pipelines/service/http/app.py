@@ -22,11 +22,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from streaming_moments.pipelines.reports.html_report import rendered
+from streaming_moments.pipelines.service.current import TOKENS
 from streaming_moments.pipelines.service.http.calls import CALLS, Call
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
+from streaming_moments.pipelines.service.intake import Intake
 from streaming_moments.pipelines.service.service import Service
-from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, principal_of
+from streaming_moments.pipelines.service.tokens import ANYBODY, Principal
 
 if TYPE_CHECKING:
     import structlog
@@ -79,14 +81,8 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _lost, 405: _lost})
     app.router.redirect_slashes = False
-    document = openapi_document(
-        service.current.shape,
-        service.config.tokens is not None,
-        version("streaming-moments"),
-        texts=service.current.takes_texts,
-    )
-    app.state.openapi = document
-    app.state.docs = rendered("calls.html", document=document, calls=list(calls_of(document)))
+    app.state.described = _Described(service.config.tokens is not None)
+    app.state.described.of(service.current.intake)
     told: App = _Logged(app, service, log)
     origins = service.config.listen.origins
     if origins:
@@ -98,6 +94,24 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
             expose_headers=["Location", "Retry-After", "X-Request-ID"],
         )
     return told
+
+
+@dataclass
+class _Described:
+    """The calls as OpenAPI and as a page, made again when the store takes other documents."""
+
+    tokens: bool
+    _made: tuple[Intake, dict[str, Any], str] | None = None
+
+    def of(self, intake: Intake) -> tuple[dict[str, Any], str]:
+        """The OpenAPI document and the page of the calls, for the documents of a store."""
+        if self._made is None or self._made[0] is not intake:
+            package = version("streaming-moments")
+            texts = intake.takes_texts
+            document = openapi_document(intake.shape, self.tokens, package, texts=texts)
+            page = rendered("calls.html", document=document, calls=list(calls_of(document)))
+            self._made = intake, document, page
+        return self._made[1:]
 
 
 def by_path() -> dict[str, dict[str, Call]]:
@@ -158,7 +172,11 @@ class _Door:
             raise Problem(503, "too many calls at once; try again in a moment", retry_after=1)
 
     def _admitted(self, request: Request, call: Call) -> Principal:
-        tokens = self.service.view.tokens
+        view = self.service.view
+        tokens = view.tokens
+        if TOKENS in view.problems:
+            # nobody is let in by tokens that may have been removed since
+            raise Problem(503, "the file of tokens cannot be read; see the log", retry_after=5)
         if tokens is None:
             host = request.headers.get("host", "").lower()
             if re.sub(r":\d+$", "", host) not in _LOOPBACK:
@@ -173,7 +191,7 @@ class _Door:
             how = "as the password" if of_people else "Authorization: Bearer sm_..."
             told = {"WWW-Authenticate": asks}
             raise Problem(401, f"send a token: {how}", "Authorization", headers=told)
-        found = principal_of(token.strip(), tokens)
+        found = tokens.principal_of(token.strip())
         if found is None:
             told = {
                 "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'

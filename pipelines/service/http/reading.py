@@ -32,6 +32,7 @@ from streaming_moments.pipelines.service.answers import (
     Transformed,
     Versions,
 )
+from streaming_moments.pipelines.service.current import INTAKE, TOKENS
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
 from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
 from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
@@ -48,6 +49,8 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
+_SILENT, _SILENT_LOOKS = 60.0, 10  # seconds, and looks at the store, without an answer of it
+
 
 async def transform(service: Service, request: Request) -> Response:
     """Topics of texts, or what the published model says of other documents."""
@@ -61,12 +64,13 @@ async def transform(service: Service, request: Request) -> Response:
     told = limits.body, limits.seconds.total_seconds(), service.budget
     content = await read_body(request.stream(), request.headers, *told)
 
+    intake = service.current.intake
+
     def read() -> tuple[int, Any]:
         asked = json_in(content, limits.texts)
-        if not service.current.takes_texts:
+        if not intake.takes_texts:
             records = documents_asked(asked, limits.texts)
-            today = service.now().date()
-            shape = service.current.shape
+            today, shape = service.now().date(), intake.shape
             lines = [shape.line(one, place, today)[1] for place, one in enumerate(records)]
             told = tuple(published.read(b"".join(lines)))
             return len(records), DocumentsRead(published.name, published.version, told)
@@ -230,24 +234,29 @@ async def ready(service: Service, request: Request) -> Response:
     store, model = "store" not in problems, view.published is not None
     # of a new store documents are taken until there is one
     wanted = answering(view.store, service.config.tag) is not None
-    inbox = not {"inbox", "seals"} & problems.keys()
+    inbox = not {"inbox", "seals", "owner"} & problems.keys()
     # what is wrong may name URLs, and is told to those who may ask for the status
-    told = tuple(sorted(problems))
+    told = sorted(problems)
+    refresh = service.config.refresh.total_seconds()
+    silent = service.current.silence > max(_SILENT, _SILENT_LOOKS * refresh)
+    told += ["storage"] * silent
+    asked = not {TOKENS, INTAKE} & problems.keys()
     late = view.counting.stalled() >= service.config.limits.inbox_age.total_seconds()
-    is_ready = store and inbox and model >= wanted and not late
-    counting = not late and "counting" not in problems
-    found = Readiness(is_ready, store, inbox, model, counting, told)
+    counting = not late and COUNTING not in problems
+    all_well = store and inbox and model >= wanted and asked and not silent and not late
+    found = Readiness(all_well, store, inbox, model, counting, tuple(told))
     return json_answer(asdict(found), 200 if found.ready else 503)
 
 
 async def described(service: Service, request: Request) -> Response:
     """The OpenAPI document."""
-    return json_answer(request.app.state.openapi)
+    return json_answer(request.app.state.described.of(service.current.intake)[0])
 
 
 async def docs(service: Service, request: Request) -> Response:
     """The calls, for people."""
-    return Response(request.app.state.docs, media_type="text/html")
+    page = request.app.state.described.of(service.current.intake)[1]
+    return Response(page, media_type="text/html")
 
 
 def called(service: Service, request: Request) -> str:

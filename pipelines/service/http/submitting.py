@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.answers import Forgetting, Receipt
+from streaming_moments.pipelines.service.current import OWNER
 from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
 from streaming_moments.pipelines.service.http.bodies import documents_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
@@ -53,9 +54,8 @@ async def documents(service: Service, request: Request) -> Response:
         def read() -> tuple[Submission, tuple[RecordRefused, ...]]:
             several = documents_in(content, kind, limits.documents)
             today = service.now().date()
-            return service.current.shape.submission(
-                several, receipt, key is not None, today, skip_bad
-            )
+            shape = service.current.intake.shape
+            return shape.submission(several, receipt, key is not None, today, skip_bad)
 
         # not among the threads of those who read, whoever these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
@@ -100,6 +100,7 @@ async def forget(service: Service, request: Request) -> Response:
         deletion = Deletion(by, tuple(names))
     except InvalidInput as error:
         raise Problem(422, str(error), by) from error
+    require_own_inbox(service)
     identity = await run_in_threadpool(service.deletions.ask, deletion)
     answer = Forgetting(identity, "accepted")
     return json_answer(asdict(answer), 202, {"Location": f"/v1/deletions/{identity}"})
@@ -152,14 +153,27 @@ def _receipts(texts: Sequence[str]) -> list[str]:
         raise Problem(422, str(error), "receipt") from error
 
 
+def require_own_inbox(service: Service) -> None:
+    """Refuse to change an inbox that belongs to another store.
+
+    Raises
+    ------
+    Problem
+        503: it does.
+    """
+    if OWNER in service.view.problems:
+        raise Problem(503, "the inbox belongs to another store, which counts it; see the log")
+
+
 def require_room(service: Service) -> None:
     """Refuse documents while too much waits, or for too long.
 
     Raises
     ------
     Problem
-        429, with when to come again.
+        429, with when to come again; 503 where the inbox belongs to another store.
     """
+    require_own_inbox(service)
     limits, backlog = service.config.limits, service.view.backlog
     waits = backlog.nbytes + service.commits.held_bytes
     if waits >= limits.inbox:

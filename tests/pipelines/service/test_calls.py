@@ -496,7 +496,7 @@ def test_a_receipt_is_found_in_a_batch_of_many(client):
     """Whose header is longer than what is read at first."""
     current = client.service.current
     several = [
-        current.shape.submission([{"text": str(n)}], new_receipt(0), False, TODAY.date())[0]
+        current.intake.shape.submission([{"text": str(n)}], new_receipt(0), False, TODAY.date())[0]
         for n in range(500)
     ]
     current.inbox.put(several)

@@ -55,9 +55,16 @@ def failing(tmp_path, creating=(), finding=()):
 
 
 def test_batches_are_there_for_another_process_oldest_first(inbox):
-    names = [inbox.put([sent("a", "b")]), inbox.put([sent("c")])]
+    # by name the later one is before the earlier
+    names = [inbox.put([sent("a", "b")], "f" * 32), inbox.put([sent("c")], "0" * 32)]
+    deadline = time.monotonic() + 60
+    while len({batch.arrived for batch in inbox.pending()}) == 1:
+        # clocks of some storages tell seconds
+        assert time.monotonic() < deadline
+        inbox.remove(names[1:])
+        inbox.put([sent("c")], "0" * 32)
     again = Inbox.open(inbox.folder.url, inbox.folder.storage_options)
-    assert {batch.name for batch in again.pending()} == set(names)
+    assert [batch.name for batch in again.pending()] == names
     assert (again.backlog().batches, again.backlog().documents) == (2, 3)
     assert again.backlog().age.total_seconds() >= 0
     again.remove(names)
@@ -191,6 +198,14 @@ def test_a_clock_that_was_set_back_makes_nothing_younger(tmp_path):
     ahead = time.time() + 3600
     os.utime(tmp_path / "batches" / inbox.put([sent("a")]), (ahead, ahead))
     assert inbox.backlog().age.total_seconds() > 3000
+
+
+def test_the_age_is_that_of_the_oldest(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    for seconds in (100, 5000, 10):
+        before = time.time() - seconds
+        os.utime(tmp_path / "batches" / inbox.put([sent("a")]), (before, before))
+    assert 5000 <= inbox.backlog().age.total_seconds() < 5600
 
 
 def test_a_key_of_other_documents_is_refused_also_after_a_restart(inbox):

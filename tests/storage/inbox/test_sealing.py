@@ -13,6 +13,7 @@ from mortal_folder import Killed, mortal
 from sent_documents import sealed_texts, sent
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import sealing
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
@@ -113,6 +114,45 @@ def test_what_comes_again_long_after_is_looked_for_once(tmp_path, monkeypatch):
     assert log.find(sent("d").receipt, 0, 10) is None
     inbox.put([old, never])
     assert not log.seal_next().shards
+
+
+@pytest.mark.parametrize("seals", range(1, 9))
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_a_key_that_comes_again_counts_once_wherever_it_was_sealed(seals, at_once, monkeypatch):
+    """Whichever seal has it, and however many were made since: those of long ago are read apart."""
+    monkeypatch.setattr(sealing, "_NEAR", 2)
+    monkeypatch.setattr(sealing, "_AT_ONCE", at_once)
+    inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
+    keyed = [sent(f"text {number}", key=str(number)) for number in range(seals)]
+    for one in keyed:
+        inbox.put([one])
+        sealed_all(inbox)
+    for number, one in enumerate(keyed, 1):
+        assert SealLog(inbox).find(one.receipt, 0, seals).number == number
+        assert SealLog(inbox).find(one.receipt, number - 1, number).number == number
+        assert SealLog(inbox).find(one.receipt, number, seals) is None
+    for one in keyed:
+        inbox.renew(one.receipt, replace(inbox.claims_of([one.receipt])[one.receipt], after=0))
+    inbox.put(keyed)
+    assert SealLog(inbox).seal_next().shards == ()
+
+
+@pytest.mark.parametrize("noted", range(6))
+def test_the_latest_seal_is_found_behind_a_note_that_lags(noted):
+    """Whoever made the seals since died before each note."""
+    inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
+    for number in range(5):
+        inbox.put([sent(f"text {number}")])
+    log = SealLog(inbox)
+    while log.seal_next(most_documents=1):
+        pass
+    if noted:
+        inbox.folder.write("reached.json", seal({"seal": noted}))
+    else:
+        inbox.folder.delete(["reached.json"])
+    assert SealLog(inbox).latest() == 5
+    inbox.put([sent("more")])
+    assert SealLog(inbox).seal_next().number == 6
 
 
 def test_few_submissions_are_held_in_memory(inbox, monkeypatch):

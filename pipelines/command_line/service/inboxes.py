@@ -1,0 +1,40 @@
+"""Commands of the inbox of the service."""
+
+from __future__ import annotations
+
+import click
+
+from streaming_moments.pipelines.service.config import read_service
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
+
+
+@click.group()
+def inbox() -> None:
+    """Say which store an inbox of the service belongs to, and assign it to another."""
+
+
+@inbox.command(name="assign")
+@click.argument("config", type=click.Path(dir_okay=False))
+def assign_inbox(config: str) -> None:
+    """Make the inbox that CONFIG (TOML) names belong to its store, after the store has moved.
+
+    Stop all services of the earlier store first: they refuse documents within seconds.
+    """
+    wanted = read_service(config)
+    options = wanted.storage_options or None
+    owner = Owner.at(wanted.store, options)
+    folder = Folder.at(wanted.inbox_url, options)
+    before = assign(folder, owner)
+    told = "no store" if before is None else before.url
+    say(f"{folder.url} belongs to {owner.url} now (before: {told})")
+
+
+@inbox.command(name="show")
+@click.argument("config", type=click.Path(dir_okay=False))
+def show_inbox(config: str) -> None:
+    """Show the store that the inbox of CONFIG (TOML) belongs to."""
+    wanted = read_service(config)
+    owner = owner_of(Folder.at(wanted.inbox_url, wanted.storage_options or None))
+    say("no store yet" if owner is None else owner.url)

@@ -1,0 +1,152 @@
+"""Owners: the one store that counts the documents of an inbox.
+
+Two stores on one inbox would count each other's documents: the first that seals takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.format import read_format
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.log.schema import Identity, checked
+
+FORMAT_FILE = "inbox.json"
+_ADOPTED = "adopted.json"  # the first store that opened an inbox of before it named one
+_STORE = "store"
+
+
+class InboxOfAnother(StoreError):
+    """The inbox belongs to another store."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A store, as its inbox names it.
+
+    Parameters
+    ----------
+    url : str
+        Where it is: a copy elsewhere is another store.
+    birth : str
+        Transaction of its first commit: a new store at the same place is another one, too.
+    """
+
+    url: str
+    birth: Identity
+
+    @classmethod
+    def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Owner:
+        """The store at a URL.
+
+        Raises
+        ------
+        StoreError
+            There is none, its storage cannot be read, or its first commit is damaged.
+        """
+        folder = Folder.at(url, storage_options)
+        read_format(folder)
+        first = commit_file(0)
+        # of a version that was expired this stays
+        where = f"{folder.url}/{first}"
+        birth = unseal(folder.read(first), where).get("transaction")
+        return cls(folder.url, checked(_BIRTH, birth, f"{where} names no transaction"))
+
+
+_BIRTH: TypeAdapter[str] = TypeAdapter(Identity)
+_OWNER: TypeAdapter[Owner] = TypeAdapter(Owner)
+
+
+def named(owner: Owner) -> dict[str, Any]:
+    """The part of `inbox.json` that names the store."""
+    return {_STORE: asdict(owner)}
+
+
+def owner_of(folder: Folder) -> Owner | None:
+    """The store that an inbox belongs to; None where no store has opened it yet.
+
+    Raises
+    ------
+    StoreError
+        There is no inbox, or its file is damaged.
+    """
+    return _owner_in(_content(folder), folder)
+
+
+def require_owner(folder: Folder, owner: Owner) -> None:
+    """Refuse a store that an inbox does not belong to; one that names none adopts it.
+
+    Raises
+    ------
+    InboxOfAnother
+        It belongs to another store: names both.
+    StoreError
+        The storage fails, or `inbox.json` is damaged.
+    """
+    found = owner_of(folder) or _adopted(folder, owner)
+    if found == owner:
+        return
+    if found.url == owner.url:
+        raise InboxOfAnother(
+            f"the inbox {folder.url} belongs to an earlier store at {found.url}, which was "
+            f"replaced by another one. {_ASSIGN}"
+        )
+    raise InboxOfAnother(
+        f"the inbox {folder.url} belongs to the store {found.url}, not to {owner.url}: two stores "
+        f"would count each other's documents. {_ASSIGN}"
+    )
+
+
+_ASSIGN = (
+    'Give the service an inbox of its own (inbox = "..."), or, if the store has moved here, stop '
+    "all services of the earlier one and run `streaming-moments inbox assign SERVICE.toml`"
+)
+
+
+def assign(folder: Folder, owner: Owner) -> Owner | None:
+    """Make an inbox belong to a store from now on, and return the store it belonged to before.
+
+    Services of that store refuse documents, and count no more, once they look at it again.
+
+    Raises
+    ------
+    StoreError
+        There is no inbox, or its storage cannot be written.
+    """
+    content = _content(folder)
+    before = _owner_in(content, folder)
+    folder.write(FORMAT_FILE, seal({**content, **named(owner)}))
+    folder.sync("")
+    return before
+
+
+def _adopted(folder: Folder, owner: Owner) -> Owner:
+    """The store that an inbox belongs to that named none: of several the first."""
+    mine = seal(named(owner))
+    first = create_once(folder, _ADOPTED, mine) or mine
+    found = _owner_in(unseal(first, f"{folder.url}/{_ADOPTED}"), folder)
+    assert found is not None
+    content = _content(folder)
+    if (said := _owner_in(content, folder)) is not None:
+        return said  # it was assigned meanwhile
+    folder.write(FORMAT_FILE, seal({**content, **named(found)}))
+    folder.sync("")
+    return found
+
+
+def _content(folder: Folder) -> dict[str, Any]:
+    return dict(unseal(folder.read(FORMAT_FILE), f"{folder.url}/{FORMAT_FILE}"))
+
+
+def _owner_in(content: Mapping[str, Any], folder: Folder) -> Owner | None:
+    said = content.get(_STORE)
+    problem = f"{folder.url}/{FORMAT_FILE} names no store"
+    return None if said is None else checked(_OWNER, said, problem)

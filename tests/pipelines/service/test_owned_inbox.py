@@ -1,0 +1,103 @@
+"""Two services of two stores by mistake on one inbox: the second is refused, and counts nothing."""
+
+import shutil
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign
+from streaming_moments.storage.store.store import MomentStore
+
+SOON = {"seal_after": "10ms"}
+
+
+@pytest.fixture
+def two(fitted, tmp_path):
+    """Two copies of a store, and the inbox that both are told."""
+    for name in ("one", "other"):
+        shutil.copytree(fitted, tmp_path / name)
+    return tmp_path / "one", tmp_path / "other", tmp_path / "inbox"
+
+
+def accumulator_of(store, inbox, embedded):
+    content = {"store": str(store), "inbox": str(inbox), "accumulate": SOON}
+    return Accumulator.of(service_of(content, "service.toml"), Run(embedded), lambda line: None)
+
+
+def test_a_second_service_does_not_begin(serve_at, two, embedded):
+    one, other, inbox = two
+    with (
+        serve_at(one, inbox=str(inbox)),
+        serve_at(one, inbox=str(inbox)),
+        pytest.raises(InboxOfAnother, match=f"{one}, not to {other}"),
+        serve_at(other, inbox=str(inbox)),
+    ):
+        pass
+    accumulator_of(one, inbox, embedded)
+    with pytest.raises(InboxOfAnother, match=f"{one}, not to {other}"):
+        accumulator_of(other, inbox, embedded)
+
+
+def test_an_inbox_that_is_assigned_elsewhere_is_not_touched_by_those_who_run(
+    serve_at, two, embedded, planted
+):
+    one, other, inbox = two
+    earlier = accumulator_of(one, inbox, embedded)
+    with serve_at(one, inbox=str(inbox)) as client:
+        assert client.send([{"text": planted[0], "id": 1}]).status_code == 202
+        folder = client.service.current.inbox.folder
+        assert assign(folder, Owner.at(str(other))) == Owner.at(str(one))
+        client.service.current.look()
+        refused = client.send([{"text": planted[1]}])
+        assert (refused.status_code, "another store" in refused.json()["detail"]) == (503, True)
+        assert client("DELETE", "/v1/documents", params={"id": "1"}).status_code == 503
+        ready = client("GET", "/readyz")
+        assert (ready.status_code, ready.json()["problems"]) == (503, ["owner"])
+        assert client("GET", "/v1/topics").status_code == 200
+        deadline = time.monotonic() + 60
+        while earlier.seals.inbox.backlog().age.total_seconds() < 0.02:
+            assert time.monotonic() < deadline
+        with pytest.raises(InboxOfAnother):
+            earlier.look()
+        with pytest.raises(InboxOfAnother):
+            earlier.expire_if_due()
+        assert MomentStore.open(str(one)).commit.documents == 900
+        assert accumulator_of(other, inbox, embedded).look().counted == 1
+        assert MomentStore.open(str(other)).commit.documents == 901
+
+
+def test_a_store_that_has_moved_takes_its_inbox_by_a_command(serve_at, two, tmp_path):
+    one, _, inbox = two
+    with serve_at(one, inbox=str(inbox)) as client:
+        receipt = client.send([{"text": "the sea"}]).json()["receipt"]
+    one.rename(tmp_path / "moved")
+    with (
+        pytest.raises(InboxOfAnother, match="inbox assign"),
+        serve_at(tmp_path / "moved", inbox=str(inbox)),
+    ):
+        pass
+    config = tmp_path / "service.toml"
+    config.write_text(f'store = "{tmp_path}/moved"\ninbox = "{inbox}"\n')
+    runner = CliRunner()
+    assert runner.invoke(cli, ["inbox", "show", str(config)]).output == f"{one}\n"
+    told = runner.invoke(cli, ["inbox", "assign", str(config)], catch_exceptions=False).output
+    assert told == f"{inbox} belongs to {tmp_path}/moved now (before: {one})\n"
+    with serve_at(tmp_path / "moved", inbox=str(inbox)) as client:
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "accepted"
+
+
+def test_a_new_store_at_the_place_of_the_old_does_not_get_its_inbox(
+    serve_at, two, unfitted, tmp_path
+):
+    one, _, inbox = two
+    with serve_at(one, inbox=str(inbox)) as client:
+        shutil.rmtree(one)
+        shutil.copytree(unfitted, one)
+        client.service.current.look()
+        assert client.send([{"text": "the sea"}]).status_code == 503
+        assert client("GET", "/readyz").json()["problems"] == ["owner"]
