@@ -15,6 +15,7 @@ from streaming_moments.errors import (
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.storage.files.parts import whole_of
 from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
+from streaming_moments.storage.log.forgotten import Forgotten, ForgottenShard, ShardsForgotten
 from streaming_moments.storage.log.ledger import (
     CopiesCounted,
     Ledger,
@@ -46,6 +47,10 @@ class Recount:
         URLs of shards left out, each with the reason.
     unique : bool
         Whether to refuse shards whose content is counted under other names.
+    lists : bool
+        Whether what is taken away must not be counted again.
+    again : bool
+        Whether to count shards that were forgotten, or purged.
     """
 
     operation: str
@@ -55,6 +60,8 @@ class Recount:
     dropped: tuple[SegmentReference, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     unique: bool = False
+    lists: bool = False
+    again: bool = False
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -104,6 +111,8 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
         holds a folder of a shard that is added, or a shard within it.
     CopiesCounted
         The contents of added shards are counted under other names, and are to be unique.
+    ShardsForgotten
+        Shards that are added were forgotten, or purged, and are not to be counted again.
     StoreError
         The commit has not a segment that is dropped.
     BoundExceeded
@@ -128,11 +137,38 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     copies = ledger.copies(added, away) if recount.unique else ()
     if copies:
         raise CopiesCounted(copies)
+    forgotten = head.forgotten.without(urls) if recount.again else head.forgotten
+    if not recount.again:
+        require_not_forgotten(forgotten, added)
+    if recount.lists:
+        forgotten = forgotten.with_forgotten(
+            ForgottenShard(one.url, one.fingerprint, one.size) for one in taken
+        )
     segments = (*kept, *recount.references)
     require_bound(segments)
     return head.successor(
-        recount.operation, recount.message, segments=segments, skipped=recount.skipped
+        recount.operation,
+        recount.message,
+        segments=segments,
+        skipped=recount.skipped,
+        forgotten=forgotten,
     )
+
+
+def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) -> None:
+    """Refuse shards that were forgotten, or purged.
+
+    Raises
+    ------
+    ShardsForgotten
+        Names them.
+    """
+    if not forgotten:
+        return
+    told = ((one.url, forgotten.reason(one.url, (one.fingerprint, one.size))) for one in records)
+    reasons = tuple((url, reason) for url, reason in told if reason is not None)
+    if reasons:
+        raise ShardsForgotten(reasons)
 
 
 def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
