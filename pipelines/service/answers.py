@@ -24,7 +24,7 @@ class Receipt:
         "accepted": they are kept and will be counted. "counted": a version counts them, and so does
         the latest. "uncounted": a version counted them and the latest does not, as it went back to
         one before. "refused": they are not counted, and the reason says why. "forgotten": all were
-        taken out by request.
+        taken out by request, and no version from then on counts them.
     documents : int or None
         How many; None where that is not looked up.
     version : int or None

@@ -89,16 +89,18 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     """
     # the latest version need not be whole: this is the way back from it
     before = store.at(version)
-    old, text = before.commit, message or f"rollback to version {version}"
+    old = before.commit
 
     def change(head: Commit) -> Commit:
         if not head.keeps(version):
             raise StoreError(
                 f"version {version} was expired while this began; go back to one that is kept"
             )
+        again = len(counted_again(head, before))
+        more = f"; {again} forgotten shards are counted again" if again else ""
         return head.successor(
             "rollback",
-            text,
+            message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,
             models=old.models,
@@ -109,7 +111,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     return store.extended(change)
 
 
-def counted_again(before: MomentStore, after: MomentStore) -> tuple[str, ...]:
+def counted_again(before: Commit, after: MomentStore) -> tuple[str, ...]:
     """Shards that one version lists as forgotten and another counts, by name.
 
     Examples
@@ -120,10 +122,10 @@ def counted_again(before: MomentStore, after: MomentStore) -> tuple[str, ...]:
     >>> store = append(create(), {"a": 1})
     >>> away = Recount("forget", "", removed=(segment(store, {"a": 1}),), lists=True)
     >>> forgotten = commit_recount(store, away)
-    >>> counted_again(forgotten, rollback(forgotten, 1))
+    >>> counted_again(forgotten.commit, rollback(forgotten, 1))
     ('a',)
     """
-    listed = [one.url for one in before.commit.forgotten.shards]
+    listed = [one.url for one in before.forgotten.shards]
     return tuple(sorted(set(after.ledger().counted(listed)))) if listed else ()
 
 

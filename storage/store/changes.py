@@ -51,6 +51,8 @@ class Recount:
         Whether what is taken away must not be counted again.
     again : bool
         Whether to count shards that were forgotten, or purged.
+    allowed : tuple of str
+        Names of shards that may be counted again.
     """
 
     operation: str
@@ -62,6 +64,7 @@ class Recount:
     unique: bool = False
     lists: bool = False
     again: bool = False
+    allowed: tuple[str, ...] = ()
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -137,7 +140,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     copies = ledger.copies(added, away) if recount.unique else ()
     if copies:
         raise CopiesCounted(copies)
-    forgotten = head.forgotten.without(urls) if recount.again else head.forgotten
+    forgotten = head.forgotten.without([*recount.allowed, *(urls if recount.again else ())])
     if not recount.again:
         require_not_forgotten(forgotten, added)
     if recount.lists:
@@ -260,8 +263,8 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget` what "
-            "is counted first"
+            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget "
+            "--allow-again` what is counted first"
         )
 
 
