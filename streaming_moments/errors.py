@@ -6,7 +6,7 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors a caller can mend; the command line exits with 2 on them."""
+    """Base of all errors a caller can mend; the command line exits with 2, or 4 on `Unfinished`."""
 
 
 class InvalidInput(StreamingMomentsError, ValueError):
@@ -81,6 +81,13 @@ class PiecesOverlap(InvalidInput):
 
 class StoreError(StreamingMomentsError):
     """A store is absent, present where it must not be, damaged or of another format."""
+
+
+class Unfinished(StreamingMomentsError):
+    """Part of the work is committed and the rest is not done: the same call finishes it.
+
+    The command line exits with 4 on it.
+    """
 
 
 def short(fingerprint: str) -> str:

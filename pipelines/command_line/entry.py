@@ -7,7 +7,7 @@ import traceback
 
 import click
 
-from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.errors import StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.command_line.commands import cli
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import say, tell
@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = _failed(
             f"error: {error.format_message()} See `{where} --help`.", given, ExitCode.INPUT
         )
+    except Unfinished as error:
+        code = _failed(f"unfinished: {error}", given, ExitCode.UNFINISHED)
     except StreamingMomentsError as error:
         code = _failed(f"error: {error}", given, ExitCode.INPUT)
     except Exception as error:

@@ -112,12 +112,14 @@ def purge(
     """Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.
 
     They are read once more, or where they are gone what was counted with them. It refuses, and is
-    run again, where somebody else writes to STORE meanwhile. Show it by `verify --purged`.
+    run again, where somebody else writes to STORE meanwhile. Exit code 2 means that nothing has
+    changed, 4 that the same command is to be run again to finish. Show it by `verify --purged`.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
-    recounted, erased = 0, tuple[str, ...]()
+    recounted, erased, before = 0, tuple[str, ...](), tuple[str, ...]()
     if dry_run:
-        gone = plan_purge(opened, shards, storage_options).purge
+        plan = plan_purge(opened, shards, storage_options)
+        gone, before = plan.purge, tuple(sorted(plan.before))
     else:
         with (
             _locked(opened.writable()) as locked,
@@ -125,13 +127,13 @@ def purge(
         ):
             result = purge_shards(locked, shards, run, message)
         opened, gone = result.store, result.purge
-        recounted, erased = result.recounted, result.erased
+        recounted, erased, before = result.recounted, result.erased, result.before
     if json_output:
-        told = {"recounted": recounted, "erased": list(erased)}
+        told = {"recounted": recounted, "erased": list(erased), "purged_before": list(before)}
         told |= {"cannot_reach": list(beyond(opened.foundation))}
         print_json({**_of_version(opened, dry_run), **asdict(gone), **told})
     else:
-        say(*_purge_lines(opened, gone, recounted, erased, dry_run))
+        say(*_purge_lines(opened, gone, recounted, erased, len(before), dry_run))
 
 
 @contextmanager
@@ -173,7 +175,12 @@ def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]
 
 
 def _purge_lines(
-    store: MomentStore, gone: Purge, recounted: int, erased: tuple[str, ...], dry_run: bool
+    store: MomentStore,
+    gone: Purge,
+    recounted: int,
+    erased: tuple[str, ...],
+    before: int,
+    dry_run: bool,
 ) -> list[str]:
     would = "would be " if dry_run else ""
     lines = list(gone.shards) if dry_run else []
@@ -186,6 +193,9 @@ def _purge_lines(
     if recounted:
         lines.append(f"{recounted} shards were counted anew, as those to be purged are gone")
     lines += [f"deleted {path}" for path in erased]
+    if before:
+        left = "what is left of them would be" if dry_run else "what was left of them is"
+        lines.append(f"{before} shards were purged before; {left} deleted")
     lines.append(
         f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
         f"{len(gone.versions)} versions"

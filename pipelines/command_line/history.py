@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -25,16 +26,24 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
+from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
 from streaming_moments.pipelines.option_types import Duration, StoreName
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.operations.history import Difference, difference, last_published
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.operations.history import (
+    Difference,
+    counted_again,
+    difference,
+    last_published,
+)
 from streaming_moments.storage.operations.history import rollback as rollback_store
 from streaming_moments.storage.operations.history import tag as tag_model
 from streaming_moments.storage.operations.labels import label as label_topic
 from streaming_moments.storage.operations.traces import beyond
+from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
@@ -64,7 +73,10 @@ def rollback(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit."""
+    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit.
+
+    Shards that were forgotten since are counted again if VERSION counts them.
+    """
     if (version is None) == (tag_name is None):
         raise click.UsageError("give a VERSION, or --model for the model published before.")
     if tag_name is not None:
@@ -77,6 +89,13 @@ def rollback(
     assert version is not None
     back = rollback_store(MomentStore.open(store, version, storage_options), version, message)
     _print_version(back, f"what version {version} was", json_output)
+    again = counted_again(CommitLog(back.folder).read(back.version - 1), back)
+    if again:
+        more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
+        tell(
+            f"{len(again)} shards that were forgotten are counted again: "
+            f"{', '.join(again[:_SHOWN])}{more}; `forget` them again if they must go"
+        )
 
 
 @click.command()
@@ -225,6 +244,11 @@ def compact(
 @click.command()
 @store_argument
 @shards_argument
+@click.option(
+    "--allow-again",
+    is_flag=True,
+    help="Let updates count SHARDS again; also of SHARDS that were forgotten before.",
+)
 @click.option("--message", default="", help="For the log.")
 @limit_options
 @cluster_options
@@ -233,26 +257,36 @@ def compact(
 def forget(
     store: str,
     shards: tuple[str, ...],
+    allow_again: bool,
     message: str,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
     json_output: bool,
 ) -> None:
-    """Take counted SHARDS out of STORE, as if they had never come; reads them once more."""
+    """Take counted SHARDS out of STORE, as if they had never come; reads them once more.
+
+    Updates and nights skip them from then on, by name and by content.
+    """
     opened = MomentStore.open(store, storage_options=storage_options).writable()
-    ledger = opened.latest().ledger()
-    listed = list_shards(
-        shards,
-        storage_options,
-        opened.form.kind,
-        counted=lambda url: ledger.find(url) is not None,
-        tell=tell,
-        apart=lambda folder: ledger.find(folder) is None,
-    )
+    latest = opened.latest()
+    listed: Sequence[Shard]
+    if allow_again:
+        listed = counted_or_forgotten(latest, shards, storage_options)
+    else:
+        ledger = latest.ledger()
+        listed = list_shards(
+            shards,
+            storage_options,
+            opened.form.kind,
+            counted=lambda url: ledger.find(url) is not None,
+            tell=tell,
+            apart=lambda folder: ledger.find(folder) is None,
+        )
     with running(session, storage_options, limits) as run:
-        after = forget_shards(opened, listed, run, message)
-    _print_version(after, f"{len(listed)} shards forgotten", json_output)
+        after = forget_shards(opened, listed, run, message, allow_again)
+    skipped = "may be counted again" if allow_again else "will be skipped by updates"
+    _print_version(after, f"{len(listed)} shards forgotten, which {skipped}", json_output)
 
 
 @click.command()

@@ -28,10 +28,10 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import Duration
 from streaming_moments.pipelines.reports.states import said_of_kind
-from streaming_moments.pipelines.reports.tables import update_as_json
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.parts import STANDARD_INPUT
@@ -50,6 +50,9 @@ _SHOWN = 20
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
     "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+)
+@click.option(
+    "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
 )
 @click.option("--replace", is_flag=True, help="Count shards with new content anew.")
 @click.option(
@@ -80,6 +83,7 @@ def update(
     shards: tuple[str, ...],
     skip_bad_shards: bool,
     unique: bool,
+    include_forgotten: bool,
     replace: bool,
     old: tuple[str, ...],
     compact_after: int,
@@ -92,7 +96,7 @@ def update(
     """Count the SHARDS that STORE has not counted yet.
 
     Of a file that has grown the new lines are counted, and of a folder of texts the new files;
-    - is standard input.
+    - is standard input. Shards that were forgotten are skipped, by name and by content.
     """
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")
@@ -119,11 +123,17 @@ def update(
             # refused now, not on the day that there is something to count
             plan_of(opened, run)
         result = update_store(
-            opened, listed, run, skip_bad_shards, old=copies if replace else None, unique=unique
+            opened,
+            listed,
+            run,
+            skip_bad_shards,
+            old=copies if replace else None,
+            unique=unique,
+            include_forgotten=include_forgotten,
         )
         final = compact_when_many(result.store, compact_after, run)
     if json_output:
-        print_json(update_as_json(result, final))
+        print_json(_as_json(result, final))
     else:
         say(
             f"version {final.version}: counted {result.counted} shards "
@@ -140,6 +150,24 @@ def update(
     if len(result.copies) > _SHOWN:
         tell(f"and {len(result.copies) - _SHOWN} more have content that is counted as well")
     return ExitCode.BAD_SHARDS if result.bad else 0
+
+
+def _as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
+    """What an update did; `final` is the store afterwards, maybe compacted."""
+    return {
+        "store": final.url,
+        "version": final.version,
+        "segments": len(final.commit.segments),
+        "counted": result.counted,
+        "already": result.already,
+        "replaced": result.replaced,
+        "copies": [{"url": url, "content_of": other} for url, other in result.copies],
+        "documents": result.documents,
+        "tokens": result.tokens,
+        "outside": result.outside,
+        "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+        "forgotten": [{"url": url, "reason": reason} for url, reason in result.forgotten],
+    }
 
 
 def _uncounted(store: MomentStore, url: str) -> bool:

@@ -14,7 +14,8 @@ from streaming_moments.pipelines.gathering.gathering import Gathering
 from streaming_moments.pipelines.gathering.sums import Opening
 from streaming_moments.storage.contents import changed
 from streaming_moments.storage.dates import DateRange
-from streaming_moments.storage.log.ledger import ShardRecord, copy_of, tells_content
+from streaming_moments.storage.log.content_marks import tells_content
+from streaming_moments.storage.log.ledger import ShardRecord, copy_of
 from streaming_moments.storage.shards import Shard
 
 

@@ -103,8 +103,8 @@ class Given:
         if changed:
             raise InvalidInput(
                 f"{len(changed)} partitions were counted with other content: {_some(changed)}; "
-                "give them as they were, forget them as they were first, or give the new "
-                "documents a source of their own"
+                "give them as they were, forget them as they were first with allow_again=True, or "
+                "give the new documents a source of their own"
             )
         return left
 

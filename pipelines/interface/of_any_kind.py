@@ -109,6 +109,31 @@ class OfAnyKind:
         require_fitting(OfAnyKind.model, name=name)
         return self.snapshot.latest().load_any_model(name)
 
+    def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
+        """Write the page of a model that is kept, by its name or tag; gives its headline.
+
+        Parameters
+        ----------
+        output : str
+            Path or fsspec URL of an HTML file.
+        model : str, optional
+            By default the latest.
+        documents : bool
+            Whether to show a few lines of a document of each topic, from some of the shards.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the file cannot be written.
+        """
+        require_fitting(OfAnyKind.page, output=output, model=model, documents=documents)
+        from streaming_moments.pipelines.reports.headline import headline_of
+        from streaming_moments.pipelines.reports.store_page import write_page
+
+        latest = self.snapshot.latest()
+        page = write_page(latest, output, model, documents, None, self.storage_options)
+        return headline_of(page)
+
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""
         if self.snapshot.kind != CountsFoundation.kind:

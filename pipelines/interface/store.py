@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -85,9 +86,12 @@ class Store(OfAnyKind):
         id_column: str | None = None,
         skip_bad_shards: bool = False,
         unique: bool = False,
+        include_forgotten: bool = False,
         memory: int | None = None,
     ) -> Store:
         """Count what was not counted yet, as `pipelines.update`.
+
+        What was forgotten is skipped with a warning, by name and by content.
 
         Parameters
         ----------
@@ -97,7 +101,7 @@ class Store(OfAnyKind):
             Where to count; by default threads of this process.
         id_column : str, optional
             Of tables and mappings: the ids, which must not repeat within a call.
-        skip_bad_shards, unique : bool
+        skip_bad_shards, unique, include_forgotten : bool
             As of `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
@@ -119,8 +123,14 @@ class Store(OfAnyKind):
                 there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
-                    on = given.on(run)
-                    done = update(at.snapshot, shards, on, skip_bad_shards, unique=unique)
+                    done = update(
+                        at.snapshot,
+                        shards,
+                        replace(given.on(run), tell=_warn),
+                        skip_bad_shards,
+                        unique=unique,
+                        include_forgotten=include_forgotten,
+                    )
                     at = replace(at, snapshot=done.store)
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
@@ -131,15 +141,20 @@ class Store(OfAnyKind):
         documents: Any,
         *,
         source: str | None = None,
+        allow_again: bool = False,
         client: Client | None = None,
         memory: int | None = None,
     ) -> Store:
         """Take counted documents away, in one commit; they are given once more, as they were.
 
+        Updates and nights skip them from then on, by name and by content.
+
         Parameters
         ----------
         documents, source, client, memory
             As of `update`; all partitions of an iterable are held at once.
+        allow_again : bool
+            Let updates count them again; also documents that were forgotten before.
 
         Raises
         ------
@@ -151,7 +166,8 @@ class Store(OfAnyKind):
         at = replace(self, snapshot=self.snapshot.latest())
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True))
-            return replace(at, snapshot=forget(at.snapshot, given.shards, given.on(run)))
+            left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
+            return replace(at, snapshot=left)
 
     def refit(
         self,
@@ -335,31 +351,6 @@ class Store(OfAnyKind):
         require_fitting(Store.label, topic=topic, text=text, model=model)
         return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
-    def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
-        """Write the page of a model that is kept, by its name or tag; gives its headline.
-
-        Parameters
-        ----------
-        output : str
-            Path or fsspec URL of an HTML file.
-        model : str, optional
-            By default the latest.
-        documents : bool
-            Whether to show a few lines of a document of each topic, from some of the shards.
-
-        Raises
-        ------
-        StoreError
-            There is no such model, or the file cannot be written.
-        """
-        require_fitting(Store.page, output=output, model=model, documents=documents)
-        from streaming_moments.pipelines.reports.headline import headline_of
-        from streaming_moments.pipelines.reports.store_page import write_page
-
-        latest = self.snapshot.latest()
-        page = write_page(latest, output, model, documents, None, self.storage_options)
-        return headline_of(page)
-
     def __repr__(self) -> str:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
 
@@ -398,3 +389,8 @@ class Store(OfAnyKind):
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)
         return Fields(column, self.snapshot.dates.column, id_column, named, columns)
+
+
+def _warn(line: str) -> None:
+    # the line of the caller of `Store.update`, which runs a job that tells
+    warnings.warn(line, stacklevel=5)

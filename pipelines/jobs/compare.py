@@ -117,7 +117,7 @@ def _grown(
         for shard in listed
         if (record := ledger.find(shard.url)) is not None
     ]
-    found = _looked_at(appended_to, asked, int(listed.sizes.sum()), run)
+    found = looked_at(appended_to, asked, int(listed.sizes.sum()), run)
     parts = [one.part for one in found if one is not None and one.part is not None]
     rewritten = [one.shard for one, what in zip(asked, found, strict=True) if what is None]
     waiting = tuple(
@@ -129,10 +129,10 @@ def _grown(
 
 
 def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
-    return _looked_at(fingerprint, shards, int(shards.sizes.sum()), run)
+    return looked_at(fingerprint, shards, int(shards.sizes.sum()), run)
 
 
-def _looked_at(
+def looked_at(
     function: Callable[..., _Found], items: Sequence[Any], nbytes: int, run: Run
 ) -> list[_Found]:
     """What a function finds of each, here if it is little."""

@@ -33,8 +33,16 @@ from streaming_moments.storage.store.store import MomentStore
 _COPIES = 2  # the sum, and one segment of it
 
 
-def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str = "") -> MomentStore:
+def forget(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    run: Run,
+    message: str = "",
+    allow_again: bool = False,
+) -> MomentStore:
     """Take counted shards away, all of them in one commit; their documents are read once more.
+
+    Updates and nights leave them out from then on, by their names and by their contents.
 
     Parameters
     ----------
@@ -46,6 +54,8 @@ def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str =
         Where to run, and what its steps are told.
     message : str
         For the log.
+    allow_again : bool
+        Let updates count them again. Shards that were forgotten before may be given then, too.
 
     Raises
     ------
@@ -62,17 +72,28 @@ def forget(store: MomentStore, shards: Sequence[Shard], run: Run, message: str =
     store = store.latest()
     ledger = store.ledger()
     shards = list(counted_shards(ledger, shards))
+    allowed = _forgotten_before(store, shards)
+    if allowed and not allow_again:
+        raise InvalidInput(
+            f"{allowed[0]} was forgotten before, so it is not counted; let updates count it again "
+            "by `forget --allow-again`"
+        )
+    shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
     # before anything is written: what has changed would leave a segment that nobody commits
     for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
         counted = ledger.find(shard.url)
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
-    text = message or f"forget: {len(shards)} shards"
+    again = f", {len(allowed)} forgotten before may be counted again" if allowed else ""
+    text = message or f"forget: {len(shards)} shards{again}"
+    recount = Recount("forget", text, lists=not allow_again, allowed=tuple(allowed))
+    if not shards:
+        return commit_recount(store, recount)
     with gathering_on(store, run) as gathering:
         gathering, _ = with_days(gathering, shards)
         removed = gather_counted(gathering, shards)
-    return _checked(gathering, Recount("forget", text, removed=removed))
+    return _checked(gathering, replace(recount, removed=removed))
 
 
 def replace_changed(
@@ -80,6 +101,7 @@ def replace_changed(
     changed: Sequence[tuple[Shard, ShardRecord]],
     old: Sequence[Shard],
     unique: bool = False,
+    again: bool = False,
 ) -> MomentStore:
     """Take away what was counted of changed shards and count what they hold now, in one commit.
 
@@ -94,6 +116,8 @@ def replace_changed(
         that a segment of the store holds alone needs none: that segment is dropped.
     unique : bool
         Whether to refuse new content that is counted under other names.
+    again : bool
+        Whether to count new content that was forgotten.
 
     Raises
     ------
@@ -139,6 +163,7 @@ def replace_changed(
         removed=gather_counted(formerly, copied),
         dropped=dropped,
         unique=unique,
+        again=again,
     )
     return _checked(gathering, recount)
 
@@ -161,6 +186,16 @@ def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segme
     for own, part in as_counted(gathering, shards):
         segments += gather_all(own, part)
     return tuple(segments)
+
+
+def _forgotten_before(store: MomentStore, shards: Sequence[Shard]) -> list[str]:
+    """Those of some shards that are not counted, as they were forgotten."""
+    forgotten, ledger = store.commit.forgotten, store.ledger()
+    return [
+        shard.url
+        for shard in (shards if forgotten else ())
+        if ledger.find(shard.url) is None and forgotten.reason(shard.url) is not None
+    ]
 
 
 def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import with_days
 from streaming_moments.pipelines.gathering.gathering import gathering_on
 from streaming_moments.pipelines.jobs.compact import summed
 from streaming_moments.pipelines.jobs.forget import gather_counted
 from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
+from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.files.urls import is_signed
@@ -19,10 +20,17 @@ from streaming_moments.storage.inbox.purging import (
     left_in_inboxes,
     purge_inboxes,
     require_no_deletion,
+    sealed_in_inboxes,
 )
 from streaming_moments.storage.log.commits import Commit, SegmentReference
-from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of, tells_content
+from streaming_moments.storage.log.content_marks import tells_content
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.operations.compaction import linked_groups
+from streaming_moments.storage.operations.purge_records import (
+    begin_purge,
+    committed_names,
+    end_purges,
+)
 from streaming_moments.storage.operations.purging import (
     Holdings,
     Purge,
@@ -55,6 +63,8 @@ class PurgePlan:
         Of all segments that any version names.
     holdings : Holdings
         What the versions hold of the shards.
+    before : frozenset of str
+        Those of the shards that this store has purged before, so that no version holds them.
     read_at : mapping
         URL at which a shard is read, by its name, where somebody has signed for it.
     """
@@ -62,11 +72,14 @@ class PurgePlan:
     store: MomentStore
     ledger: Ledger
     holdings: Holdings
+    before: frozenset[str]
     read_at: Mapping[str, str]
 
     @property
     def purge(self) -> Purge:
         """What would go."""
+        if not self.holdings.names:
+            return Purge((), (), (), (), False)
         return planned_purge(self.store.commit, self.holdings)
 
 
@@ -84,12 +97,15 @@ class PurgeResult:
         Other shards that were counted anew, as those to be purged are gone.
     erased : tuple of str
         Files in the store's folder, beside its own, that told of them, and those of an inbox.
+    before : tuple of str
+        Shards that were purged before, of which what was left is deleted now.
     """
 
     store: MomentStore
     purge: Purge
     recounted: int
     erased: tuple[str, ...]
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,27 +166,24 @@ def plan_purge(
     Raises
     ------
     InvalidInput
-        No version holds any of some URLs; or a shard has a copy that is not named.
+        No version holds any of some URLs, and this store has not purged them before; or a shard has
+        a copy that is not named.
     StoreError
         The store cannot be read.
     """
     store = store.latest()
-    log = store.log()
+    log, forgotten = store.log(), store.commit.forgotten
     ledger = ledger_of_all(store.folder, log, store.ledger())
-    known = _known(log, ledger)
+    known = _known(log, ledger) | committed_names(store.folder, forgotten)
     named = {url: names_among(url, known, storage_options) for url in shards}
     signed = {names[0]: url for url, names in named.items() if is_signed(url)}
     names = frozenset(name for found in named.values() for name in found)
-    holdings = holdings_of(log, ledger, names)
-    unknown = sorted(names - holdings.known)
-    if unknown:
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-        raise InvalidInput(
-            f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}; check the URLs, "
-            "or whether they were purged before by `verify --purged`"
-        )
+    held = holdings_of(log, ledger, names).known
+    before = frozenset(name for name in names - held if forgotten.has_purged(name))
+    _require_known(store, sorted(names - held - before), storage_options)
+    holdings = holdings_of(log, ledger, names - before)
     require_no_copies(holdings)
-    return PurgePlan(store, ledger, holdings, signed)
+    return PurgePlan(store, ledger, holdings, before, signed)
 
 
 def look_for_purged(
@@ -212,8 +225,8 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
     What is counted of them in segments with others is taken away exactly, for which they are read
     once more; where they are gone, the others of these segments are counted anew. One commit drops
-    all versions and models that hold anything of them; then the files are deleted. A process that
-    dies after the commit has purged, but for files that the same call deletes.
+    all versions and models that hold anything of them; then the files are deleted. Where a process
+    dies or fails after the commit, the same call deletes the files that are left.
 
     Parameters
     ----------
@@ -229,38 +242,78 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     Raises
     ------
     InvalidInput
-        No version holds a shard, or a copy of one is not named; or neither a shard nor the
-        others of its segment are there as they were counted.
+        No version holds a shard that was not purged before, or a copy of one is not named; or
+        neither a shard nor the others of its segment are there as they were counted.
     ShardError, BoundExceeded, StoreError
-        As `forget`. Nothing is purged.
+        As `forget`. Nothing is purged, and nothing has changed.
+    Unfinished
+        The commit is written, or may be, and files are left: the same call finishes it.
     """
+    plan = plan_purge(store, shards, run.storage_options)
+    names, recounted, done = plan.holdings.names, 0, plan.purge
+    store = plan.store
+    if names:
+        require_no_deletion(names, run.storage_options)
+        replaced, recounted = _replaced(plan, _groups_of(plan), run)
+        store, done = _committed(plan, replaced, message)
+    everything = names | plan.before
     try:
-        plan = plan_purge(store, shards, run.storage_options)
-    except InvalidInput:
-        _finish(store, shards, run)
+        erased = _finished(store, everything, run)
+        return PurgeResult(store.latest(), done, recounted, erased, tuple(sorted(plan.before)))
+    except StreamingMomentsError as error:
+        raise Unfinished(
+            f"no version of {store.url} holds the {len(everything)} shards any more, but not all "
+            f"of their files could be deleted ({error}); run the same purge again"
+        ) from error
+
+
+def _committed(
+    plan: PurgePlan, replaced: Sequence[Replacement], message: str
+) -> tuple[MomentStore, Purge]:
+    """Commit the purge, with a record of its names until it is finished."""
+    names, folder = plan.holdings.names, plan.store.folder
+    record = begin_purge(folder, names)
+    try:
+        return commit_purge(plan.store, names, replaced, message, plan.ledger)
+    except CreationUnknown as error:
+        raise Unfinished(f"{error}; then run the same purge again") from error
+    except StreamingMomentsError:
+        folder.delete([record])
         raise
-    require_no_deletion(plan.holdings.names, run.storage_options)
-    groups = _groups_of(plan)
-    replaced, recounted = _replaced(plan, groups, run)
-    names = plan.holdings.names
-    purged, done = commit_purge(plan.store, names, replaced, message, plan.ledger)
-    erased = erase_unnamed(purged.folder, names) + purge_inboxes(names, run.storage_options)
-    return PurgeResult(purged.latest(), done, recounted, erased)
+
+
+def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
+    """Delete what is left of shards that are purged; also what a process has left that died."""
+    sweep(store.folder)
+    erased = erase_unnamed(store.folder, names) + purge_inboxes(names, run.storage_options)
+    end_purges(store.folder, names)
+    return erased
 
 
 def _known(log: Sequence[Commit], ledger: Ledger) -> set[str]:
     """All names that any version tells."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
-    return counted | {url for commit in log for url, _ in commit.skipped}
+    left_out = {url for commit in log for url, _ in commit.skipped}
+    return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
 
 
-def _finish(store: MomentStore, shards: Sequence[str], run: Run) -> None:
-    """Delete what a purge of these shards has left that died after its commit."""
-    names = {name for url in shards for name in names_among(url, frozenset(), run.storage_options)}
-    if any(not trace.path.startswith("commits/") for trace in traces_of(store.folder, names)):
-        sweep(store.folder)
-        erase_unnamed(store.folder, names)
-    purge_inboxes(names, run.storage_options)
+def _require_known(
+    store: MomentStore, unknown: Sequence[str], storage_options: Mapping[str, object] | None
+) -> None:
+    """Refuse shards that no version holds and that were not purged before."""
+    if not unknown:
+        return
+    sealed = sealed_in_inboxes(unknown, storage_options)
+    if sealed:
+        raise InvalidInput(
+            f"{sealed[0]} is accepted by its service and no version of {store.url} counts it; run "
+            "`streaming-moments accumulate --once` if this is its store, then purge"
+        )
+    more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+    raise InvalidInput(
+        f"no version of {store.url} holds {', '.join(unknown[:_SHOWN])}{more}, and it has purged "
+        "no such shard; check the URLs and the store"
+    )
 
 
 def _groups_of(plan: PurgePlan) -> list[_Group]:

@@ -18,7 +18,9 @@ from streaming_moments.errors import (
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
+from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
 from streaming_moments.storage.files.parts import first_byte
+from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.readers import may_grow
@@ -52,6 +54,8 @@ class UpdateResult:
         Shards counted before with other content, which was taken away.
     copies : tuple of (str, str)
         Shards counted now whose content is counted under another name as well, with that name.
+    forgotten : tuple of (str, str)
+        Shards left out because they were forgotten or purged, each with which of both.
     """
 
     store: MomentStore
@@ -63,6 +67,7 @@ class UpdateResult:
     bad: tuple[ShardError, ...]
     replaced: int = 0
     copies: tuple[tuple[str, str], ...] = ()
+    forgotten: tuple[tuple[str, str], ...] = ()
 
 
 def update(
@@ -73,8 +78,9 @@ def update(
     plan: UpdatePlan | None = None,
     old: Sequence[Shard] | None = None,
     unique: bool = False,
+    include_forgotten: bool = False,
 ) -> UpdateResult:
-    """Count the shards that were not counted before.
+    """Count the shards that were not counted before, but for those that were forgotten.
 
     Shards go in groups, each a commit: tasks of one large shard or many small ones add to sums
     that stay on the workers, then one task for each row block adds these up and writes it. A crash
@@ -98,6 +104,8 @@ def update(
         what a segment holds alone need not be given. With None such shards are an error.
     unique : bool
         Whether a shard whose content is counted under another name is a bad one.
+    include_forgotten : bool
+        Count shards that were forgotten or purged as well; they are forgotten no longer then.
 
     Raises
     ------
@@ -109,6 +117,8 @@ def update(
         Shards that cannot be read, or changed since they were counted: all of the group. Groups
         before it are committed, and the error says how many shards these were. Or one within a
         folder that is counted, or a folder of a counted one.
+    ShardsForgotten
+        The new content of a counted shard was forgotten.
     StoreError
         The store cannot be written.
     """
@@ -118,22 +128,29 @@ def update(
         run.tell(f"{url}: its last {nbytes:,} bytes have no end of line yet, and wait for it")
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
-    if not compared.new and not compared.changed:
-        return UpdateResult(store, 0, compared.same, 0, 0, 0, ())
-    # what counts is loaded by who has something to count
-    from streaming_moments.pipelines.gathering.gathering import gathering_on
+    left, forgotten = compared.new, Reasons()
+    if not include_forgotten:
+        left, forgotten = without_forgotten(store.commit.forgotten, compared.new, run)
+        compared = replace(compared, new=left)
+    result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), forgotten=forgotten)
+    if compared.new or compared.changed:
+        # what counts is loaded by who has something to count
+        from streaming_moments.pipelines.gathering.gathering import gathering_on
 
-    with gathering_on(store, run, plan) as gathering:
-        gathering = replace(gathering, keep_going=skip_bad_shards)
-        return _updated(store, gathering, compared, old, unique)
+        with gathering_on(store, run, plan) as gathering:
+            gathering = replace(gathering, keep_going=skip_bad_shards)
+            result = _updated(result, gathering, compared, old, unique, include_forgotten)
+    tell_forgotten(result.forgotten, run)
+    return result
 
 
 def _updated(
-    store: MomentStore,
+    result: UpdateResult,
     gathering: Gathering,
     compared: Compared,
     old: Sequence[Shard] | None,
     unique: bool,
+    again: bool,
 ) -> UpdateResult:
     from streaming_moments.pipelines.gathering.divisions import by_days, with_days
     from streaming_moments.pipelines.gathering.groups import Gathered
@@ -142,13 +159,13 @@ def _updated(
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
-        store = replace_changed(strict, changed, old, unique)
+        store = replace_changed(strict, changed, old, unique, again)
+        result = replace(result, store=store, replaced=len(changed))
     # a group is of one day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
-    result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), len(compared.changed))
     result = _committed(result, Gathered(None, (), undated))
     # a group whose pieces overlap, or whose sums find no room, is read again in halves first
     reading = [(gathering, waiting)]
@@ -162,7 +179,8 @@ def _updated(
                 gathering, unique=result.store.ledger().contents(compared.new.sizes)
             )
         try:
-            result, apart = _commit_group(result, waiting, gathering, len(compared.new))
+            total = len(compared.new)
+            result, apart = _commit_group(result, waiting, gathering, total, again)
         except (ShardError, InvalidInput, SumExceeded) as error:
             if not result.counted:
                 raise
@@ -175,9 +193,11 @@ def _updated(
 
 
 def _commit_group(
-    result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int
+    result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int, again: bool
 ) -> tuple[UpdateResult, Sequence[Shard]]:
     """Gather and commit one group; shards another writer has counted meanwhile are left to it.
+
+    So are shards that are found to be forgotten, maybe meanwhile.
 
     Shards of which pieces overlap, or for whose sums there is no room, are returned to be read in
     smaller groups; one alone is bad.
@@ -194,7 +214,7 @@ def _commit_group(
     if gathered.segment is None and not gathered.bad:
         return result, ()
     try:
-        return _committed(result, gathered, gathering.unique is not None), ()
+        return _committed(result, gathered, gathering.unique is not None, again), ()
     except SumExceeded as full:
         return _without_room(result, gathering, gathered.shards, gathered.bad, full)
     except PiecesOverlap as overlap:
@@ -206,14 +226,21 @@ def _commit_group(
             bad, apart = (*bad, ShardError(apart[0].url, overlap.reason)), ()
         # of two that overlap the same one is counted, whichever was read first
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
-    except (ShardsAlreadyCounted, CopiesCounted) as conflict:
+    except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
         # copies of what another writer has counted are found again as they are read
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
-        again = [shard for shard in gathered.shards if shard.url not in counted]
-        waiting.extendleft(reversed(gathering.bundles(again)))
-        result = replace(result, store=store, already=result.already + len(counted))
+        forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()
+        gone = {*counted, *(url for url, _ in forgotten)}
+        left = [shard for shard in gathered.shards if shard.url not in gone]
+        waiting.extendleft(reversed(gathering.bundles(left)))
+        result = replace(
+            result,
+            store=store,
+            already=result.already + len(counted),
+            forgotten=(*result.forgotten, *forgotten),
+        )
         # what cannot be read is not read again
         return _committed(result, replace(gathered, segment=None, shards=())), ()
 
@@ -283,7 +310,9 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     )
 
 
-def _committed(result: UpdateResult, gathered: Gathered, unique: bool = False) -> UpdateResult:
+def _committed(
+    result: UpdateResult, gathered: Gathered, unique: bool = False, again: bool = False
+) -> UpdateResult:
     bad, segment = gathered.bad, gathered.segment
     if segment is None and not bad:
         return result
@@ -293,7 +322,7 @@ def _committed(result: UpdateResult, gathered: Gathered, unique: bool = False) -
     if bad:
         message += f", {len(bad)} bad shards left out"
     skipped = [(error.url, error.reason) for error in bad]
-    store = result.store.append(segment, message, skipped, unique)
+    store = result.store.append(segment, message, skipped, unique, again)
     return replace(
         result,
         store=store,

@@ -291,6 +291,7 @@ def _updated(
             "outside": result.outside,
             "bad": [error.url for error in result.bad],
             "copies": [list(pair) for pair in result.copies],
+            "forgotten": [list(pair) for pair in result.forgotten],
             "version": result.store.version,
         }
     return result

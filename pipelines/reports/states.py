@@ -14,7 +14,12 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.status import days_of, days_text, stale_models
+from streaming_moments.pipelines.reports.status import (
+    days_of,
+    days_text,
+    skipped_rows,
+    stale_models,
+)
 from streaming_moments.pipelines.reports.vector_facts import (
     said_of_vectors,
     vector_facts,
@@ -180,6 +185,8 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "models": list(store.models),
         "tags": dict(commit.tags),
         "stale_models": [asdict(one) for one in stale_models(store)],
+        "forgotten": list(commit.forgotten.names),
+        "purged": len(commit.forgotten.purged),
     }
 
 
@@ -206,6 +213,7 @@ def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
         ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
+        *skipped_rows(facts["forgotten"], facts["purged"]),
     ]
 
 

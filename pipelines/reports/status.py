@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
 # passages of 2,147 good ones.
 FEW_DOCUMENTS = 1000
+_SHOWN = 3  # names
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ class Status:
     Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
     says why topics may be poor, with the remedy; empty when nothing speaks against them.
     `stale_models` are those of the latest and the tagged models that are not of all that is
-    counted, or still of what was forgotten. `drift` is not read from the version alone, so it is
-    given where it was asked for.
+    counted, or still of what was forgotten. `forgotten` are the shards that updates skip, `purged`
+    the number of those of which only a keyed hash is kept. `drift` is not read from the version
+    alone, so it is given where it was asked for.
     """
 
     store: str
@@ -72,6 +74,8 @@ class Status:
     basis: str
     warning: str
     stale_models: tuple[Staleness, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    purged: int = 0
     drift: DriftSince | None = None
 
 
@@ -110,6 +114,8 @@ def status_of(store: MomentStore) -> Status:
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
         stale_models=stale_models(store),
+        forgotten=commit.forgotten.names,
+        purged=len(commit.forgotten.purged),
     )
 
 
@@ -146,6 +152,7 @@ def print_status(console: Console, status: Status) -> None:
         ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
     ]
+    rows += skipped_rows(status.forgotten, status.purged)
     if status.drift is not None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)
@@ -303,6 +310,23 @@ def since_text(added: AddedWords) -> str:
     'version 12 (2026-11-20)'
     """
     return f"version {added.version} ({added.time[:10]})"
+
+
+def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]:
+    """What updates skip as it was forgotten or purged, if anything.
+
+    Examples
+    --------
+    >>> skipped_rows(["a.txt", "b.txt"], 1)
+    [('skipped', 'by updates: 2 forgotten shards (a.txt, b.txt), 1 purged')]
+    """
+    if not forgotten and not purged:
+        return []
+    named = ", ".join(forgotten[:_SHOWN])
+    more = f" and {len(forgotten) - _SHOWN:,} more" if len(forgotten) > _SHOWN else ""
+    parts = [f"{len(forgotten):,} forgotten shards ({named}{more})"] if forgotten else []
+    parts += [f"{purged:,} purged"] if purged else []
+    return [("skipped", f"by updates: {', '.join(parts)}")]
 
 
 def days_text(days: tuple[str, str] | None) -> str:

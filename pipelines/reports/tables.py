@@ -24,7 +24,6 @@ from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
-    from streaming_moments.pipelines.jobs.update import UpdateResult
     from streaming_moments.pipelines.reports.status import Status
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
     from streaming_moments.storage.operations.windows import Window
@@ -373,23 +372,6 @@ def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object
     """Fields by name; numbers that JSON lacks become null."""
     fields: dict[str, object] = json_value(asdict(value))
     return fields
-
-
-def update_as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
-    """What an update did; `final` is the store afterwards, maybe compacted."""
-    return {
-        "store": final.url,
-        "version": final.version,
-        "segments": len(final.commit.segments),
-        "counted": result.counted,
-        "already": result.already,
-        "replaced": result.replaced,
-        "copies": [{"url": url, "content_of": other} for url, other in result.copies],
-        "documents": result.documents,
-        "tokens": result.tokens,
-        "outside": result.outside,
-        "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
-    }
 
 
 def _known(value: float) -> float | None:

@@ -7,7 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.reports.status import days_of, days_text, stale_models
+from streaming_moments.pipelines.reports.status import (
+    days_of,
+    days_text,
+    skipped_rows,
+    stale_models,
+)
 from streaming_moments.statistics.vectors.statistics import VectorTotals
 from streaming_moments.storage.store.store import MomentStore
 
@@ -48,6 +53,8 @@ def vector_facts(store: MomentStore) -> dict[str, Any]:
         "models": list(store.models),
         "tags": dict(commit.tags),
         "stale_models": [asdict(one) for one in stale_models(store)],
+        "forgotten": list(commit.forgotten.names),
+        "purged": len(commit.forgotten.purged),
     }
 
 
@@ -77,6 +84,7 @@ def vector_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
         ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
+        *skipped_rows(facts["forgotten"], facts["purged"]),
     ]
 
 

@@ -25,7 +25,8 @@ class Receipt:
         the latest. "uncounted": a version counted them and the latest does not, as it went back to
         one before. "set_aside": their shard cannot be counted as the store is; it is counted again
         when an admin asks for it or documents of it are deleted. "refused": they are not counted,
-        and the reason says why. "forgotten": all were taken out by request.
+        and the reason says why. "forgotten": all were taken out by request, and no version from
+        then on counts them.
     documents : int or None
         How many; None where that is not looked up.
     version : int or None

@@ -14,7 +14,7 @@ from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.left_out import read_left_out
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import Seal, SealedShard
+from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
@@ -74,9 +74,24 @@ class Tracker:
             return None
         sealed = self.seals.read_anew(sealed.number)  # a purge may have taken shards out of it
         left = Deletions(self.seals).left_of(receipt, sealed)
-        if not left:
+        # what is deleted here may be counted all the same: by a version before, or another purge
+        counted = self._counted_anyway(receipt, sealed, store)
+        if not left and not counted:
             return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
+        if not left:
+            return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
         return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
+
+    def _counted_anyway(self, receipt: str, sealed: Seal, store: MomentStore) -> bool:
+        """Whether a version counts documents of a receipt that are in no shard any more."""
+        inbox, ledger = self.seals.inbox, store.ledger()
+        for day in sealed.days_of(receipt):
+            record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
+            whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
+            # as it was sealed, with all that was deleted since
+            if record is not None and (whole is None or record.size == whole):
+                return True
+        return False
 
     def _waiting(self, receipt: str, digest: str) -> Receipt | None:
         inbox = self.seals.inbox
@@ -128,6 +143,9 @@ def receipt_of(
         held = not any(shard.path in noted.left_out for shard in shards)
     if held:
         return Receipt(receipt, "counted", documents, noted.version or store.version)
+    forgotten = store.commit.forgotten
+    if forgotten and all(forgotten.reason(name) is not None for name in names):
+        return Receipt(receipt, "forgotten", documents)
     if why is not None:
         return Receipt(receipt, "set_aside", documents, reason=why)
     left_out = [noted.left_out[shard.path] for shard in shards if shard.path in noted.left_out]

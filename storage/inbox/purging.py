@@ -81,6 +81,25 @@ def require_no_deletion(
             )
 
 
+def sealed_in_inboxes(
+    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """Those of some shards that an inbox has sealed, and still holds.
+
+    Raises
+    ------
+    StoreError
+        The storage fails.
+    """
+    return tuple(
+        f"{log.inbox.folder.url}/{path}"
+        for log, paths in _inboxes(names, storage_options)
+        for path in paths
+        if (sealed := _seal_of(log, path)) is not None
+        and any(shard.path == path for shard in sealed.shards)
+    )
+
+
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:

@@ -107,14 +107,15 @@ class Seal:
 
     def shards_of(self, receipt: str) -> tuple[SealedShard, ...]:
         """Shards that hold documents of a receipt."""
-        days = self._days_of(receipt)
+        days = self.days_of(receipt)
         return tuple(shard for shard in self.shards if shard.day in days)
 
     def lacks_some_of(self, receipt: str) -> bool:
         """Whether a purge has taken out a shard with documents of a receipt."""
-        return not self._days_of(receipt) <= {shard.day for shard in self.shards}
+        return not self.days_of(receipt) <= {shard.day for shard in self.shards}
 
-    def _days_of(self, receipt: str) -> set[date]:
+    def days_of(self, receipt: str) -> set[date]:
+        """Days of the documents of a receipt."""
         return {
             piece.day
             for batch in self.batches

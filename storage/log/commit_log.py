@@ -15,12 +15,8 @@ from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.commits import (
-    Commit,
-    commit_from_json,
-    commit_to_json,
-    is_expired,
-)
+from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json, is_expired
+from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
 from streaming_moments.storage.log.schema import Count, checked
 

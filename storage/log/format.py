@@ -17,12 +17,14 @@ from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
-READS = 4
-WRITES = 4
+READS = 5
+WRITES = 5
 # Formats, each with the first version of the package that reads and writes it: the second has
 # documents that are weighted by their lengths, the third halves of the documents, the fourth tables
-# of categorical columns, and each is made only where these are.
-INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0"}
+# of categorical columns, and each is made only where these are. The fifth lists what was forgotten:
+# earlier versions may read it, and would count again what it lists.
+INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.2.0"}
+_FORGETS = 5
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -122,6 +124,20 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
         write_format(folder, raised)
         folder.sync("")
     return raised
+
+
+def raise_writer(folder: Folder) -> None:
+    """Keep out writers that would count again what was forgotten; errors as `raise_format`."""
+    before = read_format(folder)
+    if before.min_writer < _FORGETS:
+        raised = replace(
+            before,
+            format=max(before.format, _FORGETS),
+            min_writer=_FORGETS,
+            install=INSTALLS[_FORGETS],
+        )
+        write_format(folder, raised)
+        folder.sync("")
 
 
 def read_format(folder: Folder) -> StoreFormat:

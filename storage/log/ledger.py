@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from streaming_moments.faces import LateModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.content_marks import OF_CONTENT, tells_content
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
 from streaming_moments.storage.log.record_files import COLUMNS, record_schema, table_from_parquet
@@ -30,12 +30,6 @@ else:
 
 _SHOWN = 5
 _ROWS = 1 << 14  # records that are objects at a time
-# MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
-# servers make them of size and time, and Azure of the time.
-_OF_CONTENT = re.compile(
-    r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"
-)
-_WHOLE = rf"\A(?:{_OF_CONTENT.pattern})\z"
 
 # Of a few shards, or the column of a table of many.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
@@ -85,17 +79,6 @@ class CopiesCounted(StoreError):
 def copy_of(other: str) -> str:
     """Why a shard is not counted beside another of the same content, with the remedy."""
     return f"has the content that is counted as {other}; leave it out, or `update` without --unique"
-
-
-def tells_content(mark: str) -> bool:
-    """Whether two shards of one fingerprint and size have the same content, whatever their URLs.
-
-    Examples
-    --------
-    >>> tells_content("etag:d41d8cd98f00b204e9800998ecf8427e"), tells_content("etag:65f1a2b3-1f4")
-    (True, False)
-    """
-    return _OF_CONTENT.fullmatch(mark) is not None
 
 
 @dataclass(frozen=True)
@@ -268,7 +251,7 @@ class Ledger:
         table = self._table
         if sizes is not None:
             table = table.filter(pc.is_in(table["size"], pa.array(np.unique(sizes))))
-        table = table.filter(pc.match_substring_regex(table["fingerprint"], _WHOLE))
+        table = table.filter(pc.match_substring_regex(table["fingerprint"], OF_CONTENT))
         first: dict[tuple[str, int], str] = {}
         for batch in table.select(("fingerprint", "size", "url")).to_batches(_ROWS):
             for mark, size, url in zip(*map(pa.Array.to_pylist, batch), strict=True):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.forgotten import Forgotten
 from streaming_moments.storage.log.layout import require_name
-from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
@@ -68,7 +69,9 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     """Make the state what it was at a version, by a new commit; nothing is deleted.
 
     Segments, models and tags are those of the version. Shards counted since are no longer
-    counted, so an update counts them again.
+    counted, so an update counts them again. Shards forgotten since are counted again if the version
+    counts them, as `counted_again` says; all others stay forgotten, as do those that the version
+    itself lists.
 
     Parameters
     ----------
@@ -85,24 +88,51 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
         There is no such version, it was expired, it is not whole, or the store cannot be written.
     """
     # the latest version need not be whole: this is the way back from it
-    old = store.at(version).commit
-    text = message or f"rollback to version {version}"
+    before = store.at(version)
+    old = before.commit
 
     def change(head: Commit) -> Commit:
         if not head.keeps(version):
             raise StoreError(
                 f"version {version} was expired while this began; go back to one that is kept"
             )
+        again = len(counted_again(head, before))
+        more = f"; {again} forgotten shards are counted again" if again else ""
         return head.successor(
             "rollback",
-            text,
+            message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,
             models=old.models,
             tags=old.tags,
+            forgotten=_not_counted(head.forgotten.joined(old.forgotten), before.ledger()),
         )
 
     return store.extended(change)
+
+
+def counted_again(before: Commit, after: MomentStore) -> tuple[str, ...]:
+    """Shards that one version lists as forgotten and another counts, by name.
+
+    Examples
+    --------
+    >>> from streaming_moments.storage.store.changes import Recount
+    >>> from streaming_moments.storage.operations.forgetting import commit_recount
+    >>> from streaming_moments.testing.small_store import append, create, segment
+    >>> store = append(create(), {"a": 1})
+    >>> away = Recount("forget", "", removed=(segment(store, {"a": 1}),), lists=True)
+    >>> forgotten = commit_recount(store, away)
+    >>> counted_again(forgotten.commit, rollback(forgotten, 1))
+    ('a',)
+    """
+    listed = [one.url for one in before.forgotten.shards]
+    return tuple(sorted(set(after.ledger().counted(listed)))) if listed else ()
+
+
+def _not_counted(forgotten: Forgotten, ledger: Ledger) -> Forgotten:
+    if not forgotten.shards:
+        return forgotten
+    return forgotten.without(ledger.counted([one.url for one in forgotten.shards]))
 
 
 def last_published(store: MomentStore, name: str) -> str:

@@ -14,11 +14,12 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, SegmentReference
+from streaming_moments.storage.log.content_marks import tells_content
+from streaming_moments.storage.log.forgotten import ForgottenShard
 from streaming_moments.storage.log.layout import model_folder
-from streaming_moments.storage.log.ledger import Ledger, read_ledger, tells_content
+from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.store.changes import placed, require_bound
-from streaming_moments.storage.store.garbage import sweep
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
@@ -42,6 +43,8 @@ class Holdings:
         of such a model nobody can tell.
     copies : tuple of (str, str)
         Shards of the same content under other names, each with one of the names.
+    shards : tuple of ForgottenShard
+        The shards with all contents that they were counted, or forgotten, with.
     """
 
     names: frozenset[str]
@@ -49,6 +52,7 @@ class Holdings:
     versions: tuple[int, ...]
     models: tuple[str, ...]
     copies: tuple[tuple[str, str], ...]
+    shards: tuple[ForgottenShard, ...] = ()
     _told: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
@@ -136,14 +140,22 @@ def holdings_of(
         for one, table in ledger.tables.items()
         if (found := table.filter(pc.is_in(table["url"], wanted))).num_rows
     }
-    contents = marks | {
-        (row["fingerprint"], row["size"]) for table in held.values() for row in table.to_pylist()
+    shards = {
+        ForgottenShard(row["url"], row["fingerprint"], row["size"])
+        for table in held.values()
+        for row in table.to_pylist()
     }
+    listed = chain.from_iterable(commit.forgotten.shards for commit in log)
+    shards |= {shard for shard in listed if shard.url in names}
+    contents = marks | {(shard.fingerprint, shard.size) for shard in shards}
     told = {commit.version: _told_by(commit, names) for commit in log}
+    alike = {one for one in contents if tells_content(one[0])}
     gone = {
         commit.version
         for commit in log
-        if told[commit.version] or any(part.id in held for part in _segments_of(commit))
+        if told[commit.version]
+        or any(part.id in held for part in _segments_of(commit))
+        or any((one.fingerprint, one.size) in alike for one in commit.forgotten.shards)
     }
     models = set[str]()
     while (
@@ -164,6 +176,7 @@ def holdings_of(
         tuple(sorted(gone)),
         tuple(sorted(models)),
         _copies(ledger, names, contents),
+        tuple(sorted(shards)),
         frozenset().union(*told.values()),
     )
 
@@ -187,11 +200,12 @@ def commit_purge(
     message: str = "",
     known: Ledger = Ledger({}),
 ) -> tuple[MomentStore, Purge]:
-    """Drop every version that holds anything of some shards, in one commit; then their files.
+    """Drop every version that holds anything of some shards, in one commit.
 
     The latest version goes on without them: its segments that hold any are replaced, models that
-    were made with them are dropped, and a lineage gathered aside that counts them is given up. A
-    process that dies after the commit leaves files, which the next purge or expiry deletes.
+    were made with them are dropped, and a lineage gathered aside that counts them is given up. Of
+    the shards it keeps keyed hashes alone, by which they are not counted again. `sweep` and
+    `erase_unnamed` delete their files then.
 
     Parameters
     ----------
@@ -243,10 +257,10 @@ def commit_purge(
             tags={name: one for name, one in head.tags.items() if name not in purge.tags},
             staged=None if purge.staged else head.staged,
             expired=head.without(holdings.versions),
+            forgotten=head.forgotten.with_purged(names, holdings.shards),
         )
 
     store = store.extended(change, [segment.written for segment in added])
-    sweep(store.folder)
     return store, done[-1]
 
 
@@ -279,12 +293,12 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """The names that a commit tells, of shards left out or in its message."""
-    left_out = {url for url, _ in commit.skipped}
+    """The names that a commit tells, of shards left out or forgotten, or in its message."""
+    listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))
     said = {name for name in names if name in words or ("/" in name and name in text)}
-    return frozenset(names & left_out | said)
+    return frozenset(names & listed | said)
 
 
 def _copies(

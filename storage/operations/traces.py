@@ -28,6 +28,7 @@ from streaming_moments.storage.log.layout import (
 )
 from streaming_moments.storage.log.locks import LOCKS
 from streaming_moments.storage.log.record_files import table_from_parquet
+from streaming_moments.storage.operations.purge_records import PURGING, purge_records
 from streaming_moments.storage.operations.purging import holdings_of, ledger_of_all
 from streaming_moments.storage.store.garbage import (
     GarbageCommitted,
@@ -38,14 +39,15 @@ from streaming_moments.storage.store.garbage import (
 )
 
 _OWN = frozenset(
-    {COMMITS, SEGMENTS, MODELS, POLISHING, LOCKS, "vocabulary", "basis"}
+    {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
 _AT_ONCE = 8  # files held in memory while they are searched
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _BEYOND = (
-    "the shards themselves: an update that finds them again counts them again",
+    "the shards themselves: updates leave them out by a keyed hash of their names and contents, "
+    "but `--include-forgotten` counts them; delete the files",
     "whatever was written outside the folder of the store: proportions, reports, pages, metrics, "
     "exported models, logs",
     "copies of the store, backups and snapshots, earlier versions of objects where a bucket keeps "
@@ -121,6 +123,7 @@ def traces_of(
     return (
         *_in_versions(folder, log, names, marks),
         *_unnamed(folder, files, log, names, marks),
+        *_unfinished(folder, names),
         *_beside(folder, files, log[0], names),
     )
 
@@ -190,6 +193,13 @@ def _unnamed(
             if row["url"] in names or (row["fingerprint"], row["size"]) in marks:
                 yield Trace(place, "holds some of them, though no version names it")
                 break
+
+
+def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
+    """Of purges that were cut off."""
+    for path, found in sorted(purge_records(folder).items()):
+        if not names.isdisjoint(found):
+            yield Trace(path, "names them for a purge that is not finished; run the purge again")
 
 
 def _beside(

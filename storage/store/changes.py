@@ -16,6 +16,7 @@ from streaming_moments.errors import (
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.storage.files.parts import whole_of
 from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
+from streaming_moments.storage.log.forgotten import Forgotten, ForgottenShard, ShardsForgotten
 from streaming_moments.storage.log.ledger import (
     CopiesCounted,
     Ledger,
@@ -47,6 +48,12 @@ class Recount:
         URLs of shards left out, each with the reason.
     unique : bool
         Whether to refuse shards whose content is counted under other names.
+    lists : bool
+        Whether what is taken away must not be counted again.
+    again : bool
+        Whether to count shards that were forgotten, or purged.
+    allowed : tuple of str
+        Names of shards that may be counted again.
     """
 
     operation: str
@@ -56,6 +63,9 @@ class Recount:
     dropped: tuple[SegmentReference, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
     unique: bool = False
+    lists: bool = False
+    again: bool = False
+    allowed: tuple[str, ...] = ()
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -105,6 +115,8 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
         holds a folder of a shard that is added, or a shard within it.
     CopiesCounted
         The contents of added shards are counted under other names, and are to be unique.
+    ShardsForgotten
+        Shards that are added were forgotten, or purged, and are not to be counted again.
     StoreError
         The commit has not a segment that is dropped.
     SumExceeded
@@ -129,11 +141,38 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     copies = ledger.copies(added, away) if recount.unique else ()
     if copies:
         raise CopiesCounted(copies)
+    forgotten = head.forgotten.without([*recount.allowed, *(urls if recount.again else ())])
+    if not recount.again:
+        require_not_forgotten(forgotten, added)
+    if recount.lists:
+        forgotten = forgotten.with_forgotten(
+            ForgottenShard(one.url, one.fingerprint, one.size) for one in taken
+        )
     segments = (*kept, *recount.references)
     require_bound(segments)
     return head.successor(
-        recount.operation, recount.message, segments=segments, skipped=recount.skipped
+        recount.operation,
+        recount.message,
+        segments=segments,
+        skipped=recount.skipped,
+        forgotten=forgotten,
     )
+
+
+def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) -> None:
+    """Refuse shards that were forgotten, or purged.
+
+    Raises
+    ------
+    ShardsForgotten
+        Names them.
+    """
+    if not forgotten:
+        return
+    told = ((one.url, forgotten.reason(one.url, (one.fingerprint, one.size))) for one in records)
+    reasons = tuple((url, reason) for url, reason in told if reason is not None)
+    if reasons:
+        raise ShardsForgotten(reasons)
 
 
 def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
@@ -225,8 +264,8 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget` what "
-            "is counted first"
+            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget "
+            "--allow-again` what is counted first"
         )
 
 

@@ -12,13 +12,9 @@ from itertools import chain
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder, StoredFile
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commit_json import commit_from_json, expired_to_json, is_expired
 from streaming_moments.storage.log.commit_log import CommitLog
-from streaming_moments.storage.log.commits import (
-    Commit,
-    commit_from_json,
-    expired_to_json,
-    is_expired,
-)
+from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
     COMMITS,

@@ -18,7 +18,7 @@ from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage
-from streaming_moments.storage.log.format import StoreFormat, read_format
+from streaming_moments.storage.log.format import StoreFormat, raise_writer, read_format
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger, table_of
 from streaming_moments.storage.log.locks import fenced
@@ -215,6 +215,7 @@ class MomentStore(Snapshot):
         message: str = "",
         skipped: Sequence[tuple[str, str]] = (),
         unique: bool = False,
+        again: bool = False,
     ) -> MomentStore:
         """Commit a sealed segment on top of the latest version.
 
@@ -228,6 +229,8 @@ class MomentStore(Snapshot):
             URLs of shards left out, each with the reason.
         unique : bool
             Whether to refuse shards whose content is counted under other names.
+        again : bool
+            Whether to count shards that were forgotten, or purged.
 
         Raises
         ------
@@ -236,6 +239,8 @@ class MomentStore(Snapshot):
             the statistics again without them.
         CopiesCounted
             The contents of shards are counted under other names, and are to be unique.
+        ShardsForgotten
+            Shards were forgotten, or purged, maybe meanwhile by another writer.
         ForeignStatistics
             A segment of another basis.
         BoundExceeded
@@ -254,7 +259,9 @@ class MomentStore(Snapshot):
             if not left_out:
                 raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
             return self.extended(lambda head: head.successor("append", message, skipped=left_out))
-        recount = Recount("append", message, added=(segment,), skipped=left_out, unique=unique)
+        recount = Recount(
+            "append", message, (segment,), skipped=left_out, unique=unique, again=again
+        )
 
         def change(head: Commit) -> Commit:
             ledger = read_ledger(self.folder, head.segments, self._ledger)
@@ -334,11 +341,14 @@ class MomentStore(Snapshot):
             # after the head is known, so that a collection is seen here or takes the next version
             require_fresh(self.folder, written)
             try:
-                return change(head)
+                changed = change(head)
             except StoreError:
                 # of files that went meanwhile the change says less
                 require_fresh(self.folder, written)
                 raise
+            if changed.forgotten and not head.forgotten:
+                raise_writer(self.folder)
+            return changed
 
         return self._with(self._log.extend(self.commit, fenced(whole, self.fence)))
 

@@ -132,6 +132,7 @@ def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
             }
             replaced.append(Replacement(group, (segment(store, left),) if left else ()))
     commit_purge(store, names, replaced)
+    sweep(store.folder)
     erase_unnamed(store.folder, names)
     return store.latest()
 

@@ -327,7 +327,9 @@ class Accumulator:
                 store = update(store, list_shards([name], options, kind), run, old=before).store
             elif counted:
                 text = f"forget: {plan.documents} documents by request"
-                store = forget(store, list_shards([name], options, kind), run, text)
+                listed = list_shards([name], options, kind)
+                # the inbox itself remembers what was deleted, and its hash need not stay here
+                store = forget(store, listed, run, text, allow_again=True)
             version = store.version
         if deletion.by == "receipt":
             forget_left_out(inbox.folder, deletion.names)

@@ -32,7 +32,7 @@ from streaming_moments.pipelines.service.answers import (
     Transformed,
     Versions,
 )
-from streaming_moments.pipelines.service.current import INTAKE, TOKENS
+from streaming_moments.pipelines.service.current import COUNTING, INTAKE, TOKENS
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
 from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
 from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body

@@ -24,7 +24,6 @@ from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
-from streaming_moments.storage.operations import purging
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.proportions import ProportionsFile, Provenance
@@ -192,9 +191,14 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert f"nothing of 1 shards is left in {url}" in out
     assert "earlier versions of objects" in out
     assert json.loads(run("verify", url, gone, "--purged", "--json")[1])["purged"] is True
-    code, _, err = run("purge", url, gone)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "no version of" in err
+    before = texts(url)
+    code, out, err = run("purge", url, gone, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["purged_before"], told["shards"], told["erased"]) == ([str(gone)], [], [])
+    assert {
+        path for path in texts(url).items() ^ before.items() if "/locks/" not in path[0]
+    } == set()
 
 
 def made_of(shard):
@@ -273,7 +277,10 @@ def test_a_copy_and_an_unknown_name_are_refused(run, store, places, tmp_path):
     before = texts(store.url)
     for shards, said in (
         ([places[4]], f"{copy} has the content of {places[4]}"),
-        ([places[4], copy, tmp_path / "typo.jsonl"], "typo.jsonl; check the URLs"),
+        (
+            [places[4], copy, tmp_path / "typo.jsonl"],
+            "typo.jsonl, and it has purged no such shard; check the URLs",
+        ),
         ([places[4], copy, "--message", f"{copy} by law"], "the message names a shard"),
     ):
         code, _, err = run("purge", store.url, *shards)
@@ -301,7 +308,7 @@ def test_a_lineage_gathered_aside_and_words_that_came_later(run, store, places, 
     assert run("verify", store.url, places[4], "--purged")[0] == 0
 
 
-@pytest.mark.parametrize("step", ["sweep", "erase_unnamed"])
+@pytest.mark.parametrize("step", ["sweep", "erase_unnamed", "purge_inboxes", "end_purges"])
 def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     run, store, places, monkeypatch, step
 ):
@@ -309,16 +316,20 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(purging if step == "sweep" else purging_job, step, die)
+        patch.setattr(purging_job, step, die)
         assert run("purge", store.url, places[4])[0] == 130
     after = MomentStore.open(store.url)
-    assert after.commit.operation == "purge"
+    assert "purge" in [commit.operation for commit in after.log()[:2]]
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 2
-    assert "no longer kept, and was not emptied" in out or "though no version names it" in out
-    code, _, err = run("purge", store.url, places[4])
+    assert "names them for a purge that is not finished" in out
+    # nor is it finished by a call for others
+    code, _, err = run("purge", store.url, places[4], f"{places[4]}.typo")
     assert code == 2
-    assert "no version of" in err
+    assert "typo, and it has purged no such shard" in err
+    code, out, err = run("purge", store.url, f"{places[0].parent}/4.*")
+    assert (code, err) == (0, "")
+    assert "1 shards were purged before; what was left of them is deleted" in out
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 0, out
     assert MomentStore.open(store.url).load() == after.load()

@@ -1,6 +1,7 @@
 """A purge as the law may ask reaches the inbox: no file of it tells of the documents."""
 
 import hashlib
+import shutil
 import time
 from pathlib import Path
 
@@ -65,8 +66,9 @@ def test_nothing_of_what_is_purged_is_left_in_the_inbox(
                 purge(store, [str(shard)], run)
             monkeypatch.undo()
             assert look_for_purged(store.latest(), [str(shard)]).traces
-            with pytest.raises(InvalidInput, match="no version"):
-                purge(store.latest(), [str(shard)], run)
+            again = purge(store.latest(), [str(shard)], run)
+            assert again.before == (str(shard),)
+            assert str(shard) in again.erased
         else:
             erased = purge(store, [str(shard)], run).erased
             assert str(shard) in erased
@@ -115,3 +117,69 @@ def test_a_turn_that_died_before_a_purge_goes_on_after_it(
         client.send([{"text": planted[1]}])
         assert due(accumulator).counted == 1
     assert MomentStore.open(str(place / "store")).commit.documents == 901
+
+
+@pytest.fixture
+def counting(place, embedded):
+    """An accumulator of the store, and its inbox."""
+    content = {"store": str(place / "store"), "accumulate": {"seal_after": "10ms"}}
+    found = Accumulator.of(service_of(content, "service.toml"), Run(embedded), lambda line: None)
+    return found, Path(found.seals.inbox.folder.url)
+
+
+def files(*roots):
+    """Every file but those of locks, which a command takes and gives back."""
+    return {
+        str(path): path.read_bytes()
+        for root in roots
+        for path in Path(root).rglob("*")
+        if path.is_file() and "locks" not in path.parts and path.name != "clock"
+    }
+
+
+def refused(store, shards, said, *roots):
+    """A purge says why it does nothing, and does nothing."""
+    before = files(*roots)
+    with pytest.raises(InvalidInput, match=said):
+        purge(store, [str(shard) for shard in shards], Run(None))
+    assert files(*roots) == before
+
+
+def test_a_refused_purge_leaves_a_sealed_shard_that_is_not_counted_yet(
+    serve, place, counting, planted
+):
+    accumulator, inbox = counting
+    with serve() as client:
+        receipt = client.send([{"text": text} for text in planted[:3]], "k").json()["receipt"]
+        # a turn that dies between sealing and counting
+        accumulator.seals.seal_next()
+        [shard] = (inbox / "sealed").rglob("*.jsonl")
+        store = MomentStore.open(str(place / "store"))
+        refused(store, [shard], "accumulate --once", store.url, inbox)
+        assert due(accumulator).counted == 3
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+
+
+def test_a_purge_of_another_store_leaves_the_inbox(serve, place, counting, planted):
+    accumulator, inbox = counting
+    staging = shutil.copytree(place / "store", place / "staging")
+    with serve() as client:
+        receipt = client.send([{"text": planted[0]}]).json()["receipt"]
+        due(accumulator)
+        [shard] = (inbox / "sealed").rglob("*.jsonl")
+        store = MomentStore.open(str(staging))
+        refused(store, [shard], f"no version of {staging} counts it", staging, inbox)
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+
+
+def test_one_right_name_and_one_misspelt_change_nothing(serve, place, counting, planted):
+    accumulator, inbox = counting
+    with serve() as client:
+        client.send([{"text": planted[0]}])
+        due(accumulator)
+    [shard] = (inbox / "sealed").rglob("*.jsonl")
+    store = MomentStore.open(str(place / "store"))
+    misspelt = str(shard).replace("1.sealed", "9.sealed")
+    refused(store, [shard, misspelt], "9.sealed.jsonl", store.url, inbox)

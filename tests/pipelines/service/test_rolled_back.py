@@ -66,21 +66,30 @@ def test_what_a_rollback_counts_no_more_is_uncounted_until_an_update(serve, accu
         store = forget(
             store.latest(), list_shards([str(max(sealed.rglob("*.jsonl")))]), accumulator.run
         )
-        assert told(client, third)[0] == "uncounted"
+        # forgotten and not merely uncounted: neither a turn nor an update counts it again
+        assert told(client, third)[0] == "forgotten"
         assert store.load() == before
+        client.send([{"text": planted[4]}])
+        assert due(accumulator).counted == 1
+        assert update(store, list_shards([f"{sealed}/**/*.jsonl"]), accumulator.run).documents == 0
+        assert told(client, third)[0] == "forgotten"
 
 
 def test_what_was_deleted_since_is_counted_again_until_it_is_replaced(serve, accumulator, planted):
     sealed = Path(accumulator.seals.inbox.folder.url) / "sealed"
     with serve() as client:
-        client.send([{"text": text, "id": place} for place, text in enumerate(planted[:3])])
+        client.send([{"text": text, "id": place} for place, text in enumerate(planted[:2])])
+        gone = client.send([{"text": planted[2], "id": "2"}]).json()["receipt"]
         due(accumulator)
-        client("DELETE", "/v1/documents", params={"id": "1"})
+        client("DELETE", "/v1/documents", params={"receipt": gone})
         assert due(accumulator).forgotten == 1
-    store = MomentStore.open(accumulator.config.store)
-    once = store.load()
-    store = rollback(store, 3)
-    assert store.commit.documents == 903
+        assert told(client, gone)[0] == "forgotten"
+        store = MomentStore.open(accumulator.config.store)
+        once = store.load()
+        store = rollback(store, 3)
+        assert store.commit.documents == 903
+        # counted again, and said so
+        assert told(client, gone)[0] == "counted"
     listed = list_shards([f"{sealed}/**/*.jsonl"])
     with pytest.raises(InvalidInput, match="--replace"):
         update(store, listed, accumulator.run)

@@ -18,15 +18,9 @@ from streaming_moments.storage.files import local_files
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
 from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
-from streaming_moments.storage.log.commits import (
-    Commit,
-    Lineage,
-    ModelReference,
-    SegmentReference,
-    commit_from_json,
-    commit_to_json,
-)
+from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.storage.log.layout import commit_file, reached_file
 
 LINEAGE = Lineage("a" * 64, "b" * 64, 4, True, {"kind": "text"})

@@ -1,0 +1,110 @@
+"""Commits as JSON: what a file of the log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, TypeAdapter
+
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.commits import Commit, Lineage, SegmentReference
+from streaming_moments.storage.log.schema import Extensible, checked
+
+_EXPIRED = "expired"
+
+
+def commit_to_json(commit: Commit) -> dict[str, Any]:
+    """Object that JSON can hold, with the unknown keys."""
+    content = _flat(commit)
+    content["lineage"] = _flat(commit.lineage)
+    content["segments"] = [_flat(segment) for segment in commit.segments]
+    content["models"] = {name: _flat(model) for name, model in commit.models.items()}
+    content["tags"] = dict(commit.tags)
+    content["skipped"] = [list(entry) for entry in commit.skipped]
+    if commit.expired:
+        content["expired"] = [list(pair) for pair in commit.expired]
+    del content["forgotten"]
+    if commit.forgotten:
+        content["forgotten"] = commit.forgotten.to_json()
+    if commit.staged is not None:
+        content["staged"] = {
+            **_flat(commit.staged),
+            "lineage": _flat(commit.staged.lineage),
+            "segments": [_flat(segment) for segment in commit.staged.segments],
+        }
+    return content
+
+
+def expired_to_json(commit: Commit) -> dict[str, Any]:
+    """What stays of a commit that was expired, in its place.
+
+    No other can take its number, and its writer knows it again.
+    """
+    return {
+        "version": commit.version,
+        "parent": commit.parent,
+        "transaction": commit.transaction,
+        _EXPIRED: True,
+    }
+
+
+def is_expired(content: Mapping[str, Any]) -> bool:
+    """Whether the content of a commit's file is what stays of it after it was expired."""
+    return content.get(_EXPIRED) is True and "lineage" not in content
+
+
+def commit_from_json(content: dict[str, Any], where: str) -> Commit:
+    """Commit that `commit_to_json` described.
+
+    Raises
+    ------
+    StoreError
+        A key is missing or of another type, or a name could leave the store.
+    """
+    return checked(_COMMIT, content, f"{where} is no commit")
+
+
+def _consistent(commit: Commit) -> Commit:
+    aside = () if commit.staged is None else commit.staged.segments
+    if any(segment.sign not in (1, -1) for segment in commit.segments):
+        raise ValueError("a segment is neither added nor taken away")
+    if any(segment.sign != 1 for segment in aside):
+        raise ValueError("a staged segment is not added")
+    ends = [-2, *(last for _, last in commit.expired)]
+    for before, (first, last) in zip(ends, commit.expired, strict=False):
+        if not before + 1 < first <= last < commit.version:
+            raise ValueError("the expired versions are no ranges of versions before it")
+    if not set(commit.tags.values()) <= commit.models.keys():
+        raise ValueError("a tag stands for no model")
+    _require_vocabularies(commit.lineage, commit.segments)
+    if commit.staged is not None:
+        _require_vocabularies(commit.staged.lineage, aside)
+    return commit
+
+
+_COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
+
+
+def _flat(part: Extensible) -> dict[str, Any]:
+    # what is not known is left out, as versions did that did not know of it
+    written = {name: value for name, value in vars(part).items() if value is not None}
+    unknown = written.pop("unknown")
+    if isinstance(written.get("dates"), DateRange):
+        written["dates"] = written["dates"].to_json()
+    for name in ("halves", "labels", "fence", "expired"):
+        if not written.get(name, True):  # as it was before there were any
+            del written[name]
+    if eras := written.pop("eras", ()):
+        written["eras"] = [_flat(era) for era in eras]
+    return {**written, **unknown}
+
+
+def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ...]) -> None:
+    if lineage.kind is None and not lineage.vocabulary:
+        raise ValueError("the lineage has no vocabulary")
+    words = [era.words for era in lineage.eras]
+    if words != sorted(set(words)):
+        raise ValueError(f"the vocabularies of {words} words do not grow")
+    if not {part.words for part in segments} <= {None, *words}:
+        raise ValueError("a segment is of a vocabulary that never was")

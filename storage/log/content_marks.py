@@ -1,0 +1,23 @@
+"""Content marks: which fingerprints of shards are of their content, whatever their URLs."""
+
+from __future__ import annotations
+
+import re
+
+# MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
+# servers make them of size and time, and Azure of the time.
+_OF_CONTENT = re.compile(
+    r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"
+)
+OF_CONTENT = rf"\A(?:{_OF_CONTENT.pattern})\z"  # for Arrow
+
+
+def tells_content(mark: str) -> bool:
+    """Whether two shards of one fingerprint and size have the same content, whatever their URLs.
+
+    Examples
+    --------
+    >>> tells_content("etag:d41d8cd98f00b204e9800998ecf8427e"), tells_content("etag:65f1a2b3-1f4")
+    (True, False)
+    """
+    return _OF_CONTENT.fullmatch(mark) is not None

@@ -1,0 +1,262 @@
+"""Forgotten: the shards that must not be counted again, as each commit lists them.
+
+Shards that were forgotten are listed by name and content, so that people can read the list. Of
+shards that were purged only keyed hashes stay: whoever has the name can ask for it, and nobody can
+read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AfterValidator
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.parts import DOCUMENT, SEALED_NAME, whole_of
+from streaming_moments.storage.log.content_marks import tells_content
+from streaming_moments.storage.log.schema import Count, Extensible
+
+_SHOWN = 5
+_KEY_BYTES = 32
+_HASH_BYTES = 16
+_HEXADECIMAL = re.compile(r"[0-9a-f]*")
+
+
+def _hexadecimal(text: str) -> str:
+    if not _HEXADECIMAL.fullmatch(text):
+        raise ValueError("a hash has other digits")
+    return text
+
+
+_Digits = Annotated[str, AfterValidator(_hexadecimal)]
+
+
+class ForgottenShard(NamedTuple):
+    """A shard that was forgotten: its name, fingerprint and size, as the ledger had them."""
+
+    url: str
+    fingerprint: str
+    size: Count
+
+
+@dataclass(frozen=True)
+class Forgotten(Extensible):
+    """What must not be counted again.
+
+    Parameters
+    ----------
+    shards : tuple of ForgottenShard
+        Those that were forgotten, sorted.
+    key : str
+        Of the hashes, in hexadecimal digits; drawn once for each store.
+    purged : mapping
+        For the keyed hash of each name that was purged those of its contents.
+    unknown : mapping
+        Keys of later versions, kept.
+
+    Examples
+    --------
+    >>> found = Forgotten().with_forgotten([ForgottenShard("s3://corpus/1.txt", "etag:d41d", 10)])
+    >>> found.reason("s3://corpus/1.txt"), found.reason("s3://corpus/2.txt")
+    ('was forgotten', None)
+    >>> purged = found.with_purged(["s3://corpus/1.txt"])
+    >>> purged.shards, purged.reason("s3://corpus/1.txt"), purged.has_purged("s3://corpus/1.txt")
+    ((), 'was purged', True)
+    """
+
+    shards: tuple[ForgottenShard, ...] = ()
+    key: _Digits = ""
+    purged: Mapping[_Digits, tuple[_Digits, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.shards or self.purged)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the forgotten shards, each file once, sorted."""
+        return tuple(sorted({whole_of(one.url) for one in self.shards}))
+
+    @cached_property
+    def sizes(self) -> Set[int]:
+        """Sizes in bytes of the forgotten contents that a fingerprint tells."""
+        return {size for _, size in self._contents}
+
+    def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
+        """Why a shard must not be counted; None where it may be.
+
+        Documents that a service has sealed are compared by name alone: the same text may be sent
+        again by someone else, and what was accepted must not be dropped.
+
+        Parameters
+        ----------
+        url : str
+            Its name.
+        content : (str, int), optional
+            Its fingerprint and size, where they are known.
+        """
+        if not self._names.isdisjoint(_names_of(url)):
+            return "was forgotten"
+        if url.endswith("/"):
+            within = next((name for name in self.names if name.startswith(url)), None)
+            if within is not None:
+                return f"holds {within}, which was forgotten"
+        if self.purged and any(map(self.has_purged, _names_of(url))):
+            return "was purged"
+        if content is None or not _is_compared(url, content[0]):
+            return None
+        if content in self._contents:
+            return f"has the content of {self._contents[content]}, which was forgotten"
+        if self.purged and self._hash_of_content(*content) in self._purged_contents:
+            return "has the content of a shard that was purged"
+        return None
+
+    def has_purged(self, url: str) -> bool:
+        """Whether a shard of exactly this name was purged."""
+        return bool(self.purged) and self._hash(url) in self.purged
+
+    def with_forgotten(self, shards: Iterable[ForgottenShard]) -> Forgotten:
+        """With some shards that are counted no more."""
+        return replace(self, shards=tuple(sorted({*self.shards, *shards})))
+
+    def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
+        """With the hashes of some names, and of the contents they had, in place of themselves."""
+        keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
+        wholes = {name: whole_of(name) for name in names}
+        hashes = {keyed._hash(name): set[str]() for name in wholes}
+        known = [one for one in (*self.shards, *shards) if one.url in wholes]
+        for one in known:
+            if tells_content(one.fingerprint):
+                hashes[keyed._hash(one.url)].add(keyed._hash_of_content(*one[1:]))
+        contents = {one[1:] for one in known if tells_content(one.fingerprint)}
+        gone = {*wholes, *wholes.values()}
+        left = tuple(
+            one for one in self.shards if whole_of(one.url) not in gone and one[1:] not in contents
+        )
+        purged = _merged(self.purged, {name: tuple(found) for name, found in hashes.items()})
+        return replace(keyed, shards=left, purged=purged)
+
+    def without(self, names: Iterable[str]) -> Forgotten:
+        """Without what forbids shards of some names, and what these held."""
+        if not self:
+            return self
+        spelled = {name for url in names for name in _names_of(url)}
+        folders = tuple(name for name in spelled if name.endswith("/"))
+        left = tuple(
+            one
+            for one in self.shards
+            if whole_of(one.url) not in spelled and not one.url.startswith(folders)
+        )
+        gone = {self._hash(name) for name in spelled} if self.purged else set()
+        purged = {name: found for name, found in self.purged.items() if name not in gone}
+        return replace(self, shards=left, purged=purged)
+
+    def joined(self, other: Forgotten) -> Forgotten:
+        """With what another version of the same store lists."""
+        shards = tuple(sorted({*self.shards, *other.shards}))
+        purged = _merged(self.purged, other.purged)
+        return replace(self, shards=shards, key=self.key or other.key, purged=purged)
+
+    def to_json(self) -> dict[str, Any]:
+        """Object that JSON can hold."""
+        content: dict[str, Any] = {"shards": [list(one) for one in self.shards]}
+        if self.purged:
+            purged = {name: list(found) for name, found in self.purged.items()}
+            content |= {"key": self.key, "purged": purged}
+        return {**content, **self.unknown}
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    @cached_property
+    def _contents(self) -> dict[tuple[str, int], str]:
+        return {
+            (one.fingerprint, one.size): one.url
+            for one in self.shards
+            if _is_compared(one.url, one.fingerprint)
+        }
+
+    @cached_property
+    def _purged_contents(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(self.purged.values()))
+
+    def _hash(self, name: str) -> str:
+        return self._hash_of(b"name\0" + name.encode(errors="surrogatepass"))
+
+    def _hash_of_content(self, mark: str, size: int) -> str:
+        return self._hash_of(f"content\0{size}\0{mark}".encode())
+
+    def _hash_of(self, text: bytes) -> str:
+        key = bytes.fromhex(self.key)
+        return hashlib.blake2b(text, digest_size=_HASH_BYTES, key=key).hexdigest()
+
+
+class ShardsForgotten(StoreError):
+    """Some shards were forgotten or purged, so they must not be counted; `reasons` names them.
+
+    Parameters
+    ----------
+    reasons : tuple of (str, str)
+        Names of the shards, each with the reason.
+    """
+
+    def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The shards."""
+        return tuple(url for url, _ in self.reasons)
+
+    def __str__(self) -> str:
+        return (
+            f"{said_of_forgotten(self.reasons)}; leave them out, or count them by "
+            "`streaming-moments update --include-forgotten`"
+        )
+
+
+def said_of_forgotten(reasons: Iterable[tuple[str, str]]) -> str:
+    """The first few of some shards that are not counted, each with the reason.
+
+    Examples
+    --------
+    >>> said_of_forgotten([("a.txt", "was forgotten")])
+    'a.txt was forgotten'
+    """
+    several = list(reasons)
+    more = f"; and {len(several) - _SHOWN} more" if len(several) > _SHOWN else ""
+    return "; ".join(f"{url} {why}" for url, why in several[:_SHOWN]) + more
+
+
+def _merged(
+    one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    names = sorted({*one, *other})
+    return {name: tuple(sorted({*one.get(name, ()), *other.get(name, ())})) for name in names}
+
+
+def _is_compared(url: str, mark: str) -> bool:
+    """Whether a shard is compared by its content."""
+    return tells_content(mark) and not url.endswith(SEALED_NAME)
+
+
+def _names_of(url: str) -> Iterator[str]:
+    """The names by which a shard may have been forgotten: its own, its file's, its folders'."""
+    yield url
+    if "#" in url:
+        yield whole_of(url)
+        if url.endswith(DOCUMENT):
+            # a folder of texts may have been counted as one shard
+            above = url.rpartition("/")[0]
+            while above:
+                yield f"{above}/"
+                above = above.rpartition("/")[0]

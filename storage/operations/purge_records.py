@@ -1,0 +1,92 @@
+"""Purge records: the names of a purge, kept in the store until nothing is left to delete.
+
+The commit of a purge keeps hashes of the names alone. A purge that dies behind it leaves the
+record, by which the same call finds the names that its patterns stood for, and finishes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Set
+
+from pydantic import TypeAdapter
+
+from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.forgotten import Forgotten
+from streaming_moments.storage.log.schema import checked
+
+PURGING = "purging"
+_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+
+
+def begin_purge(folder: Folder, names: Set[str]) -> str:
+    """Write the record of a purge before its commit; gives its path.
+
+    Raises
+    ------
+    StoreError
+        It cannot be written.
+
+    Examples
+    --------
+    >>> folder = Folder.at("memory://purge-records")
+    >>> path = begin_purge(folder, {"/corpus/a.txt"})
+    >>> purge_records(folder)[path] == {"/corpus/a.txt"}
+    True
+    >>> end_purges(folder, {"/corpus/a.txt", "/corpus/b.txt"})
+    >>> purge_records(folder)
+    {}
+    """
+    path = f"{PURGING}/{uuid.uuid4().hex}.json"
+    create_once(folder, path, seal({"names": sorted(names)}))
+    folder.sync(PURGING)
+    return path
+
+
+def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
+    """Names of the shards of each purge that is not finished, by the path of its record.
+
+    Raises
+    ------
+    StoreError
+        A record cannot be read.
+    """
+    paths = [f"{PURGING}/{name}" for name in folder.names(PURGING) if name.endswith(".json")]
+    found = zip(paths, folder.find_all(paths), strict=True) if paths else ()
+    return {path: _names_in(data, folder, path) for path, data in found if data is not None}
+
+
+def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
+    """Names of the shards whose purge was committed and is not finished; errors as above.
+
+    Parameters
+    ----------
+    folder : Folder
+        The store.
+    forgotten : Forgotten
+        Of its latest version, which tells a purge that was committed from one that was not.
+    """
+    records = purge_records(folder).values()
+    return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
+
+
+def end_purges(folder: Folder, names: Set[str]) -> None:
+    """Delete the records that hold some of the names, of which nothing else is left.
+
+    Raises
+    ------
+    StoreError
+        A record cannot be read or deleted.
+    """
+    gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
+    if gone:
+        folder.delete(gone)
+        folder.sync("")
+
+
+def _names_in(data: bytes, folder: Folder, path: str) -> frozenset[str]:
+    where = f"{folder.url}/{path}"
+    content = unseal(data, where).get("names")
+    return frozenset(checked(_NAMES, content, f"{where} is no record of a purge"))
