@@ -66,6 +66,7 @@ def update(
     plan: UpdatePlan | None = None,
     old: Sequence[Shard] | None = None,
     unique: bool = False,
+    others_again: bool = False,
 ) -> UpdateResult:
     """Count the shards that were not counted before.
 
@@ -88,9 +89,13 @@ def update(
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
         Old content of counted shards that have new content, which replaces it in one commit;
-        what a segment holds alone need not be given. With None such shards are an error.
+        what a segment of any version holds alone need not be given. With None such shards are an
+        error.
     unique : bool
         Whether a shard whose content is counted under another name is a bad one.
+    others_again : bool
+        Whether all other shards of a segment are counted again where old content is found in no
+        other way; else that is an error.
 
     Raises
     ------
@@ -116,7 +121,7 @@ def update(
 
     with gathering_on(store, run, plan) as gathering:
         gathering = replace(gathering, keep_going=skip_bad_shards)
-        return _updated(store, gathering, compared, old, unique)
+        return _updated(store, gathering, compared, old, unique, others_again)
 
 
 def _updated(
@@ -125,6 +130,7 @@ def _updated(
     compared: Compared,
     old: Sequence[Shard] | None,
     unique: bool,
+    others_again: bool,
 ) -> UpdateResult:
     from streaming_moments.pipelines.gathering.divisions import by_days, with_days
     from streaming_moments.pipelines.gathering.groups import Gathered
@@ -133,7 +139,7 @@ def _updated(
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
-        store = replace_changed(strict, changed, old, unique)
+        store = replace_changed(strict, changed, old, unique, others_again)
     # a group is of one day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.pipelines.service.accumulating.steps import FailingStep, read_steps
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.intake import shape_of, takes_texts
 from streaming_moments.pipelines.service.published import Published, answering
@@ -38,6 +39,8 @@ class View:
         What waits in the inbox.
     sealed : int
         Number of a seal that there is.
+    steps : tuple of FailingStep
+        Steps of the accumulator that fail.
     problems : mapping
         What could not be looked at, by its name, and why: the rest is as it was before.
     """
@@ -47,6 +50,7 @@ class View:
     tokens: tuple[Token, ...] | None = None
     backlog: Backlog = field(default_factory=Backlog)
     sealed: int = 0
+    steps: tuple[FailingStep, ...] = ()
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -113,7 +117,8 @@ class Current:
         tokens = tried("tokens", self._read_tokens, before.tokens)
         backlog = tried("inbox", self._backlog, before.backlog)
         sealed = tried("seals", self.seals.latest, before.sealed)
-        self.view = View(store, published, tokens, backlog, sealed, problems)
+        steps = tried("steps", lambda: read_steps(self.inbox), before.steps)
+        self.view = View(store, published, tokens, backlog, sealed, steps, problems)
         for name in sorted(problems.keys() | before.problems.keys()):
             if problems.get(name) != before.problems.get(name):
                 self._tell(f"{name}: {problems.get(name, 'looked at again')}")

@@ -14,6 +14,7 @@ from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
+ROLLBACK = "rollback"  # the operation of such a commit
 _ANY = MatchingRule(furthest=1.0)  # however far apart
 
 
@@ -94,7 +95,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
                 f"version {version} was expired while this began; go back to one that is kept"
             )
         return head.successor(
-            "rollback",
+            ROLLBACK,
             text,
             lineage=old.lineage,
             segments=old.segments,

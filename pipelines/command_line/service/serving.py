@@ -105,6 +105,8 @@ def accumulate(context: click.Context, config: str, once: bool, until_closed: bo
             turn = accumulator.turn()
             accumulator.expire_if_due()
             say(f"sealed {turn.sealed}, counted {turn.counted} documents")
+            for _, error in turn.failed:
+                raise error  # the first; a line has told of each
             return ExitCode.DONE
         # until here one that is not wanted ends at once
         end.by_signals()
