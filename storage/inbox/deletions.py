@@ -22,7 +22,7 @@ from streaming_moments.storage.inbox.gone import note_gone, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal, SealedShard, gone_file
+from streaming_moments.storage.inbox.seals import GONE, SEALED, Seal, SealedShard, gone_file
 from streaming_moments.storage.inbox.searching import (
     SEARCHES,
     drop_search,
@@ -146,6 +146,7 @@ class Deletions:
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
+        self._inbox.folder.sync(ASKED)  # which may be new itself
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
@@ -200,6 +201,8 @@ class Deletions:
             self._require_free(plan)
             content = seal(_PLAN.dump_python(plan, mode="json"))
             create_once(self._inbox.folder, f"{PLANS}/{identity}.json", content)
+            # lost after its shards are cut, another plan would not find what went
+            self._inbox.folder.sync(PLANS)
             plan = self._planned(identity) or plan  # another process may have made it first
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
@@ -249,6 +252,7 @@ class Deletions:
         content = folder.read(one.path) if found is None else found
         if _sha256(content) == one.before:
             create_once(folder, old, content)
+            folder.sync(old.rpartition("/")[0])
             if one.after is not None:
                 folder.write(one.path, _without(content, one.lines))
                 folder.sync(one.path.rpartition("/")[0])
@@ -269,8 +273,13 @@ class Deletions:
             folder.delete([f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"])
             self._is_purged(one.path)
             beat(place, len(plan.shards))
+        # what is reported as deleted must not come back after a power cut
+        for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
+            if plan.shards:
+                folder.sync_nearest(name)
         content = seal(_DELETED.dump_python(Deleted(plan.documents, version), mode="json"))
         create_once(folder, f"{DONE}/{identity}.json", content)
+        folder.sync(DONE)
         self.withdraw(identity)
 
     def files_of(self, path: str) -> list[str]:

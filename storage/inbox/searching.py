@@ -86,11 +86,11 @@ def search(
         for identity in behind:
             found[identity] = Search(sealed.number, (*found[identity].paths, *held[identity]))
         if since >= _NOTED:
-            _write(folder, noted | found)
+            _write(folder, found)
             since = 0
     ended = {identity: Search(last, one.paths) for identity, one in found.items()}
-    if not ended.items() <= noted.items():
-        _write(folder, noted | ended)
+    if ended != noted:
+        _write(folder, ended)
     return {identity: one.paths for identity, one in found.items()}
 
 

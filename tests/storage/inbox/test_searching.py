@@ -70,6 +70,12 @@ def test_lines_are_those_whose_document_has_an_id(number):
         assert searching.lines_with_ids(content, wanted) == expected
 
 
+def test_an_id_within_another_field_is_not_that_of_the_document():
+    content = b'{"of":{"id":"7"},"id":"8"}\n{"of":{"id":"8"},"id":"7"}\n'
+    assert searching.lines_with_ids(content, ["7"]) == [1]
+    assert searching.lines_with_ids(content, ["7", "8"]) == [0, 1]
+
+
 def test_several_deletions_are_searched_for_in_one_pass(several):
     folder = Counting(several.folder.url)
     deletions = Deletions(SealLog(Inbox(folder)))
