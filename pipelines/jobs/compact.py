@@ -57,7 +57,7 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     """
     store = store.latest()
     for sources in compaction_groups(store.commit.segments, store.ledger(), by):
-        store = _replaced_by_sum(store, sources, run)
+        store = replaced_by_sum(store, sources, run)
     return store
 
 
@@ -68,9 +68,10 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
     return store
 
 
-def _replaced_by_sum(
+def replaced_by_sum(
     store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
+    """Replace some segments of one vocabulary by their sum, in one commit; errors as `compact`."""
     # as this version names them: another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
@@ -11,12 +11,17 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import as_counted, by_days, with_days
 from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
+from streaming_moments.pipelines.jobs.compact import replaced_by_sum
+from streaming_moments.pipelines.jobs.rebase import looked_for
+from streaming_moments.pipelines.jobs.recovered import recovered
+from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.appended import (
     counted_part,
     counted_shards,
     is_longer,
 )
+from streaming_moments.storage.operations.compaction import linked_groups
 from streaming_moments.storage.operations.forgetting import commit_recount, require_non_negative
 from streaming_moments.storage.segments.blocks import joining_bytes
 from streaming_moments.storage.segments.segments import Segment
@@ -31,6 +36,26 @@ from streaming_moments.storage.store.changes import (
 from streaming_moments.storage.store.store import MomentStore
 
 _COPIES = 2  # the sum, and one segment of it
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """How counted shards are taken out of a version.
+
+    Parameters
+    ----------
+    removed : tuple of Segment
+        What was counted of them.
+    dropped : tuple of SegmentReference
+        Segments of the version that go.
+    again : tuple of Segment
+        What these held of other shards.
+    """
+
+    removed: tuple[Segment, ...]
+    dropped: tuple[SegmentReference, ...]
+    again: tuple[Segment, ...]
 
 
 def forget(
@@ -102,6 +127,7 @@ def replace_changed(
     old: Sequence[Shard],
     unique: bool = False,
     again: bool = False,
+    others_again: bool = False,
 ) -> MomentStore:
     """Take away what was counted of changed shards and count what they hold now, in one commit.
 
@@ -112,60 +138,172 @@ def replace_changed(
     changed : sequence of (Shard, ShardRecord)
         Shards with new content, as they were counted.
     old : sequence of Shard
-        Copies of the old content at any URLs; they are told apart by their fingerprints. Content
-        that a segment of the store holds alone needs none: that segment is dropped.
+        Copies of the old content at any URLs; they are told apart by their fingerprints. Where the
+        store can tell what it counted, none is needed: see `_taken`.
     unique : bool
         Whether to refuse new content that is counted under other names.
     again : bool
         Whether to count new content that was forgotten.
+    others_again : bool
+        Whether to count all other shards of a segment again where there is no other way.
 
     Raises
     ------
     CopiesCounted
         Such content, where it is to be unique.
     InvalidInput
-        The old content of a shard is not among `old`, nor alone in a segment.
+        What was counted of a shard can be found out in no way: names it.
     ShardError, BoundExceeded, StoreError
         As `forget`.
     """
-    marks = _fingerprints(gathering.run, old)
-    copies = dict(zip(marks, old, strict=True))
-    store = gathering.store
-    parts = store.ledger().parts
-    records = [one for _, record in changed for one in (record, *parts.get(record.url, ()))]
+    records = _with_parts(gathering.store, [record for _, record in changed])
+    copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
     missing = [record for record in records if record.fingerprint not in copies]
     # a file whose last record went on has its old content still
     copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
+    gathering, taken = _taken(gathering, records, copies, others_again)
+    new = [shard for shard, _ in changed]
+    newly, _ = with_days(gathering, new)
+    recount = Recount(
+        "replace",
+        f"replace: {len(changed)} shards",
+        added=(*gather_all(newly, new), *taken.again),
+        removed=taken.removed,
+        dropped=taken.dropped,
+        unique=unique,
+        again=again,
+    )
+    return _checked(gathering, recount)
+
+
+def forget_counted(
+    store: MomentStore,
+    urls: Sequence[str],
+    run: Run,
+    message: str = "",
+    old: Sequence[Shard] = (),
+    others_again: bool = False,
+) -> MomentStore:
+    """Take counted shards away in one commit, whatever their files hold now.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    urls : sequence of str
+        As the ledger has them.
+    run : Run
+        Where to run, and what its steps are told.
+    message : str
+        For the log.
+    old, others_again : sequence of Shard, bool
+        As in `replace_changed`.
+
+    Raises
+    ------
+    InvalidInput, ShardError, BoundExceeded, StoreError
+        As `replace_changed`. Nothing is forgotten.
+    """
+    store = store.latest()
+    require_known(store.ledger(), urls)
+    found = (store.ledger().find(url) for url in urls)
+    records = _with_parts(store, [record for record in found if record is not None])
+    copies = dict(zip(_fingerprints(run, old), old, strict=True))
+    with gathering_on(store, run) as gathering:
+        gathering, taken = _taken(gathering, records, copies, others_again)
+        text = message or f"forget: {len(urls)} shards"
+        recount = Recount("forget", text, taken.again, taken.removed, taken.dropped)
+        return _checked(gathering, recount)
+
+
+def _with_parts(store: MomentStore, records: Sequence[ShardRecord]) -> list[ShardRecord]:
+    """Records of files, and of what came to them later."""
+    parts = store.ledger().parts
+    return [one for record in records for one in (record, *parts.get(record.url, ()))]
+
+
+def _taken(
+    gathering: Gathering,
+    records: Sequence[ShardRecord],
+    copies: Mapping[str, Shard],
+    others_again: bool,
+) -> tuple[Gathering, _Taken]:
+    """What takes counted shards out: from their content, or else from what the store holds.
+
+    A segment that holds nothing else is dropped, or what another version holds of a shard alone is
+    taken away. Else the segment is dropped and all other shards of it are counted again, if asked.
+    """
     missing = [record for record in records if record.fingerprint not in copies]
-    dropped = segments_of(store.commit, store.ledger(), missing)
-    held = {record for part in dropped for record in store.ledger().records(part.id)}
-    missing = [record for record in missing if record not in held]
-    if missing:
-        lines = "; ".join(f"{record.url} was counted as {record.fingerprint}" for record in missing)
+    dropped = segments_of(gathering.store.commit, gathering.store.ledger(), missing)
+    held = _records_of(gathering.store, dropped)
+    alone = recovered(gathering.store, [one for one in missing if one not in held], gathering.run)
+    missing = [one for one in missing if one not in held and one not in alone]
+    again: tuple[Segment, ...] = ()
+    if missing and not others_again:
         raise InvalidInput(
             f"the old content of {len(missing)} changed shards is not given, and no segment holds "
-            f"it alone: {lines}; give copies of it with --old URL"
+            f"it alone: {_as_counted(missing)}; give copies of it with --old URL"
         )
-    given = [record for record in records if record not in held]
+    if missing:
+        gathering, sums = _sums_of(gathering, missing)
+        dropped = segments_of(gathering.store.commit, gathering.store.ledger(), records)
+        dropped = (*sums, *(part for part in dropped if part not in sums))
+        held = _records_of(gathering.store, dropped)
+        others = sorted(held - {*records}, key=lambda one: one.url)
+        again = _counted_again(gathering, missing, others)
+    removed = [segment for record, segment in alone.items() if record not in held]
+    given = [record for record in records if record not in held and record not in alone]
     names = {copies[record.fingerprint].url: record.url for record in given}
     if len(names) < len(given):
         raise InvalidInput(
             "two changed shards had the same content before; replace them in two updates"
         )
-    new, copied = [shard for shard, _ in changed], [copies[part.fingerprint] for part in given]
-    newly, _ = with_days(gathering, new)
+    copied = [copies[record.fingerprint] for record in given]
     # a copy is of the days of what it is a copy of
     formerly, _ = with_days(replace(gathering, names=names), copied)
-    recount = Recount(
-        "replace",
-        f"replace: {len(changed)} shards",
-        added=gather_all(newly, new),
-        removed=gather_counted(formerly, copied),
-        dropped=dropped,
-        unique=unique,
-        again=again,
-    )
-    return _checked(gathering, recount)
+    removed += gather_counted(formerly, copied)
+    return gathering, _Taken(tuple(removed), dropped, again)
+
+
+def _as_counted(records: Sequence[ShardRecord]) -> str:
+    return "; ".join(f"{one.url} was counted as {one.fingerprint}" for one in records[:_SHOWN])
+
+
+def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[ShardRecord]:
+    return {record for part in parts for record in store.ledger().records(part.id)}
+
+
+def _sums_of(
+    gathering: Gathering, records: Sequence[ShardRecord]
+) -> tuple[Gathering, tuple[SegmentReference, ...]]:
+    """Segments that hold records, each the sum of what was added and taken away of its shards."""
+    store, urls = gathering.store, [record.url for record in records]
+    for group in linked_groups(store.commit.segments, store.ledger()):
+        if len(group) > 1 and any(store.ledger().holds_any(part.id, urls) for part in group):
+            store = replaced_by_sum(store, group, gathering.run)
+    parts = [part for part in store.commit.segments if store.ledger().holds_any(part.id, urls)]
+    return replace(gathering, store=store), tuple(parts)
+
+
+def _counted_again(
+    gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
+) -> tuple[Segment, ...]:
+    """Segments of counted shards that are there as they were counted."""
+    found = looked_for(others, gathering.run)
+    gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
+    if gone:
+        raise InvalidInput(
+            f"the content that was counted is gone ({_as_counted(missing)}), and so are other "
+            f"shards of its segment ({', '.join(gone[:_SHOWN])}); put them back, or go back to a "
+            "version that counts the present content by `streaming-moments rollback`"
+        )
+    shards = [shard for shard, _ in found if shard is not None]
+    gathering, _ = with_days(gathering, shards)
+    again = gather_counted(gathering, shards)
+    for segment in again:
+        for record in segment.shards:
+            require_counted(gathering.store.ledger(), record)
+    return again
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:

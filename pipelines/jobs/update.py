@@ -79,6 +79,7 @@ def update(
     old: Sequence[Shard] | None = None,
     unique: bool = False,
     include_forgotten: bool = False,
+    others_again: bool = False,
 ) -> UpdateResult:
     """Count the shards that were not counted before, but for those that were forgotten.
 
@@ -101,11 +102,15 @@ def update(
         How memory is divided; by default as the cluster's budget allows.
     old : sequence of Shard, optional
         Old content of counted shards that have new content, which replaces it in one commit;
-        what a segment holds alone need not be given. With None such shards are an error.
+        what a segment of any version holds alone need not be given. With None such shards are an
+        error.
     unique : bool
         Whether a shard whose content is counted under another name is a bad one.
     include_forgotten : bool
         Count shards that were forgotten or purged as well; they are forgotten no longer then.
+    others_again : bool
+        Whether all other shards of a segment are counted again where old content is found in no
+        other way; else that is an error.
 
     Raises
     ------
@@ -139,7 +144,8 @@ def update(
 
         with gathering_on(store, run, plan) as gathering:
             gathering = replace(gathering, keep_going=skip_bad_shards)
-            result = _updated(result, gathering, compared, old, unique, include_forgotten)
+            again = include_forgotten
+            result = _updated(result, gathering, compared, old, unique, again, others_again)
     tell_forgotten(result.forgotten, run)
     return result
 
@@ -151,6 +157,7 @@ def _updated(
     old: Sequence[Shard] | None,
     unique: bool,
     again: bool,
+    others_again: bool,
 ) -> UpdateResult:
     from streaming_moments.pipelines.gathering.divisions import by_days, with_days
     from streaming_moments.pipelines.gathering.groups import Gathered
@@ -159,7 +166,7 @@ def _updated(
     if compared.changed and old is not None:
         changed = [(shard, record) for shard, record, _ in compared.changed]
         strict = replace(gathering, keep_going=False)
-        store = replace_changed(strict, changed, old, unique, again)
+        store = replace_changed(strict, changed, old, unique, again, others_again)
         result = replace(result, store=store, replaced=len(changed))
     # a group is of one day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)

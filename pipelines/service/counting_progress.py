@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from streaming_moments.pipelines.service.accumulating.counted import counted_up_to, why_failing
+from streaming_moments.pipelines.service.accumulating.counted import counted_up_to
+from streaming_moments.pipelines.service.accumulating.steps import FailingStep
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.set_aside import SetAside, all_set_aside
+
+_COUNTING = ("look", "count")  # steps without which no document is counted
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,9 @@ class Counting:
         return None
 
 
-def counting_now(inbox: Inbox, sealed: int, before: Counting) -> Counting:
+def counting_now(
+    inbox: Inbox, sealed: int, steps: Sequence[FailingStep], before: Counting
+) -> Counting:
     """What is known of counting now.
 
     Parameters
@@ -70,6 +76,8 @@ def counting_now(inbox: Inbox, sealed: int, before: Counting) -> Counting:
         Of the service.
     sealed : int
         Number of the latest seal.
+    steps : sequence of FailingStep
+        Of the accumulator.
     before : Counting
         What was known when it was looked at last.
 
@@ -78,7 +86,8 @@ def counting_now(inbox: Inbox, sealed: int, before: Counting) -> Counting:
     StoreError
         The inbox cannot be read, or a note is damaged.
     """
-    reached, failing = counted_up_to(inbox), why_failing(inbox)
+    reached = counted_up_to(inbox)
+    failing = next((one.error for one in steps if one.step in _COUNTING), None)
     lag, since = max(0, sealed - reached), None
     if failing is not None or lag:
         went_on = reached > before.reached and failing is None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
+from streaming_moments.pipelines.service.accumulating.steps import FailingStep, read_steps
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
 from streaming_moments.pipelines.service.intake import Intake
@@ -23,7 +24,7 @@ from streaming_moments.storage.store.store import MomentStore
 T = TypeVar("T")
 # what could not be looked at
 STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
-_MODEL, _SEALS = "model", "seals"
+_MODEL, _SEALS, _STEPS = "model", "seals", "steps"
 COUNTING = "counting"
 
 
@@ -45,6 +46,8 @@ class View:
         Pending documents of the inbox.
     sealed : int
         Number of a seal that there is.
+    steps : tuple of FailingStep
+        Steps of the accumulator that fail.
     problems : mapping
         What could not be looked at, by its name, and why: the rest is as it was before.
         "counting" is why no documents are counted.
@@ -58,6 +61,7 @@ class View:
     tokens: Tokens | None = None
     backlog: Backlog = field(default_factory=Backlog)
     sealed: int = 0
+    steps: tuple[FailingStep, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
     counting: Counting = field(default_factory=Counting)
 
@@ -192,8 +196,11 @@ class Current:
         except StoreError as error:
             problems.setdefault(INBOX, str(error))
         sealed = tried(_SEALS, self.seals.latest, before.sealed)
+        steps = tried(_STEPS, lambda: read_steps(self.inbox), before.steps)
         counting = tried(
-            COUNTING, lambda: counting_now(self.inbox, sealed, before.counting), before.counting
+            COUNTING,
+            lambda: counting_now(self.inbox, sealed, steps, before.counting),
+            before.counting,
         )
         problem = counting.problem(self._config.limits.inbox_age.total_seconds())
         if problem is not None:
@@ -203,7 +210,7 @@ class Current:
             if TOKENS in now.problems:
                 problems[TOKENS] = now.problems[TOKENS]
             self.view = View(
-                store, intake, published, now.tokens, backlog, sealed, problems, counting
+                store, intake, published, now.tokens, backlog, sealed, steps, problems, counting
             )
         self._tell_news(before.problems, problems, problems.keys() | before.problems.keys())
 

@@ -13,6 +13,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from streaming_moments.pipelines.service.accumulating.steps import NAMES
 from streaming_moments.pipelines.service.current import View
 from streaming_moments.pipelines.service.rates import Rates
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
@@ -120,4 +121,8 @@ class Gauges:
         silent = () if silence is None else (("accumulator_silence_seconds", *heard),)
         for name, says, value in (*values, *silent):
             Gauge(f"streaming_moments_{name}", says, registry=now).set(value)
+        says = "Times in a row that a step of the accumulator failed; 0 where it works."
+        steps = Gauge("streaming_moments_step_failures", says, ["step"], registry=now)
+        for name in NAMES:
+            steps.labels(name).set(sum(one.failures for one in view.steps if one.name == name))
         return bytes(generate_latest(now) + generate_latest(self.registry))

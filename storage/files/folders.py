@@ -338,6 +338,13 @@ class Folder:
         with self._errors("sync", name):
             local_files.sync(self._place(name))
 
+    def sync_nearest(self, name: str) -> None:
+        """As `sync`, of the nearest folder above where there is none, as it was empty."""
+        while self.is_local and name and not self.exists(name):
+            name = name.rpartition("/")[0]
+        if name:
+            self.sync(name)
+
     def explain(self, error: BaseException) -> str:
         """An error's kind and first line, without the values of the storage options."""
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""

@@ -8,27 +8,38 @@ one goes on. The old content lies aside while statistics are counted without it.
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import TypeAdapter
-from pydantic_core import to_json
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.gone import note_gone, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import SEALED, Seal, SealedShard, gone_file
+from streaming_moments.storage.inbox.seals import GONE, SEALED, Seal, SealedShard, gone_file
+from streaming_moments.storage.inbox.searching import (
+    SEARCHES,
+    drop_search,
+    lines_with_ids,
+    search,
+)
 from streaming_moments.storage.inbox.set_aside import set_aside_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
 _MOST = 1000  # receipts or ids of a deletion
+
+Beat: TypeAlias = Callable[[int, int], None]
+
+
+def _unheard(done: int, total: int) -> None:
+    """Progress that nobody is told."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +114,9 @@ class Deleted:
     version: Count | None = None
 
 
-@dataclass(frozen=True)
-class _Gone:
-    """Lines of a shard that went before, as it was sealed."""
-
-    lines: tuple[Count, ...] = ()
-
-
 _DELETION: TypeAdapter[Deletion] = TypeAdapter(Deletion)
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
 _DELETED: TypeAdapter[Deleted] = TypeAdapter(Deleted)
-_GONE: TypeAdapter[_Gone] = TypeAdapter(_Gone)
 _IDENTITY: TypeAdapter[str] = TypeAdapter(Identity)
 
 
@@ -144,6 +147,7 @@ class Deletions:
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
+        self._inbox.folder.sync(ASKED)  # which may be new itself
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
@@ -173,20 +177,59 @@ class Deletions:
         where = f"{self._inbox.folder.url}/{DONE}/{identity}.json"
         return None if data is None else checked(_DELETED, unseal(data, where), f"{where} is none")
 
-    def plan(self, identity: str, deletion: Deletion) -> Plan:
-        """What one does; made when it is first asked for, and the same from then on.
+    def plan(self, identity: str, deletion: Deletion, beat: Beat = _unheard) -> Plan:
+        """Plan a deletion; once made the plan stays the same.
 
-        Every document that came before is in a shard then: seal them first.
+        Every document that came before must be in a shard then: seal them first.
+
+        Parameters
+        ----------
+        identity, deletion : str, Deletion
+            As `waiting` has them.
+        beat : callable
+            Called after each shard that is searched for ids, with the number of its seal and that
+            of the last seal.
+
+        Raises
+        ------
+        StoreError
+            Another deletion has begun with the same shard and is not done; or the inbox cannot be
+            read or written. The next call goes on with the search.
         """
-        folder, name = self._inbox.folder, f"{PLANS}/{identity}.json"
-        data = folder.find(name)
-        if data is None:
-            plan = Plan(tuple(self._lines_of(deletion)))
-            data = seal(_PLAN.dump_python(plan, mode="json"))
-            data = create_once(folder, name, data) or data
-        where = f"{folder.url}/{name}"
-        found = checked(_PLAN, unseal(data, where), f"{where} is no plan")
-        return Plan(tuple(one for one in found.shards if not self._is_purged(one.path)))
+        plan = self._planned(identity)
+        if plan is None:
+            plan = Plan(tuple(self._lines_of(identity, deletion, beat)))
+            self._require_free(plan)
+            content = seal(_PLAN.dump_python(plan, mode="json"))
+            create_once(self._inbox.folder, f"{PLANS}/{identity}.json", content)
+            # lost after its shards are cut, another plan would not find what went
+            self._inbox.folder.sync(PLANS)
+            plan = self._planned(identity) or plan  # another process may have made it first
+        return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
+
+    def begun(self) -> dict[str, str]:
+        """Shards of deletions that are begun and not done, by path, with the deletion."""
+        plans = {identity: self._planned(identity) for identity in self.waiting()}
+        return {
+            one.path: identity
+            for identity, plan in plans.items()
+            if plan is not None
+            for one in plan.shards
+        }
+
+    def _require_free(self, plan: Plan) -> None:
+        begun = self.begun()
+        for one in plan.shards:
+            if one.path in begun:
+                raise StoreError(
+                    f"deletion {begun[one.path]} has begun with {self._inbox.folder.url}/{one.path}"
+                    " and is not done; this one goes on after it"
+                )
+
+    def _planned(self, identity: str) -> Plan | None:
+        name = f"{PLANS}/{identity}.json"
+        data, where = self._inbox.folder.find(name), f"{self._inbox.folder.url}/{name}"
+        return None if data is None else checked(_PLAN, unseal(data, where), f"{where} is no plan")
 
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
         """Put what a shard held aside, and what is left in its place.
@@ -210,6 +253,7 @@ class Deletions:
         content = folder.read(one.path) if found is None else found
         if _sha256(content) == one.before:
             create_once(folder, old, content)
+            folder.sync(old.rpartition("/")[0])
             if one.after is not None:
                 folder.write(one.path, _without(content, one.lines))
                 folder.sync(one.path.rpartition("/")[0])
@@ -220,22 +264,23 @@ class Deletions:
         self._is_purged(one.path)
         return old, None if one.after is None else one.path
 
-    def finish(self, identity: str, plan: Plan, version: int | None) -> None:
-        """Note that one is done, and delete what lies aside and what is left of its shards."""
+    def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _unheard) -> None:
+        """Note that a deletion is done, and delete the old content of its shards."""
         folder = self._inbox.folder
-        for one in plan.shards:
-            # noted twice, lines would be counted behind those that went
-            name = gone_file(one.path)
-            if not _is_noted(folder.find(name), identity):
-                gone = self._gone(one.path)
-                lines = sorted({*gone, *(_as_sealed(line, gone) for line in one.lines)})
-                folder.write(name, seal({"lines": lines, "by": identity}))
+        for place, one in enumerate(plan.shards, 1):
+            note_gone(folder, one.path, one.lines, one.after, identity)
             if one.after is None:
                 folder.delete([one.path])
             folder.delete([f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"])
             self._is_purged(one.path)
+            beat(place, len(plan.shards))
+        # what is reported as deleted must not come back after a power cut
+        for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
+            if plan.shards:
+                folder.sync_nearest(name)
         content = seal(_DELETED.dump_python(Deleted(plan.documents, version), mode="json"))
         create_once(folder, f"{DONE}/{identity}.json", content)
+        folder.sync(DONE)
         self.withdraw(identity)
 
     def files_of(self, path: str) -> list[str]:
@@ -248,7 +293,7 @@ class Deletions:
             gone_file(path),
             set_aside_file(path),
             *(name for name in aside if name.endswith(f"/{own}")),
-            *(name for name in plans if path.encode() in (folder.find(name) or b"")),
+            *(name for name in (*plans, SEARCHES) if path.encode() in (folder.find(name) or b"")),
         ]
 
     def _is_purged(self, path: str) -> bool:
@@ -259,38 +304,56 @@ class Deletions:
         return True
 
     def withdraw(self, identity: str) -> None:
-        """Ask for one no more: it is done."""
+        """Delete the request of a deletion that is done."""
+        drop_search(self._inbox.folder, identity)
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
         """Shards of a seal in which documents of a receipt still are, and how many."""
         left = {
-            shard: len(_by_receipt([receipt], sealed, shard.path, b"", self._gone(shard.path)))
+            shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
         }
         return {shard: documents for shard, documents in left.items() if documents}
 
-    def _lines_of(self, deletion: Deletion) -> Iterator[ShardDeletion]:
-        chosen = _by_receipt if deletion.by == "receipt" else _by_id
+    def _lines_of(self, identity: str, deletion: Deletion, beat: Beat) -> Iterator[ShardDeletion]:
+        chosen = self._by_receipt(deletion)
+        if deletion.by == "id":
+            chosen = self._by_id(identity, deletion, beat)
+        for path, content, lines in chosen:
+            if lines:
+                left = _without(content, lines)
+                after = _sha256(left) if left else None
+                yield ShardDeletion(path, tuple(lines), _sha256(content), after)
+
+    def _by_receipt(self, deletion: Deletion) -> Iterator[tuple[str, bytes, list[int]]]:
         for sealed in self._seals_of(deletion):
             for shard in sealed.shards:
                 content = self._inbox.folder.find(shard.path)
-                if content is None:
-                    continue  # all of it went before, or was removed
-                lines = chosen(deletion.names, sealed, shard.path, content, self._gone(shard.path))
-                if lines:
-                    left = _without(content, lines)
-                    after = _sha256(left) if left else None
-                    yield ShardDeletion(shard.path, tuple(lines), _sha256(content), after)
+                if content is not None:  # else all of it went before, or was removed
+                    gone = self._gone(shard.path)
+                    yield shard.path, content, _lines_of(deletion.names, sealed, shard.path, gone)
+
+    def _by_id(
+        self, identity: str, deletion: Deletion, beat: Beat
+    ) -> Iterator[tuple[str, bytes, list[int]]]:
+        # others that wait are searched for in the same pass
+        begun = {name.removesuffix(".json") for name in self._inbox.folder.names(PLANS)}
+        wanted = {
+            one: other.names
+            for one, other in self.waiting().items()
+            if other.by == "id" and one not in begun
+        }
+        found = search(self.seals, {**wanted, identity: deletion.names}, beat)[identity]
+        for place, path in enumerate(found, 1):
+            content = self._inbox.folder.find(path)
+            if content is not None:
+                yield path, content, lines_with_ids(content, deletion.names)
+            beat(place, len(found))
 
     def _seals_of(self, deletion: Deletion) -> Iterator[Seal]:
-        """Seals that may have what is to go: of receipts those that have them, of ids all."""
+        """Seals that have documents of the receipts."""
         last = self.seals.latest()
-        if deletion.by == "id":
-            yield from (
-                self.seals.read(number) for number in range(self.seals.expired() + 1, last + 1)
-            )
-            return
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
         # a key may have expired, and what came under it be there
@@ -301,30 +364,11 @@ class Deletions:
         yield from (sealed[number] for number in sorted(sealed))
 
     def _gone(self, path: str) -> tuple[int, ...]:
-        name = gone_file(path)
-        data = self._inbox.folder.find(name)
-        if data is None:
-            return ()
-        content = unseal(data, name)
-        return checked(_GONE, {"lines": content.get("lines")}, f"{name} names no lines").lines
+        return read_gone(self._inbox.folder, path).lines
 
 
-def _as_sealed(line: int, gone: Sequence[int]) -> int:
-    """Number of a line as it was sealed, from that among the lines that are left.
-
-    Examples
-    --------
-    >>> [_as_sealed(left, (0, 2)) for left in (0, 1, 2)]
-    [1, 3, 4]
-    """
-    for one in sorted(gone):
-        line += one <= line
-    return line
-
-
-def _by_receipt(
-    names: Sequence[str], sealed: Seal, path: str, content: bytes, gone: Sequence[int]
-) -> list[int]:
+def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
+    """Numbers of the lines that receipts have in a shard, among those that are left."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -337,19 +381,6 @@ def _by_receipt(
     return [place for place, line in enumerate(left) if line in found]
 
 
-def _by_id(
-    names: Sequence[str], sealed: Seal, path: str, content: bytes, gone: Sequence[int]
-) -> list[int]:
-    wanted = set(names)
-    if not any(to_json(name)[1:-1] in content for name in names):
-        return []
-    return [
-        place
-        for place, line in enumerate(content.splitlines())
-        if json.loads(line).get("id") in wanted
-    ]
-
-
 def _without(content: bytes, lines: Sequence[int]) -> bytes:
     gone = set(lines)
     kept = (line for place, line in enumerate(content.split(b"\n")[:-1]) if place not in gone)
@@ -358,8 +389,3 @@ def _without(content: bytes, lines: Sequence[int]) -> bytes:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _is_noted(data: bytes | None, identity: str) -> bool:
-    content: Mapping[str, object] = {} if data is None else unseal(data, "lines that went")
-    return content.get("by") == identity

@@ -118,6 +118,11 @@ class SealLog:
         """A seal as it is in its file, which a purge may have written since; errors as `read`."""
         return self._remembered(*self._read_several([number]))
 
+    def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
+        """Some seals in turn, of which few are in memory at a time; errors as `read`."""
+        for start in range(0, len(numbers), _AT_ONCE):
+            yield from self._read_several(numbers[start : start + _AT_ONCE])
+
     def holds(self, path: str) -> bool:
         """Whether a shard is in its seal, as its file is now; errors as `read`."""
         return path in self._shards_now(seal_of_shard(path))

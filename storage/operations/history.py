@@ -15,6 +15,7 @@ from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
+ROLLBACK = "rollback"  # the operation of such a commit
 _ANY = MatchingRule(furthest=1.0)  # however far apart
 
 
@@ -99,7 +100,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
         again = len(counted_again(head, before))
         more = f"; {again} forgotten shards are counted again" if again else ""
         return head.successor(
-            "rollback",
+            ROLLBACK,
             message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,

@@ -114,7 +114,10 @@ def accumulate(context: click.Context, config: str, once: bool, until_closed: bo
             turn = accumulator.turn()
             accumulator.expire_if_due()
             say(f"sealed {turn.sealed}, counted {turn.counted} documents")
-            return _told_of_others(turn, accumulator.seals.inbox, config)
+            code = _told_of_others(turn, accumulator.seals.inbox, config)
+            for _, error in turn.failed:
+                raise error  # the first; a line has told of each
+            return code
         # until here one that is not wanted ends at once
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()

@@ -7,23 +7,20 @@ next turn. One that slept past its time commits no more, and of two that seal on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
-from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service.accumulating.counted import (
     COUNTED,
     counted_up_to,
-    note_failing,
 )
+from streaming_moments.pipelines.service.accumulating.deleting import Deleting, Rollbacks
 from streaming_moments.pipelines.service.accumulating.locking import inbox_locked
 from streaming_moments.pipelines.service.accumulating.refusing import (
     due_again,
@@ -36,14 +33,14 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     compare,
     selection_is_asked,
 )
+from streaming_moments.pipelines.service.accumulating.steps import Steps
+from streaming_moments.pipelines.service.accumulating.turns import Turn, lines_of
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
-from streaming_moments.storage.inbox.left_out import forget_left_out
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
@@ -51,32 +48,6 @@ _TURNS = 10  # in the time after which what waits is sealed
 _MOST_SEALS = 100  # of a turn
 _ASKING = 10.0  # seconds between two looks at what is set aside
 _EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What a turn did.
-
-    Parameters
-    ----------
-    sealed, counted : int
-        Documents sealed, and counted.
-    version : int or None
-        Of the store after it; None where nothing was to be counted.
-    left_out : tuple of (str, str)
-        Shards that nobody can read and that are refused, with the reason.
-    set_aside : tuple of (str, str)
-        Shards that cannot be counted as the store is, with the reason.
-    forgotten : int
-        Documents that are counted no more.
-    """
-
-    sealed: int = 0
-    counted: int = 0
-    version: int | None = None
-    left_out: tuple[tuple[str, str], ...] = ()
-    set_aside: tuple[tuple[str, str], ...] = ()
-    forgotten: int = 0
 
 
 @dataclass
@@ -107,6 +78,11 @@ class Accumulator:
     _fitted: float = field(default=0.0)
     _expired: float | None = field(default=None)
     _asked: float | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        inbox = self.seals.inbox
+        self.steps = Steps(inbox, self.tell, self.clock, self.pause)
+        self._rollbacks = Rollbacks(inbox)
 
     @classmethod
     def of(
@@ -153,16 +129,19 @@ class Accumulator:
         return compare(store, inbox, self.run)
 
     def look(self) -> Turn | None:
-        """A turn, if it is due; None where nothing is to be done, or another does it.
+        """A turn, if one of its steps is due; None where none is, or another process has the lock.
 
         Raises
         ------
         StreamingMomentsError
-            As `turn`.
+            The inbox or the store cannot be read.
         """
-        backlog = self.seals.inbox.backlog()
-        waits = self.lags or is_due(backlog, self.rules) or self.deletions.waiting()
-        if not waits and not self._is_asked_again():
+        backlog, steps = self.seals.inbox.backlog(), self.steps
+        lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
+        counts = lags and steps.is_due("count")
+        deletes = any(steps.is_due(f"delete {one}") for one in self.deletions.waiting())
+        again = steps.is_due("delete again") and self._rollbacks.found(self._opened)
+        if not counts and not deletes and not again:
             return None
         try:
             return self.turn()
@@ -178,35 +157,33 @@ class Accumulator:
         return bool(due_again(self.seals))
 
     def turn(self) -> Turn:
-        """Seal what waits, and count what is sealed.
+        """Seal and count pending documents, and delete those that are to be deleted.
+
+        Each step fails alone, and so does each deletion: `Turn.failed` has what failed.
 
         Raises
         ------
         LockHeld
-            Another does, or a night runs.
+            Another process takes a turn, or a night runs.
         StreamingMomentsError
-            As `SealLog.seal_next` and `update`; what was begun is ended by the next turn.
+            The lock, or the requests for deletions, cannot be read.
         """
+        steps = self.steps
+        steps.failed.clear()
         with inbox_locked(self.config) as journal:
             self._look_at_workers()
             # before anything is sealed: what came before it was asked for is in a shard then
             asked = self.deletions.waiting()
-            # while that fails nothing more is sealed, so that what waits grows old and is seen to
-            before = self._lagging(journal) if self.lags else Turn()
-            sealed, whole = self._sealed(journal)
-            turn = self._counted(journal)
-            turn = Turn(
-                sealed,
-                before.counted + turn.counted,
-                before.version if turn.version is None else turn.version,
-                before.left_out + turn.left_out,
-                before.set_aside + turn.set_aside,
-            )
-            for identity, deletion in asked.items() if whole else ():
-                turn = replace(
-                    turn, forgotten=turn.forgotten + self._forgotten(identity, deletion, journal)
-                )
-        return turn
+            # first, as what a rollback brought back would be no content that can be deleted from
+            steps.attempt("delete again", partial(self._deleted_again, journal))
+            counting = steps.attempt("count", partial(self._sealed_and_counted, journal))
+            turn, whole = counting or (Turn(), False)
+            if asked and counting is None:
+                # deletions do not wait for counting; what came before them must be sealed alone
+                sealed, whole = steps.attempt("seal", partial(self._sealed, journal)) or (0, False)
+                turn = replace(turn, sealed=sealed)
+            forgotten = self._forgotten(asked, journal) if whole else 0
+        return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
     def refit_if_due(self) -> str | None:
         """Run the night, if it is due; its outcome, and None where it is not, or another runs.
@@ -268,14 +245,16 @@ class Accumulator:
         inbox, options = self.seals.inbox, self.config.storage_options or None
         try:
             with inbox_locked(self.config) as journal:
-                if self.deletions.waiting():
-                    return None  # of shards that may be planned on
+                # what is deleted from is needed until that is done
+                begun = self.deletions.begun()
                 ledger = MomentStore.open(self.config.store, storage_options=options).ledger()
                 found = expire(
                     self.seals,
                     retention,
                     counted_up_to(inbox),
-                    lambda path: ledger.find(inbox.folder.shard(path)) is not None,
+                    lambda path: (
+                        path not in begun and ledger.find(inbox.folder.shard(path)) is not None
+                    ),
                     (COUNTED,),
                     journal.beat,
                 )
@@ -310,31 +289,48 @@ class Accumulator:
         told = found.named(inbox)
         return Turn(0, result.documents, after.version, *told)
 
-    def _forgotten(self, identity: str, deletion: Deletion, journal: Journal) -> int:
-        """Take documents out of their shards and out of the statistics; how many those are."""
-        inbox, options = self.seals.inbox, self.config.storage_options or None
-        if self.deletions.done(identity) is not None:
-            self.deletions.withdraw(identity)
-            return 0
-        plan, version = self.deletions.plan(identity, deletion), None
-        for one in plan.shards:
-            store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
-            name, kind, run = inbox.folder.shard(one.path), store.form.kind, self._beating(journal)
-            counted = store.ledger().find(name) is not None
-            old, new = self.deletions.set_aside(one)
-            if new is not None and counted:
-                before = list_shards([inbox.folder.shard(old)], options, kind)
-                store = update(store, list_shards([name], options, kind), run, old=before).store
-            elif counted:
-                text = f"forget: {plan.documents} documents by request"
-                listed = list_shards([name], options, kind)
-                # the inbox itself remembers what was deleted, and its hash need not stay here
-                store = forget(store, listed, run, text, allow_again=True)
-            version = store.version
-        if deletion.by == "receipt":
-            forget_left_out(inbox.folder, deletion.names)
-        self.deletions.finish(identity, plan, version)
-        return plan.documents
+    def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
+        """Seal and count; and whether all that was pending at first is sealed."""
+        # while that fails nothing more is sealed, so that what waits grows old and is seen to
+        before = self._lagging(journal) if self.lags else Turn()
+        sealed, whole = self._sealed(journal)
+        turn = self._counted(journal)
+        both = Turn(
+            sealed,
+            before.counted + turn.counted,
+            before.version if turn.version is None else turn.version,
+            before.left_out + turn.left_out,
+            before.set_aside + turn.set_aside,
+        )
+        return both, whole
+
+    def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
+        """Carry out deletions, each of which fails alone; how many documents they deleted."""
+        deleting, steps, documents = self._deleting(journal), self.steps, 0
+        for identity, deletion in asked.items():
+            act = partial(deleting.delete, identity, deletion)
+            documents += steps.attempt(f"delete {identity}", act) or 0
+        if asked:
+            steps.keep(frozenset(self.deletions.waiting()))
+        return documents
+
+    def _deleted_again(self, journal: Journal) -> int | None:
+        if not self._rollbacks.found(self._opened):
+            return None
+        shards = self._deleting(journal).delete_again()
+        self._rollbacks.honoured()
+        if shards:
+            self.tell(f"deleted documents were counted again in {shards} shards: taken out again")
+        return shards
+
+    def _deleting(self, journal: Journal) -> Deleting:
+        return Deleting(
+            self.deletions, lambda: journal.fenced(self._opened()), self._beating(journal)
+        )
+
+    def _opened(self) -> MomentStore:
+        options = self.config.storage_options or None
+        return MomentStore.open(self.config.store, storage_options=options)
 
     def _beating(self, journal: Journal) -> Run:
         return replace(self.run, progress=Heartbeat(journal, self.run.progress))
@@ -359,7 +355,7 @@ def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
-    """Take turns until it is over; what fails is told, and tried again.
+    """Take turns until it is over; each step that fails is told, and tried again.
 
     Parameters
     ----------
@@ -368,34 +364,17 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
     over : callable
         Waits for so many seconds, and says whether to end.
     """
-    failures = 0
-    while not over(accumulator.pause * min(2**failures, 64)):
-        try:
-            turn = accumulator.look()
-            if turn is not None:
-                version = "" if turn.version is None else f", version {turn.version}"
-                gone = f", forgotten {turn.forgotten}" if turn.forgotten else ""
-                accumulator.tell(f"sealed {turn.sealed}, counted {turn.counted}{gone}{version}")
-                for url, reason in turn.left_out:
-                    accumulator.tell(f"left out {url}: {reason}")
-                for url, reason in turn.set_aside:
-                    accumulator.tell(f"set aside {url}: {reason}")
-            expired = accumulator.expire_if_due()
-            if expired:
-                accumulator.tell(
-                    f"no longer kept: {expired.shards} shards, {expired.seals} seals, "
-                    f"{expired.claims} keys"
-                )
-            outcome = accumulator.refit_if_due()
-            if outcome is not None:
-                accumulator.tell(f"night: {outcome}")
-            compared = accumulator.compare_if_asked()
-            if compared is not None:
-                accumulator.tell(f"compared numbers of topics of version {compared.version}")
-            failures = 0
-            note_failing(accumulator.seals.inbox, None)
-        except StreamingMomentsError as error:
-            failures += 1
-            accumulator.tell(f"failed, to be tried again: {error}")
-            with suppress(StreamingMomentsError):  # the storage may be what fails
-                note_failing(accumulator.seals.inbox, str(error))
+    while not over(accumulator.pause):
+        for step, act in (
+            ("look", accumulator.look),
+            ("expire", accumulator.expire_if_due),
+            ("night", accumulator.refit_if_due),
+            ("compare", accumulator.compare_if_asked),
+        ):
+            try:
+                found = accumulator.steps.attempt(step, act)
+            except LockHeld:
+                continue  # another process has it: this one looks again
+            if found is not None:
+                for line in lines_of(found):
+                    accumulator.tell(line)

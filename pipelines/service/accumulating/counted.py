@@ -13,7 +13,6 @@ from streaming_moments.storage.log.schema import Count, checked
 
 COUNTED = "counted"
 _REACHED = "counted.json"  # all seals up to it are counted
-_FAILING = "failing.json"  # there while turns fail
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,6 @@ def counted_up_to(inbox: Inbox) -> int:
 def note_reached(inbox: Inbox, number: int) -> None:
     """Note that all seals up to a number are; errors as `note_counted`."""
     inbox.folder.write(_REACHED, seal({"seal": number}))
-
-
-def note_failing(inbox: Inbox, reason: str | None) -> None:
-    """Note why the last turn failed, or with None that it did not; errors as `note_counted`."""
-    if reason is not None:
-        inbox.folder.write(_FAILING, seal({"reason": reason}))
-    elif inbox.folder.exists(_FAILING):
-        inbox.folder.delete([_FAILING])
-
-
-def why_failing(inbox: Inbox) -> str | None:
-    """Why the last turn failed; None where it did not. Errors as `read_counted`."""
-    data, where = inbox.folder.find(_FAILING), f"{inbox.folder.url}/{_FAILING}"
-    return None if data is None else str(unseal(data, where).get("reason"))
 
 
 def _file(number: int) -> str:

@@ -20,6 +20,7 @@ from streaming_moments.pipelines.service.accumulating.counted import (
     read_counted,
 )
 from streaming_moments.pipelines.service.lines import as_shard
+from streaming_moments.storage.inbox.gone import documents_left
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal, SealedShard, gone_file, seal_of_shard
@@ -158,8 +159,7 @@ def due_again(log: SealLog) -> tuple[SealedShard, ...]:
 
 def is_there(inbox: Inbox, shard: SealedShard) -> bool:
     """Whether there is anything to count; False where all documents of it were deleted."""
-    folder = inbox.folder
-    return folder.exists(shard.path) or not folder.exists(gone_file(shard.path))
+    return documents_left(inbox.folder, shard) > 0
 
 
 def note_outcomes(

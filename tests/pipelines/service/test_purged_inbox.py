@@ -23,6 +23,8 @@ def due(accumulator):
     deadline = time.monotonic() + 60
     while (turn := accumulator.look()) is None:
         assert time.monotonic() < deadline
+    for _, error in turn.failed:
+        raise error
     return turn
 
 

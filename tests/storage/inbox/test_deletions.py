@@ -4,10 +4,13 @@ import json
 import uuid
 
 import fsspec
+import pytest
 from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
+from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.gone import digests_of, documents_left, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
@@ -81,6 +84,61 @@ def test_who_deletes_may_die_at_each_operation():
                 break
         else:
             raise AssertionError("it never came to an end")
+
+
+def test_a_shard_that_another_has_changed_is_not_cut():
+    deletions = sealed(sent("a", "b"))
+    folder = deletions.seals.inbox.folder
+    (kept,) = deletions.seals.read(1).batches[0].kept
+    identity = deletions.ask(Deletion("receipt", (kept.receipt,)))
+    (one,) = deletions.plan(identity, deletions.waiting()[identity]).shards
+    for content in (b"", b'{"text":"c"}\n', folder.read(one.path)[:-1]):
+        folder.write(one.path, content)
+        with pytest.raises(StoreError, match="is not what the deletion was planned on"):
+            deletions.set_aside(one)
+        assert folder.read(one.path) == content
+    assert folder.sizes("aside") == {}
+
+
+def test_lines_that_went_are_noted_once_whoever_dies():
+    """Noted twice, the line behind the one that went would be taken for gone as well."""
+    for dies_at in range(200):
+        two = [{"text": text, "id": text} for text in "abc"]
+        deletions = sealed(SHAPE.submission(two, new_receipt(0), False, TODAY)[0], sent("d"))
+        folder = deletions.seals.inbox.folder
+        deletions.ask(Deletion("id", ("a",)))
+        try:
+            applied(Deletions(SealLog(mortal(folder, dies_at, True))))
+        except Killed:
+            applied(deletions)
+        else:
+            dies_at = None
+        (shard,) = deletions.seals.read(1).shards
+        assert read_gone(folder, shard.path).lines == (0,), dies_at
+        assert documents_left(folder, shard) == 3
+        assert digests_of(folder, shard) > {shard.sha256}
+        deletions.ask(Deletion("id", ("b",)))
+        applied(deletions)
+        assert read_gone(folder, shard.path).lines == (0, 1)
+        assert sealed_texts(deletions.seals.inbox) == ["c", "d"]
+        fsspec.filesystem("memory").rm(folder._path, recursive=True)
+        if dies_at is None:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+
+
+def test_one_waits_for_another_that_has_begun_with_its_shard():
+    deletions = sealed(sent("a"), sent("b"))
+    receipts = [kept.receipt for batch in deletions.seals.read(1).batches for kept in batch.kept]
+    first, second = (deletions.ask(Deletion("receipt", (one,))) for one in receipts)
+    plan = deletions.plan(first, deletions.waiting()[first])
+    with pytest.raises(StoreError, match=f"deletion {first} has begun"):
+        deletions.plan(second, deletions.waiting()[second])
+    deletions.set_aside(*plan.shards)
+    deletions.finish(first, plan, 1)
+    applied(deletions)
+    assert sealed_texts(deletions.seals.inbox) == []
 
 
 def test_an_id_is_found_whatever_it_is_written_with():

@@ -114,6 +114,24 @@ def test_what_is_young_or_not_counted_stays(local):
     assert sealed_texts(inbox) == ["a", "b", "c"]
 
 
+def test_the_plan_of_a_deletion_that_is_not_done_stays_however_old(local):
+    inbox = sealed_four(local.url)
+    deletions = Deletions(SealLog(inbox))
+    receipt = sent("c", key="c").receipt
+    begun = deletions.ask(Deletion("receipt", (receipt,)))
+    plan = deletions.plan(begun, deletions.waiting()[begun])
+    deletions.set_aside(*plan.shards)
+    for part in ("deletion-plans", "deletions", "aside"):
+        older(inbox, part, 2 * DAY)
+    expired(inbox, Retention(DAY, None))
+    assert deletions.plan(begun, deletions.waiting()[begun]) == plan
+    assert local.names("deletion-plans") == [f"{begun}.json"]
+    deletions.finish(begun, plan, 1)
+    older(inbox, "deletion-plans", 2 * DAY)
+    expired(inbox, Retention(DAY, None))
+    assert local.names("deletion-plans") == []
+
+
 def test_documents_stay_for_ever_where_that_is_asked_and_their_seals_with_them(local):
     inbox = sealed_four(local.url)
     assert expired(inbox, Retention(keys=timedelta(0))) == Expired(claims=4)

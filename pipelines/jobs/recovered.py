@@ -1,0 +1,89 @@
+"""Recovered: what was counted of shards whose content is gone, from other versions of the store.
+
+After a rollback a version may count content that was replaced or deleted since. No copy of that
+content is needed to take it away again: the commit that took it away before wrote its statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import summed
+from streaming_moments.storage.log.commits import Lineage, SegmentReference
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.store.store import MomentStore
+
+_AT_ONCE = 64  # segments whose records are read together
+
+
+def recovered(
+    store: MomentStore, records: Sequence[ShardRecord], run: Run
+) -> dict[ShardRecord, Segment]:
+    """New segments of counted shards, each copied from a segment that holds this shard alone.
+
+    Parameters
+    ----------
+    store : MomentStore
+        At its latest version; all versions that it keeps are looked at, the latest first.
+    records : sequence of ShardRecord
+        As the latest version counts them.
+    run : Run
+        Where to run, and what its steps are told.
+
+    Returns
+    -------
+    dict
+        Without the shards that no segment of the same vocabulary holds alone.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read or written.
+    """
+    wanted = {record: _words_of(store, record) for record in records}
+    found: dict[ShardRecord, Segment] = {}
+    candidates, looked_at = _alone(store), 0
+    while len(found) < len(wanted) and (parts := list(islice(candidates, _AT_ONCE))):
+        ledger = read_ledger(store.folder, parts, Ledger({}))
+        for part in parts:
+            (record,) = ledger.records(part.id)
+            if record not in found and wanted.get(record, ()) == (part.words,):
+                found[record] = summed(store, [part], ledger, run)
+        looked_at += len(parts)
+        run.progress.advance("looking for counted content in other versions", looked_at, looked_at)
+    return found
+
+
+def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
+    """Words of the vocabulary with which a shard was counted, as a version names its segments."""
+    ledger, parts = store.ledger(), store.commit.segments
+    return tuple(
+        words
+        for words in dict.fromkeys(part.words for part in parts)
+        if ledger.of_segments([part for part in parts if part.words == words]).find(record.url)
+    )
+
+
+def _alone(store: MomentStore) -> Iterator[SegmentReference]:
+    """Segments of one shard in any version, as the latest version would name them."""
+    head = store.commit.lineage
+    words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
+    seen = set[str]()
+    for commit in store.log():
+        lineage = commit.lineage
+        if _cut(lineage) != _cut(head):
+            continue
+        for part in commit.segments:
+            basis = lineage.basis if part.words is None else lineage.era(part.words).basis
+            if part.shards == 1 and part.id not in seen and basis in words:
+                seen.add(part.id)
+                yield replace(part, sign=1, words=words[basis])
+
+
+def _cut(lineage: Lineage) -> tuple[object, ...]:
+    """What two lineages share whose segments can be added up."""
+    return lineage.kind, lineage.row_blocks, lineage.codocuments, lineage.halves

@@ -1,0 +1,181 @@
+"""Steps of a turn: each fails alone, is tried again after a wait of its own, and is noted.
+
+The note lies in the inbox, so that a server shows what an accumulator elsewhere cannot do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.log.locks import LockHeld
+from streaming_moments.storage.log.schema import Count, checked
+
+T = TypeVar("T")
+NAMES = ("look", "delete again", "count", "seal", "delete", "expire", "night", "compare")
+_NOTE = "steps.json"
+_LONGEST = 64  # pauses between two tries
+
+
+@dataclass(frozen=True)
+class FailingStep:
+    """A step that failed when it was tried last.
+
+    Parameters
+    ----------
+    step : str
+        One of `NAMES`; "delete" with the identity of the deletion behind it.
+    failures : int
+        In a row.
+    since, last : str
+        When the first and the last of them were, ISO 8601 in UTC.
+    error : str
+        Why the last one was.
+    """
+
+    step: str
+    failures: Count
+    since: str
+    last: str
+    error: str
+
+    @property
+    def name(self) -> str:
+        """Which of `NAMES` it is."""
+        return next((one for one in NAMES if one == self.step), self.step.partition(" ")[0])
+
+
+_FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, ...])
+
+
+@dataclass
+class Steps:
+    """Tries steps, each of which fails alone.
+
+    Parameters
+    ----------
+    inbox : Inbox
+        In which failing steps are noted.
+    tell : callable
+        Called with a line for each failure.
+    clock : callable
+        Seconds since any fixed time.
+    pause : float
+        Seconds; a step is tried again after 2, 4, 8, ... and at most 64 times as many.
+    """
+
+    inbox: Inbox
+    tell: Callable[[str], None]
+    clock: Callable[[], float]
+    pause: float
+    failed: list[tuple[str, Exception]] = field(default_factory=list)
+    _failing: dict[str, FailingStep] = field(default_factory=dict)
+    _next: dict[str, float] = field(default_factory=dict)
+
+    def is_due(self, step: str) -> bool:
+        """Whether a step did not fail a short time ago."""
+        return self._next.get(step, -math.inf) <= self.clock()
+
+    def attempt(self, step: str, act: Callable[[], T]) -> T | None:
+        """Try a step if it is due; None where it is not, or fails, which `failed` has then too.
+
+        Raises
+        ------
+        LockHeld
+            Another process has the lock under which the steps are done.
+        """
+        if not self.is_due(step):
+            return None
+        try:
+            found = act()
+        except LockHeld:
+            raise
+        except Exception as error:  # of whatever kind: other steps do not wait for its mend
+            self._fail(step, error)
+            return None
+        if found is not None or step in self._failing:
+            self._failing.pop(step, None)
+            self._next.pop(step, None)
+            self._note(step)
+        return found
+
+    def keep(self, deletions: frozenset[str]) -> None:
+        """Drop what is noted of deletions but of these."""
+        for step in [one for one in self._failing if self._is_of_another(one, deletions)]:
+            del self._failing[step]
+            self._next.pop(step, None)
+        if any(self._is_of_another(one.step, deletions) for one in read_steps(self.inbox)):
+            self._note(None, deletions)
+
+    @staticmethod
+    def _is_of_another(step: str, deletions: frozenset[str]) -> bool:
+        name, _, identity = step.partition(" ")
+        return step not in NAMES and name == "delete" and identity not in deletions
+
+    def _fail(self, step: str, error: Exception) -> None:
+        self.failed.append((step, error))
+        now, before = datetime.now(UTC).isoformat(timespec="seconds"), self._failing.get(step)
+        told = str(error)
+        if not isinstance(error, StreamingMomentsError):
+            told = f"{type(error).__name__}: {error}{_place_of(error)}"
+        failures = 1 if before is None else before.failures + 1
+        since = now if before is None else before.since
+        self._failing[step] = FailingStep(step, failures, since, now, told)
+        wait = self.pause * min(2**failures, _LONGEST)
+        self._next[step] = self.clock() + wait
+        self.tell(f"{step} failed, to be tried again in {wait:.3g} s: {told}")
+        self._note(step)
+
+    def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
+        """Note one step as it is now, beside what others have noted."""
+        try:
+            before = read_steps(self.inbox)
+            after = {one.step: one for one in before}
+            if step is not None:
+                after.pop(step, None)
+                if step in self._failing:
+                    after[step] = self._failing[step]
+            if deletions is not None:
+                after = {
+                    name: one
+                    for name, one in after.items()
+                    if not self._is_of_another(name, deletions)
+                }
+            found = tuple(after[name] for name in sorted(after))
+            if found != before:
+                content = seal({"failing": _FAILING.dump_python(found, mode="json")})
+                self.inbox.folder.write(_NOTE, content)
+        except StoreError as error:
+            self.tell(f"what fails cannot be noted in the inbox: {error}")
+
+
+def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
+    """Steps that fail, by name.
+
+    Raises
+    ------
+    StoreError
+        The note cannot be read, or is damaged.
+    """
+    data, where = inbox.folder.find(_NOTE), f"{inbox.folder.url}/{_NOTE}"
+    if data is None:
+        return ()
+    return checked(_FAILING, unseal(data, where).get("failing"), f"{where} is invalid")
+
+
+def _place_of(error: Exception) -> str:
+    """Where in the code an error that is a fault of ours was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"

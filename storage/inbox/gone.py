@@ -1,0 +1,104 @@
+"""Gone: notes of the lines that deletions have taken out of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.seals import GONE, SealedShard, gone_file
+from streaming_moments.storage.log.schema import Count, Digest, checked
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What is noted of a shard.
+
+    Parameters
+    ----------
+    lines : tuple of int
+        Numbers of the lines that were deleted, as they were sealed.
+    left : str or None
+        SHA-256 of what is left; None where nothing is, or an earlier version noted it.
+    by : str
+        Identity of the latest deletion.
+    """
+
+    lines: tuple[Count, ...] = ()
+    left: Digest | None = None
+    by: str = ""
+
+
+_GONE: TypeAdapter[Gone] = TypeAdapter(Gone)
+
+
+def read_gone(folder: Folder, path: str) -> Gone:
+    """What is noted of a shard, by its path in the inbox.
+
+    Raises
+    ------
+    StoreError
+        The note is damaged.
+    """
+    name = gone_file(path)
+    data = folder.find(name)
+    if data is None:
+        return Gone()
+    content = unseal(data, name)
+    known = {key: content[key] for key in ("lines", "left", "by") if key in content}
+    return checked(_GONE, {"lines": None, **known}, f"{name} names no lines")
+
+
+def note_gone(
+    folder: Folder, path: str, lines: Sequence[int], left: str | None, identity: str
+) -> None:
+    """Note lines that a deletion has taken out of a shard; the same again changes nothing.
+
+    Parameters
+    ----------
+    folder, path : Folder, str
+        The inbox, and the shard in it.
+    lines : sequence of int
+        Numbers among the lines that were left before.
+    left : str or None
+        SHA-256 of what is left now.
+    identity : str
+        Of the deletion.
+    """
+    noted = read_gone(folder, path)
+    if noted.by == identity:
+        return  # noted twice, lines would be counted behind those that went
+    gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
+    folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
+
+
+def documents_left(folder: Folder, shard: SealedShard) -> int:
+    """How many documents deletions have left in a shard; errors as `read_gone`."""
+    return shard.documents - len(read_gone(folder, shard.path).lines)
+
+
+def digests_of(folder: Folder, shard: SealedShard) -> frozenset[str]:
+    """SHA-256 that the bytes of a shard may have: as sealed, or what deletions have left of it."""
+    return frozenset({shard.sha256, read_gone(folder, shard.path).left or shard.sha256})
+
+
+def cut_shards(folder: Folder) -> list[str]:
+    """Paths of all shards from which documents were deleted."""
+    names = (file.path for file in folder.files(GONE) if not file.is_partial)
+    return [name.removesuffix(".json") for name in names]
+
+
+def as_sealed(line: int, gone: Sequence[int]) -> int:
+    """Number of a line as it was sealed, from that among the lines that are left.
+
+    Examples
+    --------
+    >>> [as_sealed(left, (0, 2)) for left in (0, 1, 2)]
+    [1, 3, 4]
+    """
+    for one in sorted(gone):
+        line += one <= line
+    return line

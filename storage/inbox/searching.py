@@ -1,0 +1,188 @@
+"""Search: the shards that hold documents of some ids, in one pass over all sealed bytes.
+
+The pass serves every deletion by id that is waiting, whatever its number of ids. How far it came is
+noted, so that a process that was killed does not begin again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import Seal, SealedShard
+from streaming_moments.storage.log.schema import Count, Identity, Path, checked
+
+SEARCHES = "deletion-searches.json"
+_ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
+_FEW = 8  # ids up to which looking for each is faster than reading the id of each line
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # bytes of shards in memory, and seals they are of
+_NOTED = 64 << 20  # bytes between two notes
+
+
+@dataclass(frozen=True)
+class Search:
+    """How far shards were searched for the ids of a deletion.
+
+    Parameters
+    ----------
+    seal : int
+        All shards of seals up to this number were searched.
+    paths : tuple of str
+        Those that hold an id, by their path in the inbox.
+    """
+
+    seal: Count = 0
+    paths: tuple[Path, ...] = ()
+
+
+_SEARCHES: TypeAdapter[dict[str, Search]] = TypeAdapter(dict[Identity, Search])
+
+
+def search(
+    log: SealLog, wanted: Mapping[str, Sequence[str]], beat: Callable[[int, int], None]
+) -> dict[str, tuple[str, ...]]:
+    """Shards that hold documents of some ids, for each of several deletions.
+
+    Parameters
+    ----------
+    log : SealLog
+        Of the inbox.
+    wanted : mapping
+        Ids of documents, by the identity of the deletion.
+    beat : callable
+        Called after each shard with the number of its seal and that of the last one.
+
+    Raises
+    ------
+    StoreError
+        The inbox cannot be read, or the note cannot be written.
+    """
+    folder, last = log.inbox.folder, log.latest()
+    noted = read_searches(folder)
+    found = {identity: noted.get(identity, Search()) for identity in wanted}
+    ids = {identity: frozenset(map(_written, names)) for identity, names in wanted.items()}
+    unsearched = [one.seal for one in found.values() if one.seal < last]
+    begin = max(min(unsearched, default=last), log.expired()) + 1
+    since = 0
+    for sealed, contents in _contents(log, range(begin, last + 1)):
+        behind = [identity for identity, one in found.items() if one.seal < sealed.number]
+        everything = frozenset().union(*(ids[identity] for identity in behind))
+        held = dict.fromkeys(behind, ())
+        for shard, content in contents:
+            there = frozenset() if content is None else ids_in(content, everything)
+            for identity in behind:
+                if not there.isdisjoint(ids[identity]):
+                    held[identity] = (*held[identity], shard.path)
+            since += shard.nbytes
+            beat(sealed.number, last)
+        for identity in behind:
+            found[identity] = Search(sealed.number, (*found[identity].paths, *held[identity]))
+        if since >= _NOTED:
+            _write(folder, found)
+            since = 0
+    ended = {identity: Search(last, one.paths) for identity, one in found.items()}
+    if ended != noted:
+        _write(folder, ended)
+    return {identity: one.paths for identity, one in found.items()}
+
+
+def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
+    r"""Numbers of the lines of a shard whose document has one of some ids.
+
+    Examples
+    --------
+    >>> lines_with_ids(b'{"text":"sea","id":"7"}\n{"text":"law","id":"8"}\n', ["8", "9"])
+    [1]
+    """
+    wanted = frozenset(names)
+    there = ids_in(content, frozenset(map(_written, wanted)))
+    places = sorted(place for one in there for place in _places(content, b'"id":"%b"' % one))
+    lines, line, reached = [], 0, 0
+    for place in places:
+        line += content.count(b"\n", reached, place)
+        reached = place
+        begin, end = content.rfind(b"\n", 0, place) + 1, content.find(b"\n", place)
+        # what looks like an id may be a part of another field
+        document = json.loads(content[begin : end if end >= 0 else None])
+        if document.get("id") in wanted:
+            lines.append(line)
+    return sorted(set(lines))
+
+
+def ids_in(content: bytes, ids: Set[bytes]) -> frozenset[bytes]:
+    """Those of some ids, as lines have them, that a shard may hold."""
+    if len(ids) <= _FEW:
+        return frozenset(one for one in ids if b'"id":"%b"' % one in content)
+    return frozenset(ids.intersection(_ID.findall(content)))
+
+
+def read_searches(folder: Folder) -> dict[str, Search]:
+    """Searches that are noted, by the identity of their deletion.
+
+    Raises
+    ------
+    StoreError
+        The note is damaged.
+    """
+    data, where = folder.find(SEARCHES), f"{folder.url}/{SEARCHES}"
+    if data is None:
+        return {}
+    return checked(_SEARCHES, unseal(data, where).get("searches"), f"{where} is invalid")
+
+
+def drop_search(folder: Folder, identity: str) -> None:
+    """Delete the note of a search whose deletion is done."""
+    noted = read_searches(folder)
+    if noted.pop(identity, None) is None:
+        return
+    if noted:
+        _write(folder, noted)
+    else:
+        folder.delete([SEARCHES])
+
+
+def _write(folder: Folder, searches: Mapping[str, Search]) -> None:
+    folder.write(SEARCHES, seal({"searches": _SEARCHES.dump_python(dict(searches), mode="json")}))
+
+
+def _written(name: str) -> bytes:
+    """An id between its quotation marks, as `records` writes it."""
+    return to_json(name)[1:-1]
+
+
+def _places(content: bytes, text: bytes) -> Iterator[int]:
+    place = content.find(text)
+    while place >= 0:
+        yield place
+        place = content.find(text, place + 1)
+
+
+def _contents(
+    log: SealLog, numbers: range
+) -> Iterator[tuple[Seal, list[tuple[SealedShard, bytes | None]]]]:
+    """Each seal with its shards and their bytes; None for a shard that is not there any more."""
+    waiting, nbytes = list[Seal](), 0
+    for sealed in log.each(numbers):
+        own = sum(shard.nbytes for shard in sealed.shards)
+        if waiting and (nbytes + own > _AT_ONCE or len(waiting) == _SEALS_AT_ONCE):
+            yield from _fetched(log, waiting)
+            waiting, nbytes = [], 0
+        waiting, nbytes = [*waiting, sealed], nbytes + own
+    yield from _fetched(log, waiting)
+
+
+def _fetched(
+    log: SealLog, seals: Sequence[Seal]
+) -> Iterator[tuple[Seal, list[tuple[SealedShard, bytes | None]]]]:
+    paths = [shard.path for sealed in seals for shard in sealed.shards]
+    found = iter(log.inbox.folder.find_all(paths) if paths else [])
+    for sealed in seals:
+        yield sealed, [(shard, next(found)) for shard in sealed.shards]
