@@ -45,8 +45,8 @@ demo: $(DEMO)
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/python tests/assembled.py mypy
+	$(BIN)/python tests/assembled.py lint-imports
 
 # One thread of linear algebra a process, as commands have; and compiled files are kept: collecting
 # takes 9 s of a process, and 24 where each compiles all anew.

@@ -4,7 +4,12 @@ What is added up and fitted is here, with numpy, scipy and numba only; `streamin
 keeps the statistics, `streaming_moments.pipelines` gathers them with Dask.
 """
 
+import os
 from typing import TYPE_CHECKING
+
+# In a checkout storage and pipelines lie beside this folder; where it is installed, within it.
+if not os.path.isdir(os.path.join(__path__[0], "storage")):
+    __path__.append(os.path.dirname(__path__[0]))
 
 from streaming_moments.arguments import checked
 from streaming_moments.faces import late

@@ -5,13 +5,13 @@ and what is loaded in a fresh process.
 """
 
 import ast
-import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from assembled import assemble
 
 ROOT = Path(__file__).parent.parent
 MAIN = ROOT / "streaming_moments"
@@ -123,23 +123,20 @@ def test_a_planted_import_is_caught(line, caught):
 
 def test_planted_imports_break_the_contracts(tmp_path):
     """Each contract is a net that catches something."""
-    ignore = shutil.ignore_patterns("__pycache__", "README.md")
-    for name in ("streaming_moments", "storage", "pipelines"):
-        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assemble(tmp_path)
     planted = {
-        "streaming_moments/statistics/counts/basis.py": "import pandas, time, pathlib, requests",
-        "streaming_moments/quality/coherence.py": "import importlib",
-        "streaming_moments/models/base.py": "import streaming_moments.pipelines.exit_codes",
+        "statistics/counts/basis.py": "import pandas, time, pathlib, requests",
+        "quality/coherence.py": "import importlib",
+        "models/base.py": "import streaming_moments.pipelines.exit_codes",
         "storage/files/urls.py": "import streaming_moments.storage.store.store",
         "pipelines/jobs/update.py": "import streaming_moments.pipelines.reports.page",
-        "streaming_moments/statistics/counts/batch.py": "import streaming_moments.statistics.edges",
-        "streaming_moments/models/fit.py": "def f():\n    import dask",
-        "streaming_moments/numerics/packing.py": "import streaming_moments.numerics.krylov",
-        "streaming_moments/numerics/krylov.py": "import streaming_moments.numerics.packing",
+        "statistics/counts/batch.py": "import streaming_moments.statistics.edges",
+        "models/fit.py": "def f():\n    import dask",
+        "numerics/packing.py": "import streaming_moments.numerics.krylov",
+        "numerics/krylov.py": "import streaming_moments.numerics.packing",
     }
     for path, line in planted.items():
-        with (tmp_path / path).open("a") as file:
+        with (tmp_path / "streaming_moments" / path).open("a") as file:
             file.write(f"\n{line}\n")
     linted = subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"],

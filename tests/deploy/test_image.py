@@ -94,8 +94,8 @@ def source(tmp_path):
     place = tmp_path / "source"
     skipped = shutil.ignore_patterns("__pycache__")
     for name in ("streaming_moments", "storage", "pipelines", "deploy"):
-        shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=skipped)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copytree(ROOT / name, place / name, ignore=skipped)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, place)
     return place
 

@@ -181,7 +181,7 @@ class Tree:
             source = project / name
             if source.is_dir():
                 ignore = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(source, place / name, symlinks=True, ignore=ignore)
+                shutil.copytree(source, place / name, ignore=ignore)
             elif source.exists():
                 shutil.copy(source, place / name)
         return cls(place)
