@@ -56,7 +56,7 @@ def try_out_kind(
         The sample does not hold a single state.
     """
     sizes = [shard.size for shard in shards]
-    corpus, sampled = CorpusSize(sum(sizes), len(sizes), max(sizes)), spread(shards, threads)
+    corpus, sampled = CorpusSize(sum(sizes), len(sizes), max(sizes)), spread(shards, threads, options.seed)
     with (
         tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder,
         connect() as cluster,

@@ -124,7 +124,7 @@ def try_out(
     corpus = CorpusSize(
         sum(shard.size for shard in shards), len(shards), max(shard.size for shard in shards)
     )
-    sampled = spread(shards, threads)
+    sampled = spread(shards, threads, options.seed)
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         pilot, drawing = _pilot(sampled, corpus, reading, options)
         with tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder:
@@ -142,15 +142,15 @@ def try_out(
             job = Job(corpus, *counted, n_topics, options.pilot_documents, pilot.room)
             read = reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
-            blocks = _block_costs(job, store, pieces, factor, pool, threads)
+            blocks = _block_costs(job, store, pieces, factor, pool, threads, options.seed)
     drawn = min(options.pilot_documents, read.passages * corpus.nbytes)
     drawing = replace(drawing, choose=drawing.choose * drawn / max(pilot.documents, 1))
     return job, StepCosts(threads, drawing, read, blocks)
 
 
-def spread(shards: Sequence[Shard], threads: int) -> list[Shard]:
+def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
     """Shards spread over the corpus, enough to keep all threads reading for a while."""
-    order = np.random.default_rng(0).permutation(len(shards))
+    order = np.random.default_rng(seed).permutation(len(shards))
     taken: list[Shard] = []
     wanted = _PIECES_PER_THREAD * threads
     for place in order:
@@ -233,6 +233,7 @@ def _block_costs(
     factor: float,
     pool: ThreadPoolExecutor,
     threads: int,
+    seed: int,
 ) -> BlockCosts:
     """Costs of one row block on each thread, where the corpus is `factor` times the pieces."""
     layout = store.layout
@@ -254,7 +255,7 @@ def _block_costs(
     joining, lump = timed(lambda: list(store.counts.joined(batches, layout.block_bytes)))
     adding, statistics = timed_on_all(pool, added, blocks)
     gathered = sum(batch.nbytes for batch in batches)
-    grown = list(pool.map(lambda one: _grown(one, factor), statistics))
+    grown = list(pool.map(lambda one: _grown(one, factor, seed), statistics))
     writer = store.new_segment()
     writing = _median(lambda: timed_on_all(pool, writer.write_block, grown)[0])
     records = writer.write_block(grown[0])
@@ -269,7 +270,8 @@ def _block_costs(
         return total
 
     loading = _median(lambda: timed_on_all(pool, load, blocks)[0])
-    rows, k, (whitening, directions, parts) = _swept(batches, store, statistics, pool, job.n_topics)
+    swept = _swept(batches, store, statistics, pool, job.n_topics, seed)
+    rows, k, (whitening, directions, parts) = swept
     finishing, model = timed(
         lambda: TopicModel.finished(whitening, directions, parts, rows.lengths, rows.basis, _METHOD)
     )
@@ -299,6 +301,7 @@ def _swept(
     statistics: Sequence[MomentStatistics],
     pool: ThreadPoolExecutor,
     n_topics: int,
+    seed: int,
 ) -> tuple[Timed, int, tuple[Whitening, Directions, list[TopicRows]]]:
     """The sweeps of a fit by as many topics as the sample holds, k at most."""
     core, lengths = _core_moments(batches, store)
@@ -306,7 +309,7 @@ def _swept(
     rows = Timed(store.basis, RowLengths(lengths), statistics, pool, known)
     while True:
         try:
-            return rows, n_topics, sweep(rows, n_topics, Dirichlet(_ALPHA0), _METHOD, seed=0)
+            return rows, n_topics, sweep(rows, n_topics, Dirichlet(_ALPHA0), _METHOD, seed)
         except NotIdentifiable:
             if n_topics <= 1:
                 raise
@@ -325,13 +328,13 @@ def _refined(rows: Timed, model: TopicModel) -> float:
     return seconds
 
 
-def _grown(statistics: MomentStatistics, factor: float) -> MomentStatistics:
+def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
     """What the statistics of a sample may be once so many times the documents are counted.
 
     The counts to come are drawn around those of the sample, of which as large a share is spread
     over cells not seen yet as cells were seen only once (Good and Turing).
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts
     lengths = statistics.length_histogram
     # the mean weight of a pair

@@ -135,8 +135,8 @@ def _step(step: tuple[float, float | None]) -> str:
     """A difference in points of percent, or that it is noise, or that its noise is unknown."""
     change, bar = step
     if bar is None or not math.isfinite(bar):
-        return f"{_signed(change)}, noise unknown"
-    return f"{_signed(change)} ± {100 * bar:.1f}" if beyond_noise(change, bar) else "within noise"
+        return f"{_signed(change)}?"
+    return _signed(change) if beyond_noise(change, bar) else "noise"
 
 
 def _signed(step: float) -> str:

@@ -23,7 +23,8 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     columns : (n, k) float64
-        Estimates of distributions, each with a positive entry.
+        Estimates of distributions. Of a column without a positive entry, of which noise alone is
+        left, it is the Euclidean projection: uniform where all entries are equal.
 
     Returns
     -------
@@ -41,10 +42,12 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     for place, column in enumerate(columns.T):
         falling = -np.sort(-column)
         positive = falling[falling > 0].sum()
-        total = min(positive, max(column.sum(), 1.0))
+        total = min(positive, max(column.sum(), 1.0)) if positive > 0 else 1.0
         # t if the largest 1, 2, ... entries are those left above 0
         levels = (np.cumsum(falling) - total) / ranks
-        threshold = max(levels[(falling > levels).sum() - 1], 0.0)
+        threshold = levels[(falling > levels).sum() - 1]
+        if positive > 0:
+            threshold = max(threshold, 0.0)
         projected = np.clip(column - threshold, 0.0, None)
         distributions[:, place] = projected / projected.sum()
     return distributions

@@ -31,7 +31,7 @@ from streaming_moments.statistics.row_block import RowBlock, interleaved
 
 # Nodes; with more the bias is below the noise.
 FILLED_BELOW = 1000
-_ROUNDS = 20
+_MOST_ROUNDS = 200
 _SETTLED = 1e-3  # of what is filled in
 _LEAST = 1e-12
 
@@ -94,9 +94,10 @@ class Communities(TopicModel):
             )
         last = both_rows if options.rows == "mean" else topic_rows
         sums = whole.pair_counts.astype(np.float64)
-        pairs = pairs_by_rank(sums, whole.moment_counts / lengths.C1, options.topics, form)
+        first = whole.moment_counts / lengths.C1
+        pairs = pairs_by_rank(sums, first, options.topics, form, options.seed)
         triples, settled = np.zeros(sums.shape), False
-        for _ in range(_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             known = InMemory((filled(whole, EqualIndices(pairs, triples)),))
             model = cls.of_form(known, form, options, last)
             if settled:

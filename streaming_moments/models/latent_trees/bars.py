@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 else:
     optimize = LateModule("scipy.optimize")
 
-_ROUNDS = 20
+_MOST_ROUNDS = 200
+_FITTED = 1e-9  # how far a probability of a pair may be off
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,8 @@ def fitted_to_pairs(
 ) -> NDArray[np.float64]:
     """Probabilities of three values, nearest to counts with the pairs of some rows, by entropy.
 
-    Iterative proportional fitting (Deming, Stephan 1940).
+    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds:
+    of pairs that no triple can have, as halves drawn apart may give, it never has them all.
 
     Raises
     ------
@@ -113,11 +115,15 @@ def fitted_to_pairs(
         (axis, tables.joint(views[one], views[other]))
         for axis, (one, other) in zip((2, 1, 0), combinations(range(3), 2), strict=True)
     ]
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
+        off = 0.0
         for axis, joint in wanted:
             sums = found.sum(axis=axis)
+            off = max(off, float(np.abs(sums - joint).max()))
             factors = np.divide(joint, sums, out=np.zeros_like(sums), where=sums > 0)
             found = found * np.expand_dims(factors, axis)
+        if off <= _FITTED:
+            break
     return np.asarray(found / max(found.sum(), np.finfo(float).tiny))
 
 

@@ -32,6 +32,20 @@ def test_every_column_becomes_a_distribution_in_the_same_order(columns):
     assert (np.diff(rising, axis=0) >= 0).all()
 
 
+@given(COLUMNS)
+def test_a_column_without_a_positive_entry_has_its_nearest_distribution(columns):
+    columns = -np.abs(columns)
+    found = nearest_distributions(columns)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=0), 1)
+    # the Euclidean projection does not change where all entries grow alike
+    np.testing.assert_allclose(found, nearest_distributions(summing_to_one(columns)), atol=1e-9)
+
+
+def test_of_nothing_the_nearest_distribution_is_uniform():
+    np.testing.assert_array_equal(nearest_distributions(np.zeros((4, 2))), np.full((4, 2), 0.25))
+
+
 @given(COLUMNS, st.integers(0, 2**32 - 1))
 def test_no_distribution_is_nearer(columns, seed):
     columns = summing_to_one(columns)
