@@ -86,6 +86,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     """
     # the latest version need not be whole: this is the way back from it
     old = store.at(version).commit
+    version = old.version
     text = message or f"rollback to version {version}"
 
     def change(head: Commit) -> Commit:
@@ -185,7 +186,7 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
     store : MomentStore
         At any version.
     before, after : int
-        Versions; the earlier need not be the first.
+        Versions, of which -1 is the latest; the earlier need not be the first.
     model : str, optional
         Name or tag of the models to compare; by default every name and tag that both versions
         have and that stands for different models.
@@ -199,8 +200,8 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
     one, two = latest.at(before), latest.at(after)
     old, new = set(one.ledger()), set(two.ledger())
     return Difference(
-        before,
-        after,
+        one.version,
+        two.version,
         two.commit.documents - one.commit.documents,
         two.commit.tokens - one.commit.tokens,
         _by_url(new - old),
