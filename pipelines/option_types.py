@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from datetime import timedelta
@@ -47,6 +48,43 @@ Bytes = functools.partial(Parsed[int], "bytes", size_of)
 Duration = functools.partial(Parsed[timedelta], "duration", time_of)
 HalfLife = functools.partial(Parsed[float], "days", half_life_of)
 StoreName = functools.partial(Parsed[str], "name", require_name)
+
+
+def _version(value: Any) -> int:
+    text = str(value).removeprefix(_BEHIND)
+    if text == "latest":
+        return -1
+    if not re.fullmatch(r"-?[0-9]+", text):
+        raise InvalidInput(
+            f"{text!r} is not a version; give a number, `latest`, or -1 for the latest and -2 for "
+            "the one before it"
+        )
+    return int(text)
+
+
+VERSION = Parsed("version", _version)
+_BEHIND = "version "
+
+
+class VersionsCommand(click.Command):
+    """A command whose arguments are versions, of which -1 is one and no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a number behind an option that takes a value is its value."""
+        taking = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        before = ["", *args]
+        return super().parse_args(
+            ctx,
+            [
+                f"{_BEHIND}{one}" if re.fullmatch("-[0-9]+", one) and last not in taking else one
+                for last, one in zip(before, args, strict=False)
+            ],
+        )
 
 
 class Share(click.FloatRange):

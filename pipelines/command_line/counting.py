@@ -36,7 +36,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import (
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
-from streaming_moments.pipelines.option_types import COUNT, StoreName, declared_options
+from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
@@ -44,6 +44,7 @@ from streaming_moments.pipelines.reports.states import (
     state_lines,
     states_as_json,
 )
+from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
@@ -146,7 +147,7 @@ def _say_created(made: MomentStore, json_output: bool) -> None:
 @click.command()
 @store_argument
 @model_options
-@click.option("--version", type=int, help="Version to fit [the latest].")
+@click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
 @window_options
 @words_option
@@ -182,6 +183,9 @@ def refit(
             model = with_coherence(source, model, run)
             if asked.model is TopicModel and source.halves and model.held_out is None:
                 run.tell("no error bars: a half of the documents has no pair of words")
+    few = too_few_line(model) if asked.model is TopicModel else ""
+    if few:
+        tell(f"warning: {few}")
     after = succession(opened.latest(), model)
     kept = opened.save_model(chosen, model, f"refit: {asked.options.said}", after=after)
     said = model.described()
@@ -200,6 +204,7 @@ def refit(
                 "version": kept.version,
                 **described_as_json(model),
                 "seed": asked.options.seed,
+                "warnings": [few] * bool(few),
                 "topics": [as_json(line) for line in lines],
                 **({} if topical else {"states": states_as_json(states)}),
             }

@@ -27,7 +27,12 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
 from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
-from streaming_moments.pipelines.option_types import Duration, StoreName
+from streaming_moments.pipelines.option_types import (
+    VERSION,
+    Duration,
+    StoreName,
+    VersionsCommand,
+)
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.formats import ReadLimits
@@ -50,9 +55,9 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 20
 
 
-@click.command()
+@click.command(cls=VersionsCommand)
 @store_argument
-@click.argument("version", type=int, required=False)
+@click.argument("version", type=VERSION, required=False)
 @click.option(
     "--model",
     "tag_name",
@@ -87,8 +92,9 @@ def rollback(
         )
         return
     assert version is not None
-    back = rollback_store(MomentStore.open(store, version, storage_options), version, message)
-    _print_version(back, f"what version {version} was", json_output)
+    then = MomentStore.open(store, version, storage_options)
+    back = rollback_store(then, then.version, message)
+    _print_version(back, f"what version {then.version} was", json_output)
     again = counted_again(CommitLog(back.folder).read(back.version - 1), back)
     if again:
         more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
@@ -101,7 +107,7 @@ def rollback(
 @click.command()
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option("--version", type=int, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option("--purged", is_flag=True, help="Also whether any file still holds aught of SHARDS.")
 @storage_option
 @json_option
@@ -145,10 +151,10 @@ def verify(
     return ExitCode.INPUT if problems else 0
 
 
-@click.command()
+@click.command(cls=VersionsCommand)
 @store_argument
-@click.argument("before", type=int)
-@click.argument("after", type=int)
+@click.argument("before", type=VERSION)
+@click.argument("after", type=VERSION)
 @click.option("--model", help="Name or tag of the models to compare [all both versions have].")
 @storage_option
 @json_option

@@ -28,6 +28,7 @@ from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.kinds.select_states import model_selected, select_states
 from streaming_moments.pipelines.jobs.select import select as select_topics
 from streaming_moments.pipelines.model_options import AUTO, method_options, refine_option
+from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.plot import plot, require_plot
 from streaming_moments.pipelines.reports.tables import (
     as_json,
@@ -58,7 +59,7 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @method_options
 @refine_option
-@click.option("--version", type=int, help="Version to fit [the latest].")
+@click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
 @click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
 @cluster_options

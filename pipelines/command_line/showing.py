@@ -23,7 +23,7 @@ from streaming_moments.pipelines.command_line.options import (
     store_argument,
     words_option,
 )
-from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.option_types import VERSION, Share
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
@@ -96,7 +96,7 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
 
 @click.command()
 @store_argument
-@click.option("--version", type=int, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option(
     "--drift",
     "model",
@@ -256,7 +256,7 @@ def topics(
     "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
 )
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--version", type=int, help="Version [the latest].")
+@click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option(
     "--documents/--no-documents",
     default=True,

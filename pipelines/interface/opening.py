@@ -108,7 +108,9 @@ def create_store(
 def open_store(
     url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Store:
-    """A store at a version, by default the latest; errors as `MomentStore.open`.
+    """A store at a version, by default the latest; -2 is the one before it.
+
+    Errors as `MomentStore.open`.
 
     Examples
     --------

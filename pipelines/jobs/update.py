@@ -240,8 +240,8 @@ def _commit_group(
         _require_same(store, gathered, counted)
         forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()
         gone = {*counted, *(url for url, _ in forgotten)}
-        left = [shard for shard in gathered.shards if shard.url not in gone]
-        waiting.extendleft(reversed(gathering.bundles(left)))
+        rest = [shard for shard in gathered.shards if shard.url not in gone]
+        waiting.extendleft(reversed(gathering.bundles(rest)))
         result = replace(
             result,
             store=store,

@@ -81,6 +81,8 @@ def nightly(
     begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
     options, history = config.storage_options, NightHistory()
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
+    for place in (folder, output):
+        place.require_bucket()
     journal = Journal(Lock.acquire(folder, config.lock_expiry, config.wait), tell)
     try:
         try:

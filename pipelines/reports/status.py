@@ -30,6 +30,7 @@ ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # passages of 2,147 good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names
+_FEWEST_DOCUMENTS, _FEWEST_A_TOPIC = 100, 10  # of which a fit says anything
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,27 @@ def _counting(store: MomentStore) -> str:
     remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
     new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
+
+
+def too_few_line(model: TopicModel) -> str:
+    """Whether a model has too few documents to say anything; empty where it has enough.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> too_few_line(replace(model, documents=4))
+    '4 documents are too few for 2 topics, so what is shown is mostly chance; count at least 100, \
+better some thousands'
+    """
+    least = max(_FEWEST_DOCUMENTS, _FEWEST_A_TOPIC * model.n_topics)
+    if model.documents >= least:
+        return ""
+    return (
+        f"{model.documents:,} documents are too few for {model.n_topics} topics, so what is shown "
+        f"is mostly chance; count at least {least:,}, better some thousands"
+    )
 
 
 def _captured(store: MomentStore) -> float | None:

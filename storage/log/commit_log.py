@@ -110,8 +110,13 @@ class CommitLog:
         return bool(content.get("transaction") == commit.transaction)
 
     def existing(self, version: int) -> Commit:
-        """The commit of a version as `read`, or an error that says which versions there are."""
+        """The commit of a version as `read`, or an error that says which versions there are.
+
+        -1 is the latest version, -2 the one before it.
+        """
         latest = self.latest()
+        if version < 0 <= latest.version + 1 + version:
+            version += latest.version + 1
         if not latest.keeps(version):
             has = ", ".join(
                 f"{first} to {last}" if first < last or not latest.expired else f"{first}"

@@ -91,6 +91,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     # the latest version need not be whole: this is the way back from it
     before = store.at(version)
     old = before.commit
+    version = old.version
 
     def change(head: Commit) -> Commit:
         if not head.keeps(version):
@@ -216,7 +217,7 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
     store : MomentStore
         At any version.
     before, after : int
-        Versions; the earlier need not be the first.
+        Versions, of which -1 is the latest; the earlier need not be the first.
     model : str, optional
         Name or tag of the models to compare; by default every name and tag that both versions
         have and that stands for different models.
@@ -230,8 +231,8 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
     one, two = latest.at(before), latest.at(after)
     old, new = set(one.ledger()), set(two.ledger())
     return Difference(
-        before,
-        after,
+        one.version,
+        two.version,
         two.commit.documents - one.commit.documents,
         two.commit.tokens - one.commit.tokens,
         _by_url(new - old),

@@ -71,8 +71,11 @@ def model_called(commit: Commit, name: str | None = None) -> str:
         There is none: names those there are.
     """
     if not commit.models:
+        asked = f" {name!r}" if name not in (None, LATEST) else ""
+        other = ", nor any other" if asked else ""
         raise StoreError(
-            f"there is no model at version {commit.version}; fit one with `streaming-moments refit`"
+            f"there is no model{asked} at version {commit.version}{other}; fit one with "
+            "`streaming-moments refit`"
         )
     chosen = commit.tags.get(name or LATEST, name or LATEST)
     if chosen == LATEST and chosen not in commit.models:

@@ -176,7 +176,7 @@ class MomentStore(Snapshot):
         storage_options: Mapping[str, Any] | None = None,
         whole: bool = True,
     ) -> MomentStore:
-        """Open a store at a version, by default the latest.
+        """Open a store at a version, by default the latest; -1 is the latest, -2 the one before.
 
         Every file of the version must be there with its size, unless `whole` is False. Hashes
         are checked where a file is read, all of them by `verify`.

@@ -22,7 +22,7 @@ from streaming_moments.pipelines.service.config import ServiceConfig, night_of, 
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.service.accumulating.accumulator import Turn
+    from streaming_moments.pipelines.service.accumulating.turns import Turn
     from streaming_moments.storage.inbox.inbox import Inbox
 
 _LOOK = 0.2  # seconds between two looks whether to end

@@ -286,8 +286,8 @@ class Accumulator:
         found.require_none_failing(inbox)
         # once all is noted: what fails here keeps nobody from counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
-        told = found.named(inbox)
-        return Turn(0, result.documents, after.version, *told)
+        refused, aside = found.named(inbox)
+        return Turn(0, result.documents, after.version, refused, aside)
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
         """Seal and count; and whether all that was pending at first is sealed."""

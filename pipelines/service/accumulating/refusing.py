@@ -57,12 +57,15 @@ class Outcomes:
     aside: dict[str, str]
     failing: dict[str, str]
 
-    def named(self, inbox: Inbox) -> tuple[tuple[tuple[str, str], ...], ...]:
+    def named(
+        self, inbox: Inbox
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
         """Shards that are refused, and that are set aside, by URL with the reason."""
-        return tuple(
+        refused, aside = (
             tuple((inbox.folder.shard(path), reason) for path, reason in several.items())
             for several in (self.refused, self.aside)
         )
+        return refused, aside
 
     def require_none_failing(self, inbox: Inbox) -> None:
         """Raise StoreError where something failed around a shard: the turn fails."""

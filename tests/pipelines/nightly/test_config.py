@@ -3,7 +3,9 @@
 from datetime import timedelta
 from math import inf, nan
 
+import fsspec
 import pytest
+from moto.server import ThreadedMotoServer
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.entry import main
@@ -225,8 +227,77 @@ def test_the_bounds_themselves_are_taken():
         "create": {"max_topics": 8, "core": 8, "max_document_fraction": 1, "min_documents": 0},
     }
     config = config_of(content, "n.toml")
-    assert config.lock_expiry == timedelta(days=365)
-    assert config.refit.alpha0 == (0, 1e6)
+    assert (config.tag, config.lock_expiry) == ("night-view", timedelta(days=365))
+    refit, gates, rebase = config.refit, config.gates, config.rebase
+    assert (refit.topics, refit.alpha0, refit.window_days) == ((5,), (0, 1e6), 3652059)
+    assert (gates.max_coherence_drop, gates.min_topic_weight, gates.min_documents) == (0, 1, 0)
+    assert (rebase.not_again_for, rebase.max_outside_share, rebase.min_captured) == (
+        timedelta(0),
+        1,
+        0,
+    )
+    pilot = config.create.pilot
+    assert (pilot.max_topics, pilot.core) == (8, 8)
+    assert (pilot.max_document_fraction, pilot.min_documents) == (1, 0)
+
+
+# Each of the bounds above, a step beyond it.
+BEYOND = [
+    ("lock_expiry", "366d"),
+    ("refit", {"topics": 0}),
+    ("refit", {"alpha0": [0, 1.0001e6]}),
+    ("refit", {"window_days": 3652060}),
+    ("refit", {"window_days": 0}),
+    ("gates", {"max_coherence_drop": -0.001}),
+    ("gates", {"min_topic_weight": 1.001}),
+    ("gates", {"min_documents": -1}),
+    ("rebase", {"not_again_for": "-1s"}),
+    ("rebase", {"max_outside_share": 1.001}),
+    ("rebase", {"min_captured": -0.001}),
+    ("create", {"max_topics": 9, "core": 8}),
+    ("create", {"max_document_fraction": 1.001}),
+    ("create", {"min_documents": -1}),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), BEYOND, ids=str)
+def test_a_step_beyond_the_bounds_is_refused(key, value):
+    content = with_section(key, **value) if isinstance(value, dict) else {**LEAST, key: value}
+    with pytest.raises(InvalidInput, match=key):
+        config_of(content, "n.toml")
+
+
+def test_a_night_on_a_bucket_that_is_not_there_says_so(run, tmp_path):
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        options = {"key": "k", "secret": "secret", "endpoint_url": f"http://{host}:{port}"}
+        fsspec.filesystem("s3", **options).mkdir("there")
+        for absent in ("store", "output"):
+            places = {
+                name: f"s3://{'absent' if name == absent else 'there'}/{name}"
+                for name in ("store", "output")
+            }
+            told = [f'{name} = "{url}"' for name, url in places.items()]
+            (tmp_path / "n.toml").write_text(
+                "\n".join(
+                    [
+                        *told,
+                        'shards = "s3://there/*.txt"',
+                        "[refit]",
+                        "topics = 2",
+                        "[storage_options]",
+                        *(f'{name} = "{value}"' for name, value in options.items()),
+                    ]
+                )
+            )
+            code, _, err = run("nightly", tmp_path / "n.toml")
+            assert code == 2, err
+            assert f"{places[absent]}: the bucket 'absent' does not exist; make it" in err
+            assert "fault" not in err
+    finally:
+        server.stop()
 
 
 def test_what_is_auto_is_found_by_halves():
