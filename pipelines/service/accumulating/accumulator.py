@@ -36,7 +36,7 @@ from streaming_moments.pipelines.service.config import AccumulateSection, Servic
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
-from streaming_moments.storage.inbox.left_out import forget_left_out
+from streaming_moments.storage.inbox.left_out import forget_left_out, forget_left_out_ids
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal
@@ -314,6 +314,8 @@ class Accumulator:
             version = store.version
         if deletion.by == "receipt":
             forget_left_out(inbox.folder, deletion.names)
+        else:
+            forget_left_out_ids(inbox.folder, deletion.names)
         self.deletions.finish(identity, plan, version)
         return plan.documents
 
