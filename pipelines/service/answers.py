@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -104,6 +104,23 @@ class Transformed:
     model: str
     version: int
     texts: tuple[TextTopics, ...]
+
+
+@dataclass(frozen=True)
+class DocumentsToForget:
+    """Documents that are to be forgotten, by their receipts or by their ids.
+
+    Parameters
+    ----------
+    receipts : list of str
+        All documents of these.
+    ids : list of str or int
+        Documents of these ids, as they were sent; give one of the two lists.
+    """
+
+    receipts: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
+    ids: Annotated[list[str | int], Field(max_length=1000)] = field(default_factory=list)
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.schema import Count, checked
 
 LEFT_OUT = "left_out"
+_AT_ONCE = 64  # notes that are fetched together
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,14 @@ class LeftOut:
         Which of its fields; empty for the document itself.
     reason : str
         What it is, and what is taken.
+    id : str, optional
+        Under which it was sent: a deletion of that id deletes this, too.
     """
 
     document: Count
     field: str
     reason: str
+    id: str | None = None
 
 
 _SEVERAL: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
@@ -49,10 +53,9 @@ def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> 
     >>> folder, receipt = Folder.at("memory://left-out-example"), "k" + "0" * 32
     >>> note_left_out(folder, receipt, [LeftOut(3, "text", "it is missing")])
     >>> read_left_out(folder, receipt)
-    (LeftOut(document=3, field='text', reason='it is missing'),)
+    (LeftOut(document=3, field='text', reason='it is missing', id=None),)
     """
-    content = _SEVERAL.dump_python(tuple(left_out), mode="json")
-    folder.write(left_out_file(receipt), seal({"left_out": content}))
+    folder.write(left_out_file(receipt), _sealed(left_out))
 
 
 def read_left_out(folder: Folder, receipt: str) -> tuple[LeftOut, ...]:
@@ -67,6 +70,14 @@ def read_left_out(folder: Folder, receipt: str) -> tuple[LeftOut, ...]:
     data, where = folder.find(name), f"{folder.url}/{name}"
     if data is None:
         return ()
+    return _noted(data, where)
+
+
+def _sealed(left_out: Sequence[LeftOut]) -> bytes:
+    return seal({"left_out": _SEVERAL.dump_python(tuple(left_out), mode="json")})
+
+
+def _noted(data: bytes, where: str) -> tuple[LeftOut, ...]:
     return checked(_SEVERAL, unseal(data, where).get("left_out"), f"{where} is no such note")
 
 
@@ -75,6 +86,37 @@ def forget_left_out(folder: Folder, receipts: Iterable[str]) -> None:
     there = set(folder.names(LEFT_OUT))
     own = {f"{receipt}.json" for receipt in receipts}
     folder.delete([f"{LEFT_OUT}/{name}" for name in sorted(own & there)])
+
+
+def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
+    """Delete what the notes of all receipts say of documents of some ids.
+
+    Notes of version 0.2.0 name no ids: there whatever quotes one of these is deleted.
+
+    Raises
+    ------
+    StoreError
+        The storage fails, or a note is damaged.
+    """
+    wanted = set(ids)
+    names = [f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)]
+    for start in range(0, len(names), _AT_ONCE):
+        several = names[start : start + _AT_ONCE]
+        for name, data in zip(several, folder.find_all(several), strict=True):
+            if data is None:
+                continue
+            noted = _noted(data, f"{folder.url}/{name}")
+            left = tuple(one for one in noted if not _is_of(one, wanted))
+            if not left:
+                folder.delete([name])
+            elif len(left) < len(noted):
+                folder.write(name, _sealed(left))
+
+
+def _is_of(one: LeftOut, ids: set[str]) -> bool:
+    if one.id is not None:
+        return one.id in ids
+    return any(name in one.reason for name in ids)
 
 
 def left_out_file(receipt: str) -> str:

@@ -41,11 +41,13 @@ class RecordRefused(InvalidInput):
         Which of its fields; empty for the document itself.
     reason : str
         What it is and what is taken.
+    id : str, optional
+        Under which the document was sent.
     """
 
-    def __init__(self, place: int, field: str, reason: str) -> None:
+    def __init__(self, place: int, field: str, reason: str, id: str | None = None) -> None:
         super().__init__(place, field, reason)
-        self.place, self.field, self.reason = place, field, reason
+        self.place, self.field, self.reason, self.id = place, field, reason, id
 
     def __str__(self) -> str:
         where = f"document {self.place}" + (f", field {self.field!r}" if self.field else "")
@@ -204,7 +206,8 @@ class RecordShape:
             except RecordRefused as refused:
                 if not skip_bad:
                     raise
-                bad.append(refused)
+                name = _sent_under(record)
+                bad.append(RecordRefused(refused.place, refused.field, refused.reason, name))
                 continue
             days.setdefault(day, []).append(line)
             # another day of arrival is no other content
@@ -256,6 +259,12 @@ class RecordShape:
         for name in self.required:
             if name not in record:
                 raise RecordRefused(place, name, "it is missing")
+
+
+def _sent_under(record: object) -> str | None:
+    """The id of a document that may be anything."""
+    found = record.get(_ID) if isinstance(record, Mapping) else None
+    return str(found)[:_LONGEST_ID] if isinstance(found, str | int) else None
 
 
 def _undated(line: bytes) -> bytes:

@@ -22,7 +22,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.gone import cut_shards, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.left_out import forget_left_out
+from streaming_moments.storage.inbox.left_out import forget_left_out, forget_left_out_ids
 from streaming_moments.storage.inbox.seals import SealedShard, seal_of_shard
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.layout import commit_file
@@ -86,6 +86,8 @@ class Deleting:
             version = store.version
         if deletion.by == "receipt":
             forget_left_out(self._inbox.folder, deletion.names)
+        else:
+            forget_left_out_ids(self._inbox.folder, deletion.names)
         self.deletions.finish(identity, plan, version, self._beat("deleting old content"))
         return plan.documents
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import time
 import traceback
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -41,6 +49,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGE = "text/html"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
+_GRACE = 1.0  # seconds, in which a handler says itself what came too late
+_LATER = 30  # seconds
 _FRAMES = 12  # of a fault that are told
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
@@ -143,7 +153,7 @@ class _Door:
                     request.state.credential = ""
                     request.state.principal = self._admitted(request, call)
                     request.scope["principal"] = request.state.principal.name
-                return await call.handler(self.service, request)
+                return await self._in_time(call.handler(self.service, request), call)
             except ClientDisconnect:
                 return _problem(Problem(400, "the client went away"), request.scope)
             except Exception as error:
@@ -155,6 +165,36 @@ class _Door:
                 self._within -= 1
 
         return answer
+
+    async def _in_time(self, work: Coroutine[Any, Any, Response], call: Call) -> Response:
+        """The answer of a call, which a storage that hangs does not keep from being answered.
+
+        What a thread has begun cannot be stopped: until it ends it counts among the calls that
+        are worked on, so that these stay as few as ever.
+        """
+        seconds = self.service.config.limits.seconds.total_seconds()
+        bodies = 2 if call.method == "POST" else 1  # one is waited for as long as for the answer
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return task.result()
+        self._within += 1
+        task.add_done_callback(self._ended)
+        raise Problem(
+            503,
+            f"there was no answer within {seconds:g} seconds; the storage may be slow or down, "
+            "try it again later, documents under the same Idempotency-Key",
+            retry_after=_LATER,
+        )
+
+    def _ended(self, task: asyncio.Task[Response]) -> None:
+        self._within -= 1
+        if not task.cancelled():
+            task.exception()  # nobody else asks for it
 
     def _tell_fault(self, error: Exception, scope: Scope) -> None:
         # where it was; of what it says some may be of a document
@@ -231,7 +271,11 @@ class _Logged:
             await send(message)
 
         try:
-            await self.app(scope, receive, sent)
+            # of two lengths proxies before this server may have believed the other one
+            if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
+                await _problem(_TWO_LENGTHS, scope)(scope, receive, sent)
+            else:
+                await self.app(scope, receive, sent)
         finally:
             seconds = time.perf_counter() - begun
             call = scope.get("call", "none")
@@ -244,6 +288,14 @@ class _Logged:
                 request_id=name,
                 principal=scope.get("principal", ""),
             )
+
+
+_TWO_LENGTHS = Problem(
+    400,
+    "the request has both Content-Length and Transfer-Encoding; send one of the two",
+    "Content-Length",
+    headers={"Connection": "close"},
+)
 
 
 def password_in(credentials: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +13,11 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
-_HEADER, _COMPRESSION, _HEADER_TYPE = 2, 3, 1  # fields of the tables of Message and RecordBatch
-_RECORD_BATCH = 3
+_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of the table Message
+_ENDIANNESS, _COMPRESSION = 0, 3  # of the tables Schema and RecordBatch
+_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of headers
+_EXPERIMENTAL = b"ARROW:experimental_compression"  # of versions 0.15 to 0.17, beside the header
+_CONTINUATION = 0xFFFFFFFF
 _ROWS = 1000  # that are objects at once
 _PLAIN = (
     "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
@@ -24,8 +28,9 @@ _PLAIN = (
 def documents_of_stream(content: bytes) -> Iterator[object]:
     """Documents of an Arrow IPC stream: a row each.
 
-    Compressed and shared buffers and dictionaries are refused, as a few bytes of them may be
-    gigabytes; all else is as large as it came. Every array is checked before it is read.
+    Compressed and shared buffers and dictionaries are refused in every framing of streams, as a
+    few bytes of them may be gigabytes; all else is as large as it came. Every array is checked
+    before it is read.
 
     Raises
     ------
@@ -33,17 +38,18 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
         400: it is no such stream, 415 of columns of other types or of compressed ones.
     """
     try:
-        _require_plain(content)
-        with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
-            _require_types(reader.schema)
-            for batch in reader:
-                batch.validate(full=True)
-                if batch.nbytes > len(content):
-                    raise Problem(415, f"columns share their buffers; {_PLAIN}", "Content-Type")
-                # a row of a byte is an object of hundreds
-                for start in range(0, batch.num_rows, _ROWS):
-                    for row in batch.slice(start, _ROWS).to_pylist():
-                        yield {name: _value(value) for name, value in row.items()}
+        messages = _messages(content)
+        schema = pa.ipc.read_schema(next(messages))
+        _require_types(schema)
+        for message in messages:
+            batch = pa.ipc.read_record_batch(message, schema)
+            batch.validate(full=True)
+            if batch.nbytes > len(content):
+                raise Problem(415, f"columns share their buffers; {_PLAIN}", "Content-Type")
+            # a row of a byte is an object of hundreds
+            for start in range(0, batch.num_rows, _ROWS):
+                for row in batch.slice(start, _ROWS).to_pylist():
+                    yield {name: _value(value) for name, value in row.items()}
     except (
         pa.ArrowException,
         ArithmeticError,
@@ -58,6 +64,9 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
 
 
 def _require_types(schema: pa.Schema) -> None:
+    twice = [name for name, times in Counter(schema.names).items() if times > 1]
+    if twice:
+        raise Problem(400, f"column {twice[0][:60]!r} is there twice; name each once")
     for column in schema:
         kind = column.type
         if is_list(kind) and getattr(kind, "list_size", 1) > 0:
@@ -79,29 +88,62 @@ def _value(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _require_plain(content: bytes) -> None:
-    """Refuse a stream one of whose batches says that its buffers are compressed."""
-    at = 0
-    while at + 8 <= len(content):
-        mark, size = struct.unpack_from("<II", content, at)
-        if mark != 0xFFFFFFFF or not size:
-            return  # an older form, or the end: what is wrong is told by who reads it
-        head = content[at + 8 : at + 8 + size]
-        message = _root(head)
-        kind, body = _byte(head, message, _HEADER_TYPE), _long(head, message, 3)
-        if kind == _RECORD_BATCH:
-            batch = _table(head, message, _HEADER)
-            if batch is not None and _field(head, batch, _COMPRESSION):
+def _messages(content: bytes) -> Iterator[pa.Buffer]:
+    """The messages of a stream, each whole; the first is its schema, all others plain batches.
+
+    Whoever reads a batch decompresses it, so it is read only once its own metadata are known to
+    name no compression. Each message is handed on by itself, in whichever framing it came: what
+    was not looked at here is not read.
+
+    Raises
+    ------
+    Problem
+        415 of compressed batches, dictionaries and foreign byte order, 400 behind the end.
+    ValueError, IndexError, struct.error
+        The stream is damaged, or cut off.
+    """
+    at, whole = 0, pa.py_buffer(content)
+    while at < len(content):
+        (size,) = struct.unpack_from("<I", content, at)
+        start = at + 4
+        if size == _CONTINUATION:  # streams of before version 0.15 have none
+            (size,) = struct.unpack_from("<I", content, start)
+            start += 4
+        if size == 0:
+            if content[start:].strip(b"\0"):
                 raise Problem(
-                    415,
-                    "the record batches are compressed; send them plain, in a body of gzip",
-                    "Content-Type",
+                    400, "there is something behind the end of the stream; send one alone"
                 )
-        elif kind not in (0, 1):
-            raise Problem(415, f"the stream holds dictionaries; {_PLAIN}", "Content-Type")
-        if body < 0:
             return
-        at += 8 + size + body
+        head = content[start : start + size]
+        length = _long(head, _root(head), _BODY_LENGTH)
+        stop = start + size + length
+        if length < 0 or len(head) < size or stop > len(content):
+            raise ValueError("it ends within a message")
+        _require_plain(head, first=at == 0)
+        yield whole.slice(at, stop - at)
+        at = stop
+    if at == 0:
+        raise ValueError("it is empty")
+
+
+def _require_plain(head: bytes, first: bool) -> None:
+    """Refuse a message, by its metadata, of which the body grows as it is read."""
+    message = _root(head)
+    kind, table = _byte(head, message, _HEADER_TYPE), _table(head, message, _HEADER)
+    if kind == _DICTIONARY:
+        raise Problem(415, f"the stream holds dictionaries; {_PLAIN}", "Content-Type")
+    if table is None or kind != (_SCHEMA if first else _RECORD_BATCH):
+        raise ValueError("a message is neither its schema nor a record batch")
+    if first:
+        if _byte(head, table, _ENDIANNESS):
+            raise Problem(415, "the numbers are big-endian; send little-endian", "Content-Type")
+    elif _field(head, table, _COMPRESSION) or _EXPERIMENTAL in head:
+        raise Problem(
+            415,
+            "the record batches are compressed; send them plain, in a body of gzip",
+            "Content-Type",
+        )
 
 
 def _root(data: bytes) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
@@ -19,6 +21,8 @@ FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 _CROWDED = "too much is being sent at once; send it again in a moment"
 _GZIP = 31  # window bits: a header of gzip
+_NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
+_SHOWN = 60
 _NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
 _HARMLESS = 200_000  # of them, however few the documents
 
@@ -111,7 +115,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
-        found = json_in(content, most)
+        found = _several_in(content, most)
         if not isinstance(found, list):
             raise Problem(400, 'the body is no JSON array; send [{"text": "..."}, ...]')
         several: Iterator[object] = iter(found)
@@ -139,12 +143,56 @@ def json_in(content: bytes, most: int) -> object:
     Problem
         400: it is none, 413 of more values within values than documents have.
     """
+    found = _several_in(content, most)
+    if isinstance(found, Unreadable):
+        raise Problem(400, f"the body cannot be read: {found.reason}")
+    return found
+
+
+def _several_in(content: bytes, most: int) -> object:
+    """As `json_in`; an object of a list that names something twice is `Unreadable`."""
     _require_flat(content, most)
     try:
         found: object = from_json(content, allow_inf_nan=False)
     except ValueError as error:
         raise Problem(400, f"the body is no JSON ({error})") from error
-    return found
+    return _named_once(found, content)
+
+
+def _named_once(found: object, content: bytes) -> object:
+    """What was parsed; in place of objects in which a name is there twice, why they are none.
+
+    Parsers keep one of the two values, and not all the same one: whoever sent it would not know
+    which was counted.
+    """
+    several = found if isinstance(found, list) else [found]
+    pairs = sum(len(one) for one in several if isinstance(one, dict))
+    # at least as many as there are names: texts may hold some more
+    if len(_NAME_ENDS.findall(content)) == pairs:
+        return found
+    checked: object = json.loads(
+        content, object_pairs_hook=_pairs_named_once, parse_int=str, parse_float=str
+    )
+    if isinstance(found, list) and isinstance(checked, list):
+        return [_unreadable_in(other) or one for one, other in zip(found, checked, strict=True)]
+    return _unreadable_in(checked) or found
+
+
+def _unreadable_in(value: object) -> Unreadable | None:
+    if isinstance(value, list):
+        return next(filter(None, map(_unreadable_in, value)), None)
+    return value if isinstance(value, Unreadable) else None
+
+
+def _pairs_named_once(pairs: list[tuple[str, object]]) -> object:
+    names = set[str]()
+    for name, value in pairs:
+        if (unreadable := _unreadable_in(value)) is not None:
+            return unreadable
+        if name in names:
+            return Unreadable(f"the name {name[:_SHOWN]!r} is there twice; send it once")
+        names.add(name)
+    return dict(pairs)
 
 
 def _require_flat(content: bytes, most: int) -> None:
@@ -170,7 +218,7 @@ def _of_lines(content: bytes, most: int) -> Iterator[object]:
         if not line:
             continue
         try:
-            yield from_json(line, allow_inf_nan=False)
+            yield _named_once(from_json(line, allow_inf_nan=False), line)
         except ValueError as error:
             yield Unreadable(f"the line is no JSON ({error})")
 

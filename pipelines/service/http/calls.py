@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from streaming_moments.pipelines.service.answers import (
     Confirmed,
     DocumentSent,
+    DocumentsToForget,
     Forgetting,
     LabelGiven,
     Models,
@@ -33,37 +34,30 @@ from streaming_moments.pipelines.service.http import (
     reading,
     submitting,
 )
-from streaming_moments.pipelines.service.http.asking import LARGEST
 from streaming_moments.pipelines.service.http.bodies import FORM, JSON
+from streaming_moments.pipelines.service.http.parameters import (
+    BY,
+    DELETION,
+    IDS,
+    KEY,
+    LIMIT,
+    MODEL,
+    RECEIPT,
+    RECEIPTS,
+    SKIP_BAD,
+    TOPIC,
+    VERSION,
+    VERSION_KEPT,
+    WORDS,
+    Parameter,
+)
 from streaming_moments.pipelines.service.tokens import Role
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-Handler = Callable[["Service", Request], Awaitable[Response]]
+Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
 _NONE: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a call.
-
-    Parameters
-    ----------
-    name : str
-        As it is given.
-    place : str
-        "path", "query" or "header".
-    says : str
-        What it is.
-    schema : mapping
-        JSON Schema of its values.
-    """
-
-    name: str
-    place: str
-    says: str
-    schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -110,62 +104,6 @@ class Call:
     encoding: str = JSON
 
 
-_RECEIPT = Parameter(
-    "receipt",
-    "path",
-    "as it was answered",
-    {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
-)
-_TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
-_RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
-_IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
-_DELETION = Parameter(
-    "deletion", "path", "as it was answered", {"type": "string", "pattern": "^[0-9a-f]{32}$"}
-)
-_KEY = Parameter(
-    "Idempotency-Key",
-    "header",
-    "the same key again gets the same receipt and adds nothing; needed to send again safely",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
-)
-_SKIP_BAD = Parameter(
-    "skip_bad",
-    "query",
-    "leave out documents that are refused, and list them, in place of refusing all",
-    {"type": "boolean", "default": False},
-)
-_WORDS = Parameter(
-    "words",
-    "query",
-    "words of each topic",
-    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
-)
-_MODEL = Parameter(
-    "model", "query", "name or tag of a model; by default that which answers", {"type": "string"}
-)
-_BY = Parameter(
-    "by",
-    "query",
-    "how long a period is",
-    {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
-)
-_TOPIC = Parameter(
-    "topic",
-    "path",
-    "number of a topic, state, cluster or factor",
-    {"type": "integer", "minimum": 0},
-)
-_VERSION_KEPT = Parameter(
-    "version", "path", "a version that is kept", {"type": "integer", "minimum": 0}
-)
-_VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
-_LIMIT = Parameter(
-    "limit",
-    "query",
-    "how many of the latest",
-    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-)
-
 CALLS: tuple[Call, ...] = (
     Call(
         "POST",
@@ -177,7 +115,7 @@ CALLS: tuple[Call, ...] = (
         202,
         DocumentSent,
         True,
-        (_KEY, _SKIP_BAD),
+        (KEY, SKIP_BAD),
         (400, 408, 413, 415, 422, 429, 507),
     ),
     Call(
@@ -188,8 +126,19 @@ CALLS: tuple[Call, ...] = (
         submitting.forget,
         Forgetting,
         202,
-        parameters=(_RECEIPTS, _IDS),
+        parameters=(RECEIPTS, IDS),
         refusals=(422, 507),
+    ),
+    Call(
+        "POST",
+        "/v1/deletions",
+        Role.ADMIN,
+        "As DELETE /v1/documents, of more names than an address can hold.",
+        submitting.forget_several,
+        Forgetting,
+        202,
+        takes=DocumentsToForget,
+        refusals=(400, 408, 413, 415, 422, 507),
     ),
     Call(
         "GET",
@@ -198,7 +147,7 @@ CALLS: tuple[Call, ...] = (
         "What became of a deletion.",
         submitting.deletion,
         Forgetting,
-        parameters=(_DELETION,),
+        parameters=(DELETION,),
         refusals=(404, 422),
     ),
     Call(
@@ -208,7 +157,7 @@ CALLS: tuple[Call, ...] = (
         "What became of documents that were sent.",
         submitting.receipt,
         Receipt,
-        parameters=(_RECEIPT,),
+        parameters=(RECEIPT,),
         refusals=(404, 422),
     ),
     Call(
@@ -228,7 +177,7 @@ CALLS: tuple[Call, ...] = (
         "Topics of a model with their words, as `streaming-moments topics --json`.",
         reading.topics,
         dict[str, Any],
-        parameters=(_MODEL, _WORDS),
+        parameters=(MODEL, WORDS),
         refusals=(404, 422),
     ),
     Call(
@@ -254,7 +203,7 @@ CALLS: tuple[Call, ...] = (
         "Commits of the store, the latest first.",
         reading.versions,
         Versions,
-        parameters=(_LIMIT,),
+        parameters=(LIMIT,),
         refusals=(422,),
     ),
     Call(
@@ -264,7 +213,7 @@ CALLS: tuple[Call, ...] = (
         "Shares of topics in the documents of days, weeks or months.",
         reading.shares,
         Shares,
-        parameters=(_BY, _MODEL),
+        parameters=(BY, MODEL),
         refusals=(404, 422),
     ),
     Call("GET", "/metrics", Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
@@ -295,7 +244,7 @@ CALLS: tuple[Call, ...] = (
         "Page of a topic, state, cluster or factor of the model that answers.",
         parts.part,
         "text/html",
-        parameters=(_TOPIC,),
+        parameters=(TOPIC,),
         refusals=(404,),
     ),
     Call(
@@ -307,7 +256,7 @@ CALLS: tuple[Call, ...] = (
         "text/html",
         303,
         takes=LabelGiven,
-        parameters=(_TOPIC,),
+        parameters=(TOPIC,),
         refusals=(400, 403, 404, 408, 413, 415, 422),
         encoding=FORM,
     ),
@@ -318,7 +267,7 @@ CALLS: tuple[Call, ...] = (
         "Page of the shares of topics over time.",
         parts.over_time,
         "text/html",
-        parameters=(_BY,),
+        parameters=(BY,),
         refusals=(404, 422),
     ),
     Call(
@@ -349,8 +298,8 @@ CALLS: tuple[Call, ...] = (
         pages.versions,
         "text/html",
         parameters=(
-            Parameter("before", "query", "version", _VERSION),
-            Parameter("after", "query", "a later version", _VERSION),
+            Parameter("before", "query", "version", VERSION),
+            Parameter("after", "query", "a later version", VERSION),
         ),
         refusals=(404, 422),
     ),
@@ -361,7 +310,7 @@ CALLS: tuple[Call, ...] = (
         "Page that names what a rollback to a version changes.",
         changing.return_asked,
         "text/html",
-        parameters=(_VERSION_KEPT,),
+        parameters=(VERSION_KEPT,),
         refusals=(404, 409),
     ),
     Call(
@@ -374,7 +323,7 @@ CALLS: tuple[Call, ...] = (
         "text/html",
         303,
         takes=ReturnConfirmed,
-        parameters=(_VERSION_KEPT,),
+        parameters=(VERSION_KEPT,),
         refusals=(400, 403, 404, 408, 409, 413, 415, 422),
         encoding=FORM,
     ),

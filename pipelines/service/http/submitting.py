@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from anyio import to_thread
@@ -17,7 +18,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.answers import Forgetting, Receipt
 from streaming_moments.pipelines.service.current import OWNER
 from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
-from streaming_moments.pipelines.service.http.bodies import documents_in, read_body
+from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
@@ -28,6 +29,8 @@ from streaming_moments.storage.inbox.records import RecordRefused
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
+_By = Literal["receipt", "id"]
+_LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"})
 _AGAIN = 5  # seconds
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
@@ -61,7 +64,7 @@ async def documents(service: Service, request: Request) -> Response:
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await _in_time(written, limits.seconds.total_seconds())
-        left_out = tuple(LeftOut(one.place, one.field, one.reason) for one in bad)
+        left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
             # behind the claim of the key: of another content nothing is noted
             folder = service.current.inbox.folder
@@ -94,8 +97,36 @@ async def forget(service: Service, request: Request) -> Response:
         raise Problem(
             422, "give receipt=... or id=..., once or more often, and not both", "receipt"
         )
-    by: Literal["receipt", "id"] = "receipt" if given["receipt"] else "id"
-    names = _receipts(given[by]) if by == "receipt" else given[by]
+    by: _By = "receipt" if given["receipt"] else "id"
+    return await _asked(service, by, given[by])
+
+
+async def forget_several(service: Service, request: Request) -> Response:
+    """As `forget`, of names in the body."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
+    limits = service.config.limits
+    told = limits.body, limits.seconds.total_seconds(), service.budget
+    content = await read_body(request.stream(), request.headers, *told)
+    try:
+        given = json_in(content, limits.documents)
+    finally:
+        service.budget.give(len(content))
+    if not isinstance(given, dict) or len(given) != 1 or not given.keys() <= _LISTS.keys():
+        raise Problem(422, 'send {"ids": [...]} or {"receipts": [...]}, and not both')
+    [(field, names)] = given.items()
+    if not isinstance(names, list) or not all(_is_name(name) for name in names):
+        raise Problem(422, f"{field} is not a list of strings; send each as it was sent", field)
+    return await _asked(service, _LISTS[field], list(map(str, names)))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+async def _asked(service: Service, by: _By, given: Sequence[str]) -> Response:
+    names = _receipts(given) if by == "receipt" else given
     try:
         deletion = Deletion(by, tuple(names))
     except InvalidInput as error:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streaming_moments.pipelines.service.http import arrow_bodies
 from streaming_moments.pipelines.service.http.arrow_bodies import documents_of_stream
 from streaming_moments.pipelines.service.http.bodies import documents_in
 from streaming_moments.pipelines.service.http.problems import Problem
@@ -22,6 +23,11 @@ TABLE = pa.table(
         "date": pa.array([datetime.date(2026, 11, 20)] * 3),
     }
 )
+TABLE_ROWS = [
+    {"text": "the sea", "id": 1, "date": "2026-11-20"},
+    {"text": "the law", "id": None, "date": "2026-11-20"},
+    {"text": None, "id": 3, "date": "2026-11-20"},
+]
 
 
 def stream(table, **options):
@@ -41,11 +47,7 @@ def stream_whole(table):
 
 def test_rows_are_documents():
     kind = "application/vnd.apache.arrow.stream"
-    assert list(documents_in(stream(TABLE), kind, 5)) == [
-        {"text": "the sea", "id": 1, "date": "2026-11-20"},
-        {"text": "the law", "id": None, "date": "2026-11-20"},
-        {"text": None, "id": 3, "date": "2026-11-20"},
-    ]
+    assert list(documents_in(stream(TABLE), kind, 5)) == TABLE_ROWS
     with pytest.raises(Problem, match="more than 2"):
         list(documents_in(stream(TABLE), kind, 2))
 
@@ -98,6 +100,114 @@ def test_compressed_batches_are_refused_before_they_are_read(codec):
     with pytest.raises(Problem, match="compressed") as refused:
         list(documents_of_stream(content))
     assert refused.value.status == 415
+
+
+FRAMINGS = [
+    {"use_legacy_format": legacy, "metadata_version": version}
+    for legacy in (False, True)
+    for version in (pa.ipc.MetadataVersion.V4, pa.ipc.MetadataVersion.V5)
+]
+
+
+def refused_without_growing(content, most):
+    """What is said of a stream of which nothing is decompressed on the way."""
+    before = pa.default_memory_pool()
+    counting = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(counting)
+    try:
+        with pytest.raises(Problem) as refused:
+            list(documents_of_stream(content))
+    finally:
+        pa.set_memory_pool(before)
+    assert counting.max_memory() <= most
+    return refused.value
+
+
+@pytest.mark.parametrize("framing", FRAMINGS, ids=str)
+def test_every_framing_holds_the_same_documents(framing):
+    assert list(documents_of_stream(stream(TABLE, **framing))) == TABLE_ROWS
+
+
+@pytest.mark.parametrize("framing", FRAMINGS, ids=str)
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a" * (1 << 24)]),
+        pa.array([["a" * (1 << 24)]]),
+        pa.array([[0] * (1 << 20)], pa.list_(pa.int64(), 1 << 20)),
+    ],
+    ids=["text", "list", "fixed"],
+)
+def test_a_compressed_batch_is_refused_in_every_framing(framing, codec, column):
+    content = stream(pa.table({"text": column}), compression=codec, **framing)
+    assert len(content) < 1 << 20
+    refused = refused_without_growing(content, 1 << 22)
+    assert (refused.status, "compressed" in refused.detail) == (415, True)
+
+
+def experimental(nbytes, legacy):
+    """A stream as versions 0.15 to 0.17 compressed it: its metadata say so beside the batch."""
+    packed = b"?"
+    while len(packed) % 2:
+        nbytes += 2
+        packed = struct.pack("<q", nbytes) + pa.compress(bytes(nbytes), codec="zstd", asbytes=True)
+    rows = len(packed) // 2
+    column = pa.Array.from_buffers(pa.int16(), rows, [None, pa.py_buffer(packed)])
+    batch, sink = pa.RecordBatch.from_arrays([column], ["id"]), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(
+        use_legacy_format=legacy, metadata_version=pa.ipc.MetadataVersion.V4
+    )
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        told = {"ARROW:experimental_compression": "zstd"}
+        writer.write_batch(batch, custom_metadata=told)
+    content = sink.getvalue().to_pybytes()
+    # the rows of the batch and of its column, but not the bytes of its buffer
+    assert content.count(struct.pack("<q", rows)) == 2
+    return content.replace(struct.pack("<q", rows), struct.pack("<q", nbytes // 2)), nbytes
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_the_compression_of_early_versions_is_refused_before_it_is_read(legacy):
+    content, nbytes = experimental(1 << 26, legacy)
+    assert len(content) < 1 << 13
+    with pa.ipc.open_stream(content) as reader:
+        assert reader.read_next_batch().nbytes == nbytes, "who only reads it is filled"
+    assert "compressed" in refused_without_growing(content, 1 << 22).detail
+
+
+@pytest.mark.parametrize("framing", FRAMINGS, ids=str)
+def test_dictionaries_are_refused_in_every_framing(framing):
+    encoded = pa.table({"text": pa.array(["a" * 1000] * 3).dictionary_encode()})
+    assert refused_without_growing(stream(encoded, **framing), 1 << 20).status == 415
+    # also where the schema is one of texts
+    parts = [stream(one, **framing) for one in (TABLE.select(["text"]), encoded)]
+    schemas = [next(arrow_bodies._messages(part)).size for part in parts]
+    mixed = parts[0][: schemas[0]] + parts[1][schemas[1] :]
+    assert "dictionaries" in refused_without_growing(mixed, 1 << 20).detail
+
+
+def test_what_is_behind_the_end_is_not_lost_in_silence():
+    with pytest.raises(Problem, match="behind the end"):
+        list(documents_of_stream(stream(TABLE) * 2))
+
+
+def test_a_stream_that_is_cut_off_is_refused_wherever():
+    content = stream(TABLE)
+    ends = {content.rindex(b"\xff\xff\xff\xff"), len(content)}
+    for size in range(len(content)):
+        try:
+            found = list(documents_of_stream(content[:size]))
+        except Problem as refused:
+            assert refused.status == 400  # noqa: PT017
+        else:
+            assert len(found) < 3 or size in ends
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    column = pa.array(["a"])
+    with pytest.raises(Problem, match="'text' is there twice"):
+        list(documents_of_stream(stream(pa.table([column, column], ["text", "text"]))))
 
 
 @pytest.mark.parametrize(
