@@ -359,6 +359,8 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
     """Those of some counted shards that are there as they were counted, by name."""
+    if not records:
+        return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]
     found = run.looked_at("looking for counted shards", _look, looked)
     return {shard.url: shard for shard, _ in found if shard is not None}

@@ -284,6 +284,8 @@ class Commit(Extensible):
         """What `expired` is once versions before it are no longer kept either."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
+        if not gone:
+            return ()
         firsts = [one for one, before in zip(gone, [-2, *gone], strict=False) if one != before + 1]
         lasts = [one for one, after in zip(gone, [*gone[1:], -2], strict=True) if after != one + 1]
         return tuple(zip(firsts, lasts, strict=True))

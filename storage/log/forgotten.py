@@ -102,7 +102,7 @@ class Forgotten(Extensible):
         content : (str, int), optional
             Its fingerprint and size, where they are known.
         """
-        if not self._names.isdisjoint(_names_of(url)):
+        if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"
         if url.endswith("/"):
             within = next((name for name in self.names if name.startswith(url)), None)
@@ -152,7 +152,9 @@ class Forgotten(Extensible):
         left = tuple(
             one
             for one in self.shards
-            if whole_of(one.url) not in spelled and not one.url.startswith(folders)
+            if whole_of(one.url) not in spelled
+            and not one.url.startswith(folders)
+            and not (one.url.endswith("/") and any(name.startswith(one.url) for name in spelled))
         )
         gone = {self._hash(name) for name in spelled} if self.purged else set()
         purged = {name: found for name, found in self.purged.items() if name not in gone}
@@ -175,6 +177,10 @@ class Forgotten(Extensible):
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset(self.names)
+
+    @cached_property
+    def _folders(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name.endswith("/"))
 
     @cached_property
     def _contents(self) -> dict[tuple[str, int], str]:

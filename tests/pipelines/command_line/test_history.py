@@ -120,15 +120,16 @@ def test_update_compacts_when_there_are_many_segments(run, store, shards):
 def test_forget_leaves_what_the_other_shards_make(run, store, shards):
     one, two, *rest = files(shards)
     code, out, err = run("forget", store.url, one, two)
-    assert (code, out) == (0, "version 3: 2 shards forgotten\n"), err
+    said = "version 3: 2 shards forgotten, which will be skipped by updates\n"
+    assert (code, out) == (0, said), err
     assert store.latest().load() == statistics(store, rest)
     assert store.latest().verify() == []
     code, _, err = run("forget", store.url, one)
     assert code == 2
-    assert "is not counted, so it cannot be taken away" in err
+    assert "was forgotten before, so it is not counted" in err
     assert run("compact", store.url)[0] == 0
     assert store.latest().load() == statistics(store, rest)
-    assert run("update", store.url, shards)[0] == 0
+    assert run("update", store.url, shards, "--include-forgotten")[0] == 0
     assert store.latest().load() == store.load()
 
 
@@ -216,7 +217,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
 def test_content_that_was_once_taken_away_must_be_given(run, apart, planted):
     store, places = apart
     places[0].write_text("\n".join(planted[:40]))
-    assert run("forget", store.url, places[0])[0] == 0
+    assert run("forget", store.url, places[0], "--allow-again")[0] == 0
     assert run("update", store.url, *places)[0] == 0
     places[0].write_text("\n".join(planted[100:130]))
     code, _, err = run("update", store.url, *places, "--replace")

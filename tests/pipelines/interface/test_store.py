@@ -160,7 +160,7 @@ def test_partitions_that_are_gone_are_named(lazy, empty, planted, client, monkey
     with pytest.raises(InvalidInput, match="8 partitions that were counted are not there"):
         update([], source="a")
     assert len(store.snapshot.latest().ledger()) == 11
-    left = store.forget(given(8), source="a")
+    left = store.forget(given(8), source="a", allow_again=True)
     assert update(given(2), source="a").documents == left.documents + 2
 
 
@@ -169,7 +169,7 @@ def test_what_fits_no_memory_is_made_twice_and_counted_once(empty, planted, clie
     monkeypatch.setattr(partitions, "_KEPT_SHARE", 1 << 62)
     store = empty.update(bag, source="all", client=client)
     monkeypatch.undo()
-    again = empty.forget(bag, source="all", client=client)
+    again = empty.forget(bag, source="all", client=client, allow_again=True)
     assert statistics(store) == statistics(again.update(bag, source="all", client=client))
 
 

@@ -299,9 +299,13 @@ def test_a_folder_and_its_files_are_not_both_counted(store, folder, embedded):
     counted = update(store, whole, Run(embedded)).store
     with pytest.raises(InvalidInput, match=r"a1\.txt lies within .*/g/, which is counted") as told:
         update(counted, part, Run(embedded))
-    assert "`forget` what is counted first" in str(told.value)
+    assert "`forget --allow-again` what is counted first" in str(told.value)
     assert urls(counted) == [f"{folder}/"]
-    bare = update(forget(counted, whole, Run(embedded)), part, Run(embedded)).store
+    gone = forget(counted, whole, Run(embedded))
+    # a folder that was forgotten does not come back by its files
+    assert update(gone, part, Run(embedded)).forgotten == ((f"{folder}/a1.txt", "was forgotten"),)
+    bare = update(gone, part, Run(embedded), include_forgotten=True).store
+    assert bare.commit.forgotten.names == ()
     with pytest.raises(InvalidInput, match=r"/g/ holds .*/g/a1\.txt, which is counted"):
         update(bare, whole, Run(embedded))
     assert urls(bare) == [f"{folder}/a1.txt"]

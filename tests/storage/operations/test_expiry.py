@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.layout import commit_file
@@ -225,3 +226,14 @@ def test_ranges_that_cannot_be_are_refused(store):
         store.folder.write(name, seal({**content, "expired": wrong}))
         with pytest.raises(StoreError, match="the expired versions are no ranges"):
             MomentStore.open(store.url)
+
+
+def test_a_version_is_old_from_the_very_time_that_was_given(tmp_path, monkeypatch):
+    store = append(append(create(tmp_path / "store"), {"a": 1}), {"b": 2})
+    written = {file.path: file.modified for file in store.folder.files("commits")}
+    hour = timedelta(hours=1)
+    # the second version was the latest until the third was written, an hour ago
+    now = written[commit_file(2).partition("/")[2]] + hour
+    monkeypatch.setattr(Folder, "clock", lambda folder: now)
+    assert plan_expiry(store, 1, hour + timedelta(microseconds=1)).versions == (0,)
+    assert plan_expiry(store, 1, hour).versions == (0, 1)

@@ -25,11 +25,14 @@ from hypothesis.stateful import (
 )
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import commit_compaction
 from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import difference, rollback, tag
 from streaming_moments.storage.operations.traces import traces_of
+from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.garbage import collect, find_garbage, unswept
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
@@ -68,14 +71,17 @@ class TwoWriters(RuleBasedStateMachine):
         self.writers = [store, store]
         self.versions = [({}, {}, {})]
         self.gone = set()
+        self.listed = [set()]  # of each version the names that must not be counted again
+        self.purged = set()
         self.models = 0
 
     @property
     def now(self):
         return self.versions[-1]
 
-    def committed(self, writer, store, shards=None, models=None, tags=None):
+    def committed(self, writer, store, shards=None, models=None, tags=None, listed=None):
         old = self.now
+        self.listed.append(self.listed[-1] if listed is None else listed)
         self.writers[writer] = store
         self.versions.append(
             (
@@ -98,13 +104,28 @@ class TwoWriters(RuleBasedStateMachine):
             with pytest.raises(ShardsAlreadyCounted) as told:
                 append(store, shards)
             assert set(told.value.urls) == already
+        elif kept_away := (self.listed[-1] | self.purged) & shards.keys():
+            with pytest.raises(ShardsForgotten) as told:
+                append(store, shards)
+            assert set(told.value.urls) == kept_away
         else:
             self.committed(writer, append(store, shards), {**known, **shards})
+
+    @rule(writer=WRITERS, shards=SHARDS)
+    def ingest_what_was_forgotten(self, writer, shards):
+        store, known = self.writers[writer], self.now[0]
+        fresh = {url: seed for url, seed in shards.items() if url not in known}
+        if fresh:
+            after = store.append(segment(store, fresh), again=True)
+            self.purged -= fresh.keys()
+            listed = self.listed[-1] - fresh.keys()
+            self.committed(writer, after, {**known, **fresh}, listed=listed)
 
     @rule(writer=WRITERS, shards=SHARDS, at=st.integers(0, 90))
     def killed(self, writer, shards, at):
         store, known = self.writers[writer], self.now[0]
-        fresh = {url: seed for url, seed in shards.items() if url not in known}
+        away = known.keys() | self.listed[-1] | self.purged
+        fresh = {url: seed for url, seed in shards.items() if url not in away}
 
         def ingest():
             with interposed(FaultyDisk(KILL, at)):
@@ -124,11 +145,13 @@ class TwoWriters(RuleBasedStateMachine):
             self.writers[writer] = after
 
     @precondition(lambda self: self.now[0])
-    @rule(writer=WRITERS, data=st.data())
-    def forget(self, writer, data):
-        gone = self.counted(data)
+    @rule(writer=WRITERS, data=st.data(), lists=st.booleans())
+    def forget(self, writer, data, lists):
+        gone, store = self.counted(data), self.writers[writer]
         left = {url: seed for url, seed in self.now[0].items() if url not in gone}
-        self.committed(writer, forget(self.writers[writer], gone), left)
+        away = Recount("forget", "", removed=(segment(store, gone),), lists=lists)
+        listed = self.listed[-1] | (gone.keys() if lists else set())
+        self.committed(writer, commit_recount(store, away), left, listed=listed)
 
     @precondition(lambda self: self.now[0])
     @rule(writer=WRITERS, data=st.data(), other=st.integers(10, 19))
@@ -149,7 +172,9 @@ class TwoWriters(RuleBasedStateMachine):
             with pytest.raises(StoreError, match="was expired"):
                 rollback(self.writers[writer], version)
         else:
-            self.committed(writer, rollback(self.writers[writer], version), *self.versions[version])
+            was = self.versions[version]
+            listed = (self.listed[-1] | self.listed[version]) - was[0].keys()
+            self.committed(writer, rollback(self.writers[writer], version), *was, listed)
 
     @rule(writer=WRITERS, keep=st.integers(1, 6), models=st.booleans())
     def expire(self, writer, keep, models):
@@ -168,6 +193,7 @@ class TwoWriters(RuleBasedStateMachine):
         shards = {url: seed for url, seed in self.now[0].items() if url not in gone}
         models = {name: seed for name, seed in self.now[1].items() if name in store.models}
         tags = {name: model for name, model in self.now[2].items() if model in models}
+        self.purged |= gone
         while store.version >= len(self.versions):
             self.committed(writer, store, shards, models, tags)
         before = range(len(self.versions) - 1)
@@ -223,7 +249,9 @@ class TwoWriters(RuleBasedStateMachine):
         assert len(found) >= orphan
         collect(store.folder, found)
         # what was sealed is deleted after a commit that changes nothing
-        self.versions += [self.now] * any(heap.is_sealed for heap in found)
+        committed = any(heap.is_sealed for heap in found)
+        self.versions += [self.now] * committed
+        self.listed += [self.listed[-1]] * committed
         assert find_garbage(store.folder, timedelta(0)) == []
 
     @rule(writer=WRITERS)
@@ -253,6 +281,7 @@ class TwoWriters(RuleBasedStateMachine):
         assert store.commit.shards == len(shards)
         assert [*store.models] == [*models]
         assert store.commit.tags == tags
+        assert set(store.commit.forgotten.names) == self.listed[version]
         for name, seed in models.items():
             assert store.load_model(name).topics.tolist() == model_of(seed).topics.tolist()
 
