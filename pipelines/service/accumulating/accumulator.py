@@ -304,8 +304,8 @@ class Accumulator:
         found.require_none_failing(inbox)
         # once all is noted: what fails here keeps nobody from counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
-        told = found.named(inbox)
-        return Turn(0, result.documents, after.version, *told)
+        refused, aside = found.named(inbox)
+        return Turn(0, result.documents, after.version, refused, aside)
 
     def _forgotten(self, identity: str, deletion: Deletion, journal: Journal) -> int:
         """Take documents out of their shards and out of the statistics; how many those are."""
