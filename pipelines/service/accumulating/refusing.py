@@ -7,8 +7,9 @@ has no room for it; whatever failed around it fails the turn, and the next turn 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
@@ -33,6 +34,7 @@ from streaming_moments.storage.inbox.set_aside import (
 from streaming_moments.storage.store.store import MomentStore
 
 _RETRIED = 100  # shards of a turn
+Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class _Unforeseen(ShardError):
@@ -57,15 +59,9 @@ class Outcomes:
     aside: dict[str, str]
     failing: dict[str, str]
 
-    def named(
-        self, inbox: Inbox
-    ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    def named(self, inbox: Inbox) -> tuple[Reasons, Reasons]:
         """Shards that are refused, and that are set aside, by URL with the reason."""
-        refused, aside = (
-            tuple((inbox.folder.shard(path), reason) for path, reason in several.items())
-            for several in (self.refused, self.aside)
-        )
-        return refused, aside
+        return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
         """Raise StoreError where something failed around a shard: the turn fails."""
@@ -74,6 +70,10 @@ class Outcomes:
                 f"{inbox.folder.shard(path)} was not counted ({reason}), though it can be read; "
                 "the next turn counts it, check workers and storage if that fails too"
             )
+
+
+def _named(inbox: Inbox, several: Mapping[str, str]) -> Reasons:
+    return tuple((inbox.folder.shard(path), reason) for path, reason in several.items())
 
 
 def fails_alone(

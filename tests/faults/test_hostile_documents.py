@@ -1,0 +1,226 @@
+"""Documents at every numeric extreme, sent to a running service of each kind: nobody else waits.
+
+Each hostile request is followed by an honest one. Whatever becomes of the first, no answer is a
+fault of the server, the second is counted, and the first comes to an end as well.
+"""
+
+import json
+import random
+import time
+from dataclasses import dataclass, field
+
+import pytest
+import requests
+from test_service_kills import Served
+
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.set_aside import all_set_aside
+from streaming_moments.storage.store.store import MomentStore
+
+ENDED = {"counted", "refused", "set_aside", "forgotten"}
+HUGE = 10**400
+WORDS = ["gold", "silver", "sea", "ship", "war", "law"]
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A kind of store: options of its `create`, pilot and honest document, and hostile requests."""
+
+    options: tuple
+    pilot: object
+    honest: dict
+    requests: list = field(repr=False)
+
+
+def of_ids(rng):
+    most = 2**31 - 1
+    documents = [
+        [{"ids": [1, 2], "counts": [75_000, 75_000]}] * 30,
+        [{"ids": [1], "counts": [most]}],
+        [{"ids": [1], "counts": [most + 1]}],
+        [{"ids": [1, 2, 3], "counts": [most, most, most]}],
+        [{"ids": [1] * 32_000}] * 20,
+        [{"ids": [2**63 - 1], "counts": [1]}],
+        [{"ids": [2**63]}],
+        [{"ids": [], "counts": []}],
+        [{"ids": [1], "counts": [0]}],
+        [{"ids": [-1]}],
+        [{"ids": [1], "counts": [rng.randrange(5_000, 9_000)]} for _ in range(2_000)],
+        [{"ids": list(range(30)), "counts": [2_000] * 30}] * 200,
+    ]
+    return Hostile(
+        ("--ids-column", "w", "--counts-column", "n", "--max-topics", 3),
+        [{"w": [rng.randrange(30) for _ in range(9)], "n": [1] * 9} for _ in range(400)],
+        {"ids": [3, 4, 5]},
+        documents,
+    )
+
+
+def of_texts(rng):
+    return Hostile(
+        ("--max-topics", 3, "--max-document-fraction", 1),
+        [{"text": " ".join(rng.choices(WORDS, k=9))} for _ in range(400)],
+        {"text": "gold silver sea"},
+        [
+            [{"text": "gold " * 180_000}] * 8,
+            [{"text": "gold " * 165_000}] * 8,
+            [{"text": "gold " * 6_500}] * 400,
+            [{"text": "g" * 900_000}],
+            [{"text": ""}, {"text": "\x00\x01"}, {"text": "\u200d" * 1000}],
+            [{"text": " ".join(f"w{one}" for one in range(90_000))}],
+            [{"text": " ".join(WORDS) * 20_000}] * 10,
+        ],
+    )
+
+
+def of_passages(rng):
+    found = of_texts(rng)
+    return Hostile(
+        (*found.options, "--passage-words", 200),
+        *[getattr(found, name) for name in ("pilot", "honest", "requests")],
+    )
+
+
+def of_views(rng):
+    def record(length):
+        return {"a": ["x"] * length, "b": ["p"] * length, "c": ["m"] * length}
+
+    return Hostile(
+        ("--kind", "views", "--columns", "a,b,c"),
+        [{"a": rng.choice("xy"), "b": rng.choice("pq"), "c": rng.choice("mn")} for _ in range(400)],
+        {"a": "x", "b": "p", "c": "m"},
+        [
+            [record(60_000)] * 20,
+            [record(10_000)] * 100,
+            [record(2_500)] * 400,
+            [{"a": [], "b": [], "c": []}] * 5,
+            [{"a": ["x"] * 200_000, "b": [], "c": "m"}],
+            [{"a": 1e308, "b": HUGE, "c": True}],
+            [{"a": ["x"] * 60_000, "b": "p", "c": "m"}] * 10,
+        ],
+    )
+
+
+def of_sequences(rng):
+    return Hostile(
+        ("--kind", "sequences", "--columns", "steps"),
+        [{"steps": rng.choices("abc", k=30)} for _ in range(300)],
+        {"steps": ["a", "b", "c", "a"]},
+        [
+            [{"steps": ["a"] * 200_000}] * 40,
+            [{"steps": []}, {"steps": ["a"]}, {"steps": ["a", "b"]}],
+            [{"steps": [HUGE]}],
+            [{"steps": [1e308, -0.0, True]}],
+            [{"steps": ["z" * 100_000] * 5}],
+            [{"steps": [f"s{one}" for one in range(60_000)]}] * 5,
+        ],
+    )
+
+
+def of_vectors(rng, *options):
+    return Hostile(
+        ("--kind", "vectors", "--columns", "v", *options),
+        [{"v": [rng.gauss(0, 1) for _ in range(3)]} for _ in range(500)],
+        {"v": [0.1, 0.2, 0.3]},
+        [
+            [{"v": [1e308, -1e308, 1e308]}] * 100,
+            [{"v": [5e-324, 0, -0.0]}],
+            [{"v": [10**300, 1, 1]}, {"v": [2**63, -(2**63), 2**64]}],
+            [{"v": [HUGE, 1, 1]}],
+            [{"v": [1e3, -1e3, 1e3]}] * 10_000,
+            [{"v": [1, 2]}],
+        ],
+    )
+
+
+def of_fourth(rng):
+    return of_vectors(rng, "--fourth", "--sketch-columns", 3)
+
+
+def of_edges(rng):
+    nodes = [f"n{one}" for one in range(60)]
+    return Hostile(
+        ("--kind", "edges"),
+        [{"source": rng.choice(nodes), "target": rng.choice(nodes)} for _ in range(900)],
+        {"source": "n1", "target": "n2"},
+        [
+            [{"source": "n1", "target": "n1"}] * 10_000,
+            [{"source": "n1", "target": "n2"}] * 10_000,
+            [{"source": HUGE, "target": "n1"}],
+            [{"source": "x" * 500_000, "target": "n1"}],
+            [{"source": -1, "target": 2**70}],
+            [{"source": f"m{one}", "target": f"k{one}"} for one in range(10_000)],
+        ],
+    )
+
+
+KINDS = [of_ids, of_texts, of_passages, of_views, of_sequences, of_vectors, of_fourth, of_edges]
+
+
+class Caller:
+    """Calls of a service in a process of its own."""
+
+    def __init__(self, url):
+        self.url, self.session = url, requests.Session()
+
+    def send(self, documents):
+        return self.session.post(
+            f"{self.url}/v1/documents",
+            data=json.dumps(documents),
+            headers={"Content-Type": "application/json"},
+            timeout=120,
+        )
+
+    def ended(self, receipt):
+        """What became of a receipt, once anything has."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            told = self.session.get(f"{self.url}/v1/receipts/{receipt}", timeout=60).json()
+            if told["state"] in ENDED:
+                return told["state"]
+            time.sleep(0.05)
+        raise AssertionError(f"{told} for ever")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_request_keeps_the_documents_of_others_from_being_counted(kind, tmp_path, campaigns):
+    hostile = kind(random.Random(campaigns.seed))
+    several = hostile.requests[: campaigns.size(3, len(hostile.requests))]
+    lines = (json.dumps(one) + "\n" for one in hostile.pilot)
+    (tmp_path / "pilot.jsonl").write_text("".join(lines))
+    told = ["create", tmp_path / "store", tmp_path / "pilot.jsonl", *hostile.options]
+    with pytest.raises(SystemExit) as ended:
+        main([str(one) for one in told])
+    assert ended.value.code == 0
+    (tmp_path / "service.toml").write_text(
+        f'store = "{tmp_path}/store"\n[listen]\nport = 0\n[limits]\nbody = "64MiB"\n'
+        '[accumulate]\nseal_after = "100ms"\n'
+    )
+    honestly, taken = 0, 0
+    with open(tmp_path / "log", "w") as log:
+        served = Served(tmp_path / "service.toml", log)
+        try:
+            caller = Caller(served.url)
+            for documents in several:
+                answer = caller.send(documents)
+                assert answer.status_code in (202, 400, 413, 422), answer.text
+                honest = caller.send([hostile.honest])
+                assert honest.status_code == 202, honest.text
+                assert caller.ended(honest.json()["receipt"]) == "counted"
+                honestly += 1
+                if answer.status_code == 202:
+                    taken += 1
+                    caller.ended(answer.json()["receipt"])
+            ready = requests.get(f"{served.url}/readyz", timeout=60)
+            assert (ready.status_code, ready.json()["counting"]) == (200, True)
+        finally:
+            assert served.end() == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
+    assert "tried again" not in (tmp_path / "log").read_text()
+    store = MomentStore.open(str(tmp_path / "store"))
+    assert store.commit.documents >= honestly
+    assert store.verify() == []
+    assert all_set_aside(Folder.at(str(tmp_path / "store-inbox"))) == ()
+    note = f"{taken} requests accepted, {len(several) - taken} refused at the door"
+    campaigns.record(f"hostile documents {kind.__name__[3:]}", len(several), honestly, note)
