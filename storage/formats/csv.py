@@ -74,10 +74,10 @@ class Csv(Format):
             return self.tables(source, source.columns.categories, limits, start)
         return in_chunks(self._texts(source, limits, start), limits)
 
-    def days(self, source: Source, column: str) -> Iterator[date]:
+    def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
         for _, values in self._column(source, column, "--date-column", DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
-            yield from bounds_of(given.cast(pa.large_string()), column, source.url)
+            yield from bounds_of(given.cast(pa.large_string()), column, source.url, zones)
 
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
