@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from streaming_moments.errors import InvalidInput
 
 NO_PATTERN = "none"
+_UTC = "UTC"
 _ISO = ("%Y-%m-%d", "%Y/%m/%d")
 _DIGITS = {"%Y": r"(?P<year>\d{4})", "%m": r"(?P<month>\d{2})", "%d": r"(?P<day>\d{2})"}
 
@@ -112,6 +113,10 @@ class DateSource:
     pattern : str, optional
         How a shard's URL holds one day, with %Y, %m and %d, such as "%Y%m%d"; "none" if it holds
         none. By default ISO dates are found, "2026-11-21" and "2026/11/21".
+    zones : bool
+        Whether texts with a zone are of their day in UTC in every format. Stores of version 0.2.0
+        go on without: there it is so of JSON Lines alone, and in Parquet and CSV the day is the
+        one that is written. What a store has counted is taken out by the rule that counted it.
 
     Raises
     ------
@@ -130,6 +135,7 @@ class DateSource:
 
     column: str | None = None
     pattern: str | None = None
+    zones: bool = True
 
     def __post_init__(self) -> None:
         if self.pattern is None or self.pattern == NO_PATTERN:
@@ -166,12 +172,15 @@ class DateSource:
 
     def to_json(self) -> dict[str, str | None]:
         """Description that JSON can hold."""
-        return {"column": self.column, "pattern": self.pattern}
+        told = {"column": self.column, "pattern": self.pattern}
+        return {**told, "zones": _UTC} if self.column is not None and self.zones else told
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> DateSource:
         """Source that `to_json` described."""
-        return cls(content.get("column"), content.get("pattern"))
+        column = content.get("column")
+        zones = column is None or content.get("zones") == _UTC
+        return cls(column, content.get("pattern"), zones)
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

@@ -140,7 +140,7 @@ def days_of(
     if source.column is None:
         return source.in_url(given_name(shard.url))
     with _read_as(shard, form, storage_options) as (kind, opened):
-        found = list(kind.days(opened, source.column))
+        found = list(kind.days(opened, source.column, source.zones))
     if not found:
         raise ShardError(
             shard.url,

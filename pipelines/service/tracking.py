@@ -75,12 +75,13 @@ class Tracker:
         sealed = self.seals.read_anew(sealed.number)  # a purge may have taken shards out of it
         left = Deletions(self.seals).left_of(receipt, sealed)
         # what is deleted here may be counted all the same: by a version before, or another purge
-        counted = self._counted_anyway(receipt, sealed, store)
-        if not left and not counted:
-            return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
-        if not left:
-            return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
-        return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
+        if left:
+            return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
+        if self._counted_anyway(receipt, sealed, store):
+            store = store.latest()  # the view may be of a version before the deletion
+            if self._counted_anyway(receipt, sealed, store):
+                return Receipt(receipt, "counted", sealed.documents_of(receipt), store.version)
+        return Receipt(receipt, "forgotten", sealed.documents_of(receipt))
 
     def _counted_anyway(self, receipt: str, sealed: Seal, store: MomentStore) -> bool:
         """Whether a version counts documents of a receipt that are in no shard any more."""

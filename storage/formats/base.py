@@ -201,8 +201,10 @@ class Format(Protocol):
             "Parquet, JSON Lines, CSV or TSV",
         )
 
-    def days(self, source: Source, column: str) -> Iterator[date]:
+    def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
         """Days in a column of dates; the earliest and the latest are among them.
+
+        A text with a zone is of its day in UTC; without `zones` as the store's version counted it.
 
         Raises
         ------

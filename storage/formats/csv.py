@@ -74,12 +74,11 @@ class Csv(Format):
             return self.tables(source, source.columns.categories, limits, start)
         return in_chunks(self._texts(source, limits, start), limits)
 
-    def days(self, source: Source, column: str) -> Iterator[date]:
-        for _, values in self._column(
-            source, column, "create --date-column", DEFAULT_LIMITS, START
-        ):
+    def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
+        option = "create --date-column"
+        for _, values in self._column(source, column, option, DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
-            yield from bounds_of(given.cast(pa.large_string()), column, source.url)
+            yield from bounds_of(given.cast(pa.large_string()), column, source.url, zones)
 
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits

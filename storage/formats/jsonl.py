@@ -74,7 +74,8 @@ class JsonLines(Format):
     ) -> Iterator[tuple[pa.Table, Position]]:
         return table_chunks(_tables(source, columns, limits, start), limits)
 
-    def days(self, source: Source, column: str) -> Iterator[date]:
+    def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
+        # of JSON Lines every version counted the day in UTC
         for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
             value = record.get(column) if isinstance(record, dict) else None
             if value is None:

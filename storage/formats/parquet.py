@@ -86,14 +86,14 @@ class Parquet(Format):
         )
         return table_chunks(tables, limits)
 
-    def days(self, source: Source, column: str) -> Iterator[date]:
+    def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
         with source.fs.open(source.path, "rb") as stored:
             _refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, source.url)
             file = pq.ParquetFile(stored)
             names = file.schema_arrow.names
             place_of_column(names, column, "create --date-column", source.url)
             for batch in file.iter_batches(_DATE_ROWS, columns=[column], use_threads=False):
-                yield from bounds_of(batch.column(0), column, source.url)
+                yield from bounds_of(batch.column(0), column, source.url, zones)
 
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits

@@ -91,3 +91,70 @@ def test_dates_that_cannot_be_read_name_the_shard_and_the_remedy(name, content, 
     shard = put("memory://days", f"bad/{name}", content)
     with pytest.raises(ShardError, match=said):
         days_of(shard, FORM, COLUMN)
+
+
+ZONED = {
+    "2026-11-21T23:30:00-05:00": "2026-11-22",
+    "2026-11-21T01:30:00+05:00": "2026-11-20",
+    "2026-11-21 23:30:00.5Z": "2026-11-21",
+    "20261121T233000-0500": "2026-11-22",
+    "2026-11-21T23:30:00": "2026-11-21",
+    "2026-11-21 - Zurich, +5 degrees": "2026-11-21",
+    "2026-11-21": "2026-11-21",
+}
+
+
+def as_shards(text, place):
+    """A document of a day as text, in every format that has columns of texts."""
+    several = {
+        "a.parquet": parquet(2, day=pa.array([text])),
+        "b.parquet": parquet(2, day=pa.array([text, None]).dictionary_encode()),
+        "c.parquet": parquet(2, day=pa.array([text], pa.large_string())),
+        "d.jsonl": json.dumps({"day": text}).encode(),
+        "e.csv": f'n,day\n1,"{text}"\n'.encode(),
+        "f.tsv": f"n\tday\n1\t{text}\n".encode(),
+    }
+    return {name: put(f"memory://{place}", name, content) for name, content in several.items()}
+
+
+@pytest.mark.parametrize(("text", "day"), ZONED.items())
+def test_one_instant_as_text_is_of_one_day_in_every_format(text, day):
+    found = {
+        name: str(days_of(one, FORM, COLUMN)) for name, one in as_shards(text, "zoned").items()
+    }
+    assert found == dict.fromkeys(found, day)
+
+
+@given(
+    st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)),
+    st.integers(-23 * 60, 23 * 60),
+    st.sampled_from("T "),
+)
+@settings(max_examples=30)
+def test_texts_of_moments_are_of_the_day_of_the_moment(moment, minutes, between):
+    moment = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    expected = str(moment.astimezone(UTC).date())
+    text = moment.isoformat(between)
+    found = {
+        name: str(days_of(one, FORM, COLUMN)) for name, one in as_shards(text, "drawn").items()
+    }
+    assert found == dict.fromkeys(found, expected)
+
+
+def test_a_store_of_an_earlier_version_goes_on_by_its_own_rule():
+    earlier = DateSource.from_json({"column": "day", "pattern": None})
+    assert (earlier.zones, earlier.to_json()) == (False, {"column": "day", "pattern": None})
+    assert DateSource.from_json(COLUMN.to_json()) == COLUMN
+    assert DateSource.from_json({}) == DateSource()
+    assert "zones" not in DateSource().to_json()
+    several = as_shards("2026-11-21T23:30:00-05:00", "earlier")
+    found = {name: str(days_of(one, FORM, earlier)) for name, one in several.items()}
+    assert found.pop("d.jsonl") == "2026-11-22"
+    assert set(found.values()) == {"2026-11-21"}
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:30+05:00", "9999-12-31T23:30-05:00", "soon"])
+def test_a_text_of_no_day_is_refused_in_every_format(text):
+    for shard in as_shards(text, "none").values():
+        with pytest.raises(ShardError, match="does not begin with a date"):
+            days_of(shard, FORM, COLUMN)

@@ -12,10 +12,20 @@ import pyarrow.compute as pc
 from streaming_moments.errors import ShardError
 
 _DAY_CHARACTERS = 10
+# a date behind which no zone can be: its day is the one written in it
+_PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 
 
-def bounds_of(values: pa.Array, column: str, url: str) -> Iterator[date]:
+def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
     """Earliest and latest day of an array of dates, times or texts, if it holds any.
+
+    Parameters
+    ----------
+    values, column, url
+        The array, and where it is.
+    zones : bool
+        Whether a text with a zone is of its day in UTC, as `day_of` says; else of the day that is
+        written in it, as in stores of version 0.2.0.
 
     Raises
     ------
@@ -27,7 +37,20 @@ def bounds_of(values: pa.Array, column: str, url: str) -> Iterator[date]:
     >>> values = pa.array(["2026-11-21", None, "2026-11-19 08:00"])
     >>> [str(day) for day in bounds_of(values, "day", "/corpus/a.parquet")]
     ['2026-11-19', '2026-11-21']
+    >>> values = pa.array(["2026-11-21T23:30:00-05:00"])
+    >>> [str(day) for day in bounds_of(values, "day", "/corpus/a.parquet")]
+    ['2026-11-22', '2026-11-22']
     """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if zones and (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        plain = pc.match_substring_regex(values, _PLAIN)
+        for text in values.filter(pc.invert(plain)).unique().to_pylist():
+            try:
+                yield day_of(text)
+            except ValueError as error:
+                raise _no_date(url, column, error) from error
+        values = values.filter(plain)
     bounds = pc.min_max(_dates(values, url, column)).as_py()
     if bounds["min"] is not None:
         yield from (bounds["min"], bounds["max"])
@@ -50,13 +73,14 @@ def day_of(value: Any) -> date:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return date.fromisoformat(value[:_DAY_CHARACTERS])
-    return (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+    try:
+        return (moment.astimezone(UTC) if moment.tzinfo else moment).date()
+    except OverflowError as error:
+        raise ValueError(f"{value!r} is outside the years 1 to 9999 in UTC") from error
 
 
 def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        values, kind = values.dictionary_decode(), kind.value_type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         # whatever follows the day is not looked at
         values = pc.utf8_slice_codeunits(values, 0, _DAY_CHARACTERS)
@@ -68,8 +92,12 @@ def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
     try:
         return values.cast(pa.date32(), safe=False)
     except pa.ArrowInvalid as error:
-        raise ShardError(
-            url,
-            f"column {column!r} does not begin with a date everywhere ({error}); give dates such "
-            "as 2026-11-21",
-        ) from error
+        raise _no_date(url, column, error) from error
+
+
+def _no_date(url: str, column: str, error: Exception) -> ShardError:
+    return ShardError(
+        url,
+        f"column {column!r} does not begin with a date everywhere ({error}); give dates such "
+        "as 2026-11-21",
+    )

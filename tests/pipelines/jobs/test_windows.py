@@ -201,3 +201,37 @@ def test_a_column_of_dates_is_read_and_a_bad_one_left_out(planted, tmp_path, emb
     assert result.store.log()[2].skipped[0][0] == listed[3].url
     found = [(str(part.dates), part.shards) for part in result.store.commit.segments]
     assert found == [(DAYS[0], 2), (f"{DAYS[0]} to {DAYS[2]}", 1)]
+
+
+@pytest.mark.parametrize(("zones", "day"), [(True, "2026-11-22"), (False, "2026-11-21")])
+def test_what_is_taken_out_is_of_the_days_by_which_it_was_counted(
+    planted, tmp_path, embedded, zones, day
+):
+    """A store of before has its own rule for texts with a zone, and goes on by it."""
+    when = ["2026-11-21T23:30:00-05:00"] * 30
+    for number in range(4):
+        texts = planted[number * 30 : number * 30 + 30]
+        table = pa.table({"text": texts, "day": when})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    listed, run = list_shards([str(tmp_path)]), Run(embedded)
+    source = DateSource("day", zones=zones)
+    told = ShardFormat(), TokenPolicy(), OPTIONS, run
+    store = create(str(tmp_path / "store"), listed, *told, dates=source)
+    written = dict(MomentStore.open(store.url).commit.lineage.dates)
+    assert ("zones" in written) is zones
+    store = update(MomentStore.open(store.url), listed, run).store
+    store = forget(store, listed[:1], run)
+    moved, kept = tmp_path / "1.parquet", tmp_path / "old.parquet"
+    moved.rename(kept)
+    pq.write_table(pa.table({"text": planted[200:230], "day": when}), moved)
+    changed = list_shards([str(moved)])
+    store = update(store, changed, run, old=list_shards([str(kept)])).store
+    assert store.commit.documents == 90
+    assert {str(part.dates) for part in store.commit.segments} == {day}
+    assert {part.sign for part in store.commit.segments} == {1, -1}
+    that = date.fromisoformat(day)
+    window = WindowedStore.of(store, Window(since=that, until=that))
+    for index in range(store.row_blocks):
+        found, whole = window.load_block(index), store.load_block(index)
+        np.testing.assert_array_equal(found.word_counts, whole.word_counts)
+        np.testing.assert_array_equal(found.pair_counts, whole.pair_counts)
