@@ -18,6 +18,8 @@ from streaming_moments.storage.files.filesystems import one_line, open_file_syst
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
+_SHOWN = 200  # characters of a document
+_MORE = " \N{HORIZONTAL ELLIPSIS}"
 TOP_DOCUMENTS = "_top_documents.json"  # readers of the folder as one table pass it over
 
 
@@ -28,6 +30,21 @@ class ModelRead:
     store: str
     model: str
     labels: Mapping[int, str]
+
+
+def beginning(text: str) -> str:
+    """How a text begins, on one line that ends at a word.
+
+    Examples
+    --------
+    >>> beginning("a law"), len(beginning("sea " * 99)), beginning("the " * 60)[-7:]
+    ('a law', 201, 'the the \u2026')
+    """
+    line = " ".join(text[: 8 * _SHOWN].split())
+    if len(line) <= _SHOWN:
+        return line
+    whole, space, _ = line[: _SHOWN + 1].rpartition(" ")
+    return (whole if space else line[:_SHOWN]) + _MORE
 
 
 def write_top_documents(

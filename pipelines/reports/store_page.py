@@ -17,6 +17,7 @@ from streaming_moments.pipelines.reports.shown.following import followed_in
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.states import kind_facts
 from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.staleness import staleness
@@ -82,6 +83,8 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
+    if top_documents is not None:  # else they are read from what is counted now
+        found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(
         title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",
         store=store.url,

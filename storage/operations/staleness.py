@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -24,7 +25,8 @@ class Staleness:
     version : int
         On which it was fitted.
     counted, forgotten : int or None
-        Documents counted and taken away since; None where versions since are no longer kept.
+        Documents counted and taken away since, net of each shard; None where versions since are no
+        longer kept. Of a shard that has other content and as many documents all are both.
     """
 
     model: str
@@ -60,9 +62,34 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     """
     name = model_called(store.commit, model)
     version = store.models[name].version
-    commits = store.log(version)
-    if len(commits) <= store.version - version:
+    commits = _commits_since(store, version)
+    if commits is None:
         return Staleness(name, version, None, None)
+    counted, forgotten = _tallied(commits)
+    if counted and forgotten:  # of which some may be of the same shards
+        fitted = read_ledger(store.folder, commits[-1].segments, store.ledger())
+        counted, forgotten = _net(fitted, store.ledger())
+    return Staleness(name, version, counted, forgotten)
+
+
+def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
+    """Documents taken away since a model was fitted, those among them that came since as well.
+
+    None where versions since are no longer kept; arguments and errors as of `staleness`.
+    """
+    name = model_called(store.commit, model)
+    commits = _commits_since(store, store.models[name].version)
+    return None if commits is None else _tallied(commits)[1]
+
+
+def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | None:
+    """All commits from a version on, the latest first; None where one is no longer kept."""
+    commits = store.log(version)
+    return None if len(commits) <= store.version - version else tuple(commits)
+
+
+def _tallied(commits: tuple[Commit, ...]) -> tuple[int, int]:
+    """Documents that commits count, and take away, each by itself."""
     # a rollback has the segments of a version before it
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
@@ -70,7 +97,23 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
         more, less = _changed(before, after)
         told = counted + more, forgotten + less
         counted, forgotten = tallies.setdefault(frozenset(_segments(after)), told)
-    return Staleness(name, version, counted, forgotten)
+    return counted, forgotten
+
+
+def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
+    """Documents that one ledger has more than another, and fewer, by shard."""
+    old, new = ({one.url: one for one in ledger} for ledger in (before, after))
+    counted = forgotten = 0
+    for url in old.keys() | new.keys():
+        one, other = old.get(url), new.get(url)
+        documents = one.documents if one else 0, other.documents if other else 0
+        if one and other and documents[0] == documents[1]:
+            changed = documents[0] if one.fingerprint != other.fingerprint else 0
+            counted, forgotten = counted + changed, forgotten + changed
+        else:
+            counted += max(documents[1] - documents[0], 0)
+            forgotten += max(documents[0] - documents[1], 0)
+    return counted, forgotten
 
 
 def _changed(before: Commit, after: Commit) -> tuple[int, int]:

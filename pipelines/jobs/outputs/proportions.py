@@ -31,11 +31,11 @@ from streaming_moments.storage.proportions import (
     written_before,
 )
 from streaming_moments.storage.shards import Shard, files_of
+from streaming_moments.storage.top_documents import beginning
 
 Method = Literal["fixed-point", "gibbs"]
 METHODS: tuple[Method, ...] = ("fixed-point", "gibbs")
-_SHOWN = 200  # characters of a document
-_LOOKED_AT = 4096  # of which they are taken
+_LOOKED_AT = 4096  # characters of a document, of which it is shown how it begins
 
 
 def require_seed(method: str, seed: int | None) -> None:
@@ -167,4 +167,4 @@ def _beginning(texts: Any, place: int) -> str:
     text = texts[place].as_py()[: 4 * _LOOKED_AT]
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
-    return " ".join(text[:_LOOKED_AT].split())[:_SHOWN]
+    return beginning(text[:_LOOKED_AT])

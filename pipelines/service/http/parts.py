@@ -17,6 +17,7 @@ from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.states import StateLine, state_lines, visible
+from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.pipelines.reports.store_page import found_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.pipelines.service.http.asking import choice, named_number
@@ -25,13 +26,14 @@ from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import PERIODS, Period
-from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.operations.staleness import forgotten_since
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.current import View
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
 
+_LEFT_OUT = "Documents that were forgotten since the model was fitted are not shown."
 _MOST_PERIODS, _WORDS = 400, 30
 _DISTANCES = "Distance: of Jensen and Shannon between the words, 0 to 1."
 _BETWEEN = "Distance: between the means, in the unit of the rows."
@@ -167,13 +169,12 @@ class _Known:
 def _known(service: Service, view: View, published: Published) -> _Known:
     store, name, model = view.store, published.name, published.model
     pages, reference, folder = service.pages, store.models[name], service.config.documents
-    forgotten = pages.kept(
-        ("forgotten", store.version, name), lambda: staleness(store, name).forgotten
-    )
+    forgotten = pages.kept(("forgotten", store.version, name), lambda: forgotten_since(store, name))
     # of the shards they are good until something is forgotten, however much is counted meanwhile
-    when = reference.id if folder is None else store.version
+    # and what is forgotten goes with it, whatever else was forgotten before
+    when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.kept(
-        ("documents", when, forgotten), lambda: _found(service, view, published, forgotten)
+        ("documents", when, forgotten), lambda: _found(service, view, published)
     )
 
     def made() -> _Known:
@@ -185,16 +186,16 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     return kept
 
 
-def _found(
-    service: Service, view: View, published: Published, forgotten: int | None
-) -> tuple[Mapping[int, Any], str]:
+def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
     """Documents, or rows, by number, and why there are none."""
-    if forgotten != 0:
-        return {}, "No documents are shown: some were forgotten since the model was fitted."
     config = service.config
     wanted = config.sample_documents, config.documents, config.storage_options or None
     try:
-        return found_of(view.store, published.name, published.model, *wanted), ""
+        found = found_of(view.store, published.name, published.model, *wanted)
+        if config.documents is None:  # they are read from what is counted now
+            return found, ""
+        kept, gone = still_counted(view.store, published.name, found, wanted[-1])
+        return kept, _LEFT_OUT if gone else ""
     except StreamingMomentsError as error:
         return {}, str(error)
 

@@ -174,6 +174,39 @@ def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
     assert reasons_of(first) == ()
 
 
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """A model that says nothing of itself but how many documents it is of."""
+
+    documents: int = 400
+
+
+@pytest.mark.parametrize(
+    ("gate", "name"),
+    [
+        ("min_captured", "captured spectrum"),
+        ("min_effective_documents", "effective documents"),
+        ("min_topic_weight", "weight of the smallest topic"),
+    ],
+)
+def test_what_is_not_known_passes_no_least_bound_but_0(gate, name):
+    drift = Drift(None, None, None, None)
+    for bound, holds in ((0.25, False), (0, True)):
+        gates = judged(Unknown(), None, drift, GatesSection(**{gate: bound}))
+        [found] = [one for one in gates if one.name == name]
+        assert (found.value, found.bound, found.holds) == (None, bound, holds)
+        assert bool(reasons_of([found])) is not holds
+
+
+def test_a_least_bound_is_of_what_is_known():
+    gates = GatesSection(min_documents=400)
+    drift = Drift(None, None, 1, None)
+    assert reasons_of(judged(Unknown(), None, drift, gates)) == ()
+    assert reasons_of(judged(Unknown(399), None, drift, gates)) == (
+        "documents: 399, the bound is 400",
+    )
+
+
 def test_a_drop_of_held_out_likelihood_is_refused_where_it_is_known():
     gates = GatesSection(max_held_out_drop=0.25)
     plain = model_with([0.5, 0.5], [0.5, 0.5])

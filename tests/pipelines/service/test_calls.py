@@ -4,12 +4,10 @@ import contextlib
 import errno
 import gzip
 import json
-import re
 import socket
 import threading
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
 
 import jsonschema
@@ -21,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming_moments.errors import StoreError
-from streaming_moments.pipelines import service
 from streaming_moments.pipelines.service.http import pages, problems, reading, serving
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.tokens import Role, add_token
@@ -339,15 +336,6 @@ def test_what_is_not_there_is_a_problem_too(client):
     assert told.headers["X-Request-ID"] == "mine-7"
     told = client("GET", "/healthz", headers={"X-Request-ID": "no such id"})
     assert len(told.headers["X-Request-ID"]) == 32
-
-
-def test_the_client_of_the_readme_runs(serve, place, capsys):
-    readme = (Path(service.__file__).parent / "README.md").read_text()
-    [example] = re.findall(r"```py\n(.*?)```", readme, re.DOTALL)
-    made = add_token(place / "tokens.json", "me", Role.WRITER)
-    with serve(tokens=str(place / "tokens.json")) as client:
-        exec(example.replace("localhost:8080", f"127.0.0.1:{client.port}"), {"token": made})
-    assert capsys.readouterr().out == "accepted\n"
 
 
 def test_tokens_say_who_may_do_what(serve, place):
