@@ -26,6 +26,7 @@ from streaming_moments.storage.log.commits import (
     SegmentReference,
     commit_from_json,
     commit_to_json,
+    expired_to_json,
 )
 from streaming_moments.storage.log.layout import commit_file, reached_file
 
@@ -135,6 +136,16 @@ def test_put_of_the_same_transaction_again_succeeds(folder):
     CommitLog(folder).put(head)
     CommitLog(folder).put(head)
     assert CommitLog(folder).latest() == head
+
+
+def test_a_put_whose_version_was_expired_meanwhile_is_known_as_ours(folder):
+    log, mine = CommitLog(folder), first()
+    folder.write(commit_file(0), seal(expired_to_json(mine)))
+    log.put(mine)
+    with pytest.raises(CommitConflict):
+        log.put(first())
+    with pytest.raises(StoreError, match=r"version 0 of .* was expired, or purged"):
+        log.read(0)
 
 
 def test_threads_racing_have_one_winner_each(folder):
