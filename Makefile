@@ -13,8 +13,8 @@ help:
 	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
 	@echo "            each time, others by SEED=7 or SEED=random"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
-	@echo "make mutants  mutates the lines that differ from BASE= (main~1), and lists those that no"
-	@echo "            test notices (OPTIONS='--most 50')"
+	@echo "make mutants  mutates the lines that differ from BASE= (main~1), or all lines of PATHS=,"
+	@echo "            and lists those that no test notices (OPTIONS='--sample 50')"
 	@echo "make bench  this project beside its peers, about two hours (OPTIONS=--quick: minutes)"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
@@ -60,7 +60,7 @@ faults: install
 	$(BIN)/python -m pytest tests/faults tests/storage/operations/test_random_histories.py tests/storage/operations/test_growth.py
 
 mutants: install
-	$(BIN)/python tests/mutants $(or $(BASE),main~1) $(OPTIONS)
+	$(BIN)/python tests/mutants $(if $(PATHS),$(PATHS),--since $(or $(BASE),main~1)) $(OPTIONS)
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -1,20 +1,13 @@
-"""Mutants of changed lines, and the tests that should notice them."""
+"""Mutants: a source with one thing changed."""
 
 import ast
 import copy
-import os
+import difflib
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-import pytest
 
 PACKAGES = ("streaming_moments", "storage", "pipelines")
-COPIED = (*PACKAGES, "tests", "deploy", "pyproject.toml", "README.md", "Makefile")
 _OPERATORS = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -40,20 +33,29 @@ _OPERATORS = {
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
 }
+_ASSERTIONS = ("frozen", "strict")
+# conditions that are not changed as expressions
+_PLAIN = ast.Name | ast.Attribute | ast.Call | ast.NamedExpr | ast.Subscript
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file with one place changed."""
+    """A file with one place changed; `within` names the function or class that holds it."""
 
     path: str
     line: int
+    within: str
     before: str
     after: str
     source: str
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.before!r} became {self.after!r}"
+
+    def diff(self, original: str) -> str:
+        """The lines that differ, as `diff -U0` prints them, without its header."""
+        lines = difflib.unified_diff(original.splitlines(), self.source.splitlines(), n=0)
+        return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def changed_lines(diff: str) -> dict[str, set[int]]:
@@ -80,26 +82,60 @@ def mutants_of(path: str, source: str, lines: set[int]) -> Iterator[Mutant]:
     ["a.py:1: '1 < y' became '1 <= y'", "a.py:1: '1' became '2'"]
     """
     tree = ast.parse(source)
-    # an annotation does nothing
+    within = _names(tree)
     idle = {
-        id(inner)
-        for node in ast.walk(tree)
-        for outer in (getattr(node, "annotation", None), getattr(node, "returns", None))
-        if outer is not None
-        for inner in ast.walk(outer)
+        id(inner) for node in ast.walk(tree) for outer in _idle(node) for inner in ast.walk(outer)
     }
     for node in ast.walk(tree):
-        if getattr(node, "lineno", None) not in lines or id(node) in idle:
+        if id(node) in idle:
             continue
-        for changed in _changed(node):
-            before = ast.get_source_segment(source, node)
-            after = ast.unparse(changed)
-            if before is not None:
-                mutated = _replaced(source, node, after)
-                yield Mutant(path, node.lineno, before, after, mutated)
+        for place, changed in _changed(node):
+            if place.lineno not in lines:
+                continue
+            before, after = ast.get_source_segment(source, place), ast.unparse(changed)
+            if before not in (None, after) and _is_source_of(before, place):
+                mutated = _replaced(source, place, after)
+                yield Mutant(path, place.lineno, within[id(place)], before, after, mutated)
 
 
-def _changed(node: ast.AST) -> Iterator[ast.AST]:
+def _idle(node: ast.AST) -> Iterator[ast.AST]:
+    """Parts that do nothing: annotations; `frozen=True` and `strict=True`, which are assertions."""
+    parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    if isinstance(node, ast.keyword) and node.arg in _ASSERTIONS:
+        parts.append(node.value)
+    yield from (part for part in parts if part is not None)
+
+
+def _is_source_of(text: str, node: ast.AST) -> bool:
+    """Whether a text is a node; before Python 3.12 places within f-strings may be wrong."""
+    try:
+        return ast.unparse(ast.parse(text.strip())) == ast.unparse(node)
+    except SyntaxError:
+        # `return` and the like parse within a function alone, and are never within an f-string
+        return isinstance(node, ast.stmt)
+
+
+def _names(tree: ast.AST, name: str = "") -> dict[int, str]:
+    """Dotted names of the functions and classes around each node, by the id of the node."""
+    names = {id(tree): name}
+    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        name = f"{name}.{tree.name}" if name else tree.name
+    for child in ast.iter_child_nodes(tree):
+        names |= _names(child, name)
+    return names
+
+
+def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The node, or the condition in it, and what it becomes, for each change."""
+    if isinstance(node, ast.If | ast.While) and isinstance(node.test, _PLAIN):
+        yield node.test, ast.UnaryOp(ast.Not(), node.test)
+    elif isinstance(node, ast.comprehension):
+        yield from ((some, ast.UnaryOp(ast.Not(), some)) for some in node.ifs)
+    else:
+        yield from ((node, changed) for changed in _replacements(node))
+
+
+def _replacements(node: ast.AST) -> Iterator[ast.AST]:
     """The node with one thing changed, for each thing."""
     if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in _OPERATORS:
         yield _with(node, op=_OPERATORS[type(node.op)]())
@@ -137,75 +173,3 @@ def _replaced(source: str, node: ast.AST, text: str) -> str:
     # in brackets it binds as the whole expression did
     new = f"({text})" if isinstance(node, ast.expr) else text
     return b"".join([*lines[:first], head + new.encode() + tail, *lines[last + 1 :]]).decode()
-
-
-def tests_of(path: str, root: Path) -> list[str]:
-    """The test file that mirrors a module, and those that import it; else those of its users."""
-    found = _tests_beside(path, root)
-    if not found:
-        users = (
-            str(place.relative_to(root))
-            for package in PACKAGES
-            for place in (root / package).rglob("*.py")
-            if _imports(path).search(place.read_text())
-        )
-        found = {test for user in users for test in _tests_beside(user, root)}
-    return sorted(found)
-
-
-def _tests_beside(path: str, root: Path) -> set[str]:
-    module = Path(path)
-    return {
-        str(place.relative_to(root))
-        for place in (root / "tests" / module.parts[0]).rglob("test_*.py")
-        if place.stem == f"test_{module.stem}" or _imports(path).search(place.read_text())
-    }
-
-
-def _imports(path: str) -> re.Pattern[str]:
-    parts = ("streaming_moments", *Path(path).with_suffix("").parts)
-    dotted = ".".join(parts[1:] if parts[1] == "streaming_moments" else parts)
-    return re.compile(rf"^(from|import) {re.escape(dotted)}\b", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A copy of the project that mutants are put into."""
-
-    root: Path
-
-    @classmethod
-    def of(cls, project: Path, place: Path) -> "Tree":
-        """Copy what the tests need."""
-        for name in COPIED:
-            source = project / name
-            if source.is_dir():
-                ignore = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(source, place / name, ignore=ignore)
-            elif source.exists():
-                shutil.copy(source, place / name)
-        return cls(place)
-
-    def passes(self, tests: list[str], seconds: float) -> bool:
-        """Whether the tests hold; what takes longer does not."""
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *tests]
-        try:
-            ran = subprocess.run(
-                command, cwd=self.root, env=environment, capture_output=True, timeout=seconds
-            )
-        except subprocess.TimeoutExpired:
-            return False
-        if ran.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
-            raise RuntimeError(ran.stdout.decode(errors="replace"))
-        return ran.returncode == 0
-
-    def survives(self, mutant: Mutant, tests: list[str], seconds: float) -> bool:
-        """Whether no test notices the mutant."""
-        place = self.root / mutant.path
-        original = place.read_text()
-        place.write_text(mutant.source)
-        try:
-            return self.passes(tests, seconds)
-        finally:
-            place.write_text(original)

@@ -1,6 +1,7 @@
 """The tool that looks for lines that no test holds."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,10 @@ AREA = """def area(width, height):
         raise ValueError(width)
     return width * height
 """
-TEST = """import pytest
+TEST = """import subprocess
+import sys
+
+import pytest
 from streaming_moments.storage.area import area
 
 def test_area():
@@ -23,6 +27,38 @@ def test_area():
 REFUSED = """    assert area(0, 1) == 0
     with pytest.raises(ValueError):
         area(-1, 1)
+"""
+LOOP = """def area(width, height):
+    total = 0
+    while width > 0:
+        width -= 1
+        total += height
+    return total
+"""
+LOOPED = """from streaming_moments.storage.area import area
+
+def test_area():
+    assert area(2, 3) == 6
+    assert area(1, 3) == 3
+"""
+REVIEWED = """[[equivalent]]
+path = "storage/area.py"
+within = "area"
+before = "{before}"
+after = "width <= 0"
+reason = "an area of no width is 0"
+"""
+IN_PROCESSES = """
+def test_command():
+    code = "from streaming_moments.storage.area import area; area(-1, 2)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert b"ValueError: -1" in ended.stderr
+
+def test_nothing():
+    pass
+
+def test_of_none():
+    assert area(0, 1) == 0
 """
 
 
@@ -48,34 +84,97 @@ def project(tmp_path):
     return tmp_path
 
 
-def ran(project, test):
-    (project / "tests" / "storage" / "test_area.py").write_text(test)
-    run = subprocess.run(
-        [sys.executable, HERE, "HEAD"], cwd=project, capture_output=True, text=True, timeout=120
+def run(project, *arguments):
+    return subprocess.run(
+        [sys.executable, HERE, *arguments], cwd=project, capture_output=True, text=True, timeout=300
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
+
+
+def ran(project, test, *arguments):
+    (project / "tests" / "storage" / "test_area.py").write_text(test)
+    done = run(project, *(arguments or ("--since", "HEAD")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_what_no_test_notices_is_listed_and_only_of_the_changed_lines(project):
     told = ran(project, TEST)
-    assert "storage/area.py:3: 'raise ValueError(width)' became 'pass'" in told
+    assert "storage/area.py:3: 'raise ValueError(width)' became 'pass', and no test" in told
+    assert "-        raise ValueError(width)\n+        pass\n" in told
     assert "area.py:4" not in told, "line 4 was there before"
     assert (project / "storage" / "area.py").read_text() == AREA
 
 
 def test_a_test_that_holds_the_change_leaves_no_survivor(project):
     told = ran(project, TEST + REFUSED)
-    assert told.splitlines()[-1] == "3 mutants, 3 noticed, 0 survived:"
+    assert told.splitlines()[-1] == "3 mutants, 3 noticed, 0 survived"
+
+
+def test_all_lines_of_a_folder_are_mutated_and_a_run_goes_on_where_it_was(project):
+    told = ran(project, TEST, "storage")
+    assert told.splitlines()[-1] == "5 mutants, 2 noticed, 3 survived"
+    assert "| storage/area.py | 5 | 2 | 3 | 0 |" in told
+    known = (project / ".mutants" / "outcomes.jsonl").read_text()
+    assert ran(project, TEST, "storage").splitlines()[-1] == told.splitlines()[-1]
+    assert (project / ".mutants" / "outcomes.jsonl").read_text() == known
+    # a survivor is tried again once its tests are others
+    told = ran(project, TEST + REFUSED, "storage")
+    assert told.splitlines()[-1] == "5 mutants, 5 noticed, 0 survived"
+
+
+def test_a_sample_is_drawn_by_its_seed(project):
+    two = ("storage", "--sample", "2", "--seed")
+    first = ran(project, TEST, *two, "1")
+    assert "2 of 5 mutants, seed 1" in first
+    assert ran(project, TEST, *two, "1").splitlines()[3:] == first.splitlines()[5:]
+
+
+def test_a_mutant_that_hangs_is_noticed(project):
+    (project / "storage" / "area.py").write_text(LOOP)
+    told = ran(project, LOOPED, "storage", "--slack", "10")
+    assert told.splitlines()[-1].endswith(" 0 survived")
+
+
+def test_reviewed_mutants_are_left_out_until_the_source_is_another(project):
+    (project / "tests" / "mutants").mkdir()
+    file = project / "tests" / "mutants" / "equivalent.toml"
+    file.write_text(REVIEWED.format(before="width < 0"))
+    told = ran(project, TEST, "storage")
+    assert "| storage/area.py | 4 | 2 | 2 | 1 |" in told
+    file.write_text(REVIEWED.format(before="width < 1"))
+    done = run(project, "storage")
+    assert done.returncode == 1
+    assert "storage/area.py: no mutant makes 'width <= 0' of 'width < 1'" in done.stderr
 
 
 def test_a_failing_test_is_no_kill(project):
     (project / "tests" / "storage" / "test_area.py").write_text(TEST + "    assert 0\n")
-    run = subprocess.run(
-        [sys.executable, HERE, "HEAD"], cwd=project, capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 1
-    assert "fail without a mutant" in run.stderr
+    done = run(project, "--since", "HEAD")
+    assert done.returncode == 1
+    assert "fail without a mutant" in done.stderr
+
+
+def test_tests_are_known_by_the_lines_that_they_run_in_any_process(project):
+    """One calls the function, one a process that does, one neither."""
+    told = ran(project, TEST + IN_PROCESSES, "storage")
+    assert told.splitlines()[-1] == "5 mutants, 5 noticed, 0 survived"
+    [kept] = (project / ".mutants").glob("coverage-*.json")
+    lines = {
+        one["name"].partition("::")[2]: one["lines"].get("storage/area.py", [])
+        for one in json.loads(kept.read_text())["tests"]
+    }
+    assert lines == {
+        "test_area": [2, 4],
+        "test_command": [2, 3],
+        "test_nothing": [],
+        "test_of_none": [2, 4],
+    }
+
+
+@pytest.mark.parametrize("path", ["storage/nothing", "nothing.py"])
+def test_a_folder_without_sources_is_named(project, path):
+    done = run(project, path)
+    assert (done.returncode, path in done.stderr) == (1, True)
 
 
 def test_every_mutant_is_python_and_differs_in_its_line():

@@ -29,7 +29,12 @@ from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
-from streaming_moments.storage.operations.appended import Longer, appended_to, counted_shards
+from streaming_moments.storage.operations.appended import (
+    Appended,
+    Longer,
+    appended_to,
+    counted_shards,
+)
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
@@ -156,6 +161,61 @@ def test_a_file_that_is_cut_anywhere_has_its_records_once(kind, documents, place
     assert sum(one.size for one in records) == len(whole)
     fs.pipe(path, b"!" + whole[1:])
     assert appended_to(Longer(now, tuple(records), ShardFormat(), 100)) is None
+
+
+def counted_in_parts(path, ends, content, shard):
+    """Records of a file that was counted up to some ends, one after the other."""
+    records = []
+    for end in ends:
+        path.write_bytes(content[:end])
+        now = replace(shard, size=end)
+        part = appended_to(Longer(now, tuple(records), ShardFormat(), 100)).part if records else now
+        records.append(ShardRecord(part.url, part.size, fingerprint(part), 1, 1))
+    path.write_bytes(content)
+    return tuple(records)
+
+
+@pytest.mark.parametrize("place", [0, 9, 19])
+def test_each_part_of_a_file_that_was_counted_must_be_as_it_was(tmp_path, place):
+    path, content = tmp_path / "a.txt", b"law sea 0\nlaw sea 1\nlaw sea 2\nnew\n"
+    shard = Shard(str(path), len(content))
+    records = counted_in_parts(path, (10, 20, 30), content, shard)
+    asked = Longer(shard, records, ShardFormat(), 100)
+    assert appended_to(asked).part == Shard(f"{path}#bytes=30", 4)
+    path.write_bytes(content[:place] + b"!" + content[place + 1 :])
+    assert appended_to(asked) is None
+
+
+@pytest.mark.parametrize(
+    ("end", "first"),
+    [(b"\n", 8), (b"\r\n", 9), (b"\r\n\r\n", 9), (b" tax\n", None), (b"s\n", None)],
+)
+def test_a_line_that_was_counted_may_only_end_later(tmp_path, end, first):
+    path = tmp_path / "a.txt"
+    content = b"law sea" + end + b"ship\n"
+    shard = Shard(str(path), len(content))
+    records = counted_in_parts(path, (7,), content, shard)
+    came = appended_to(Longer(shard, records, ShardFormat(), 100))
+    if first is None:
+        assert came is None
+    else:
+        assert (came.part, came.waiting) == (
+            Shard(f"{path}#bytes={first}", len(content) - first),
+            0,
+        )
+
+
+@pytest.mark.parametrize("bound", [9, 8])
+def test_a_record_without_its_end_waits_up_to_the_bound(tmp_path, bound):
+    path, content = tmp_path / "a.txt", b"law\nsea\nship tax "
+    shard = Shard(str(path), len(content))
+    records = counted_in_parts(path, (4,), content, shard)
+    asked = Longer(shard, records, ShardFormat(), bound)
+    if bound == 9:
+        assert appended_to(asked) == Appended(Shard(f"{path}#bytes=4", 4), 9)
+        return
+    with pytest.raises(ShardError, match="record from byte 8 on is above 8 bytes and does not end"):
+        appended_to(asked)
 
 
 def test_a_file_that_came_in_parts_adds_up_as_a_whole(tmp_path, store, planted, embedded):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import uuid
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,9 +13,10 @@ from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs import polish as job
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.pipelines.jobs.polish import PassContext, count_group, polish
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.statistics.counts.batch import concatenate
@@ -99,6 +101,59 @@ def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_
     assert read == first
     again.work.delete()
     assert not [name for name in counted.folder.sizes("polishing") if again.work.polishing in name]
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        ({"alpha0": 0.5}, {}),
+        ({"topics": lambda topics: topics[:, ::-1].copy()}, {}),
+        ({"weights": lambda weights: weights[::-1].copy()}, {}),
+        ({}, {"alpha": True}),
+        ({}, {"skip_bad_shards": True}),
+        ({}, {"document_bytes": 1 << 18}),
+        ({}, {"shards": "some"}),
+    ],
+)
+def test_a_job_goes_on_with_sums_of_the_same_job_alone(counted, shards, embedded, changes, how):
+    model, run = replace(counted.load_model("fitted"), alpha0=1.0), Run(embedded)
+    first = polish(counted, model, run, passes=1)
+    given = dict(how)
+    if "document_bytes" in given:
+        run = Run(embedded, limits=replace(run.limits, document_bytes=given.pop("document_bytes")))
+    if "shards" in given:
+        given["shards"] = list_shards([str(shards)])[:3]
+    new = {k: v(getattr(model, k)) if callable(v) else v for k, v in changes.items()}
+    other = polish(counted, replace(model, **new), run, passes=1, **given)
+    assert other.work.polishing != first.work.polishing
+    assert polish(counted, model, Run(embedded), passes=1).work == first.work
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_shard_that_changed_since_it_was_looked_at_is_not_read(
+    counted, shards, embedded, tmp_path, keep_going
+):
+    path, run = tmp_path / "1.jsonl", Run(embedded)
+    path.write_bytes((shards / "1.jsonl").read_bytes())
+    [shard] = list_shards([str(path)])
+    mark = job.mark_of(shard)
+    # as long as it was: nothing but its bytes says that it changed
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[::-1]))
+    reading = ReadingContext.of(counted, run.limits, None)
+    work = PolishingFolder(counted.folder, uuid.uuid4().hex)
+    context = PassContext.of(reading, counted.load_model("fitted"), work, 1, keep_going)
+    if not keep_going:
+        with pytest.raises(ShardError, match=r"1\.jsonl.*changed"):
+            count_group(0, [(shard, mark)], context)
+        assert work.find(1, "0") is None
+        return
+    count_group(0, [(shard, mark)], context)
+    sums = work.find(1, "0")
+    assert (sums.shards, sums.expected.documents) == (0, 0)
+    [(url, reason)] = sums.bad
+    assert url == str(path)
+    assert "changed" in reason
+    work.delete()
 
 
 def test_sums_of_many_groups_are_added_up_a_few_a_task(counted, embedded, monkeypatch):

@@ -1,5 +1,6 @@
 """Pages of stores of every kind, in a real browser, each as its model describes itself."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 
 from streaming_moments import create_store
 from streaming_moments.models.registry import MODELS
+from streaming_moments.models.states import states_of
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
+from streaming_moments.storage.operations.labels import label
+from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences
 from streaming_moments.synthetic.mixtures import mixture_rows
@@ -121,3 +125,28 @@ def test_each_part_of_a_model_has_a_page(kept, serve_at, seen):
                 assert at.evaluate("document.documentElement.scrollWidth") <= width, path
                 if path.startswith("/topics/"):
                     assert at.locator(".alone li, .facts div").count() > 1, path
+
+
+def test_the_written_page_of_each_kind_has_no_element_of_a_name(kept, run, chromium):
+    place, _ = kept
+    store = MomentStore.open(f"{place}/store")
+    if states_of(store.load_any_model("first")) is not None:
+        label(store, 0, NASTY, "first", NASTY)
+    path = place / "page.html"
+    assert run("page", place / "store", "--output", path, "--model", "first")[0] == 0
+    page, said = chromium.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri())
+    try:
+        # a tree shows the names of columns, and none of their values
+        shown = page.evaluate("document.documentElement.innerText")
+        assert (NASTY in shown) != (page.locator("pre").count() == 1)
+        assert page.locator("img").count() == 0
+        # those of the page itself, and the values that they show
+        assert page.locator("script").count() == len(re.findall("<script[ >]", path.read_text()))
+        assert page.locator("script").all_inner_texts().count("alert(1)") == 0
+        assert said == []
+    finally:
+        page.close()

@@ -1,5 +1,6 @@
 """Batches: what is read is what was written, or an error."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -74,6 +75,27 @@ def test_receipts_say_behind_which_seal_to_look():
     assert seal_before(new_receipt(7)) == 7
     assert seal_before(receipt_of_key("k")) is None
     assert require_receipt(new_receipt(7)) != new_receipt(7)
+
+
+def test_pieces_that_are_not_the_documents_are_an_error():
+    one = sent("the sea")
+    [piece] = one.pieces
+    short = replace(one, pieces=(replace(piece, nbytes=piece.nbytes - 1),))
+    with pytest.raises(StoreError, match="batches/a is damaged .its pieces are not its documents"):
+        batch_from_bytes(batch_to_bytes([short]), "batches/a")
+
+
+def test_a_claim_that_is_forgotten_keeps_its_seal_and_no_digest():
+    claim = Claim("a" * 64, 4)
+    assert not claim.is_forgotten
+    assert claim.forgotten() == Claim("0" * 64, 4)
+    assert claim.forgotten().is_forgotten
+
+
+def test_a_receipt_that_is_none_is_shown_by_its_beginning():
+    with pytest.raises(InvalidInput) as refused:
+        require_receipt("x" * 61)
+    assert str(refused.value).startswith(f"{'x' * 60!r} is no receipt")
 
 
 def test_a_damaged_claim_is_an_error():

@@ -12,7 +12,12 @@ from sent_documents import TODAY
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.documents import days_of, read_chunks
-from streaming_moments.storage.inbox.fields import text_field, value_field
+from streaming_moments.storage.inbox.fields import (
+    counts_field,
+    ids_field,
+    text_field,
+    value_field,
+)
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 from streaming_moments.storage.inbox.records import RecordRefused, RecordShape
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -112,8 +117,97 @@ def test_dates_far_from_the_day_of_arrival_are_refused_where_told(day, taken):
             shape.line(record, 0, TODAY)
 
 
+def test_a_line_is_as_long_as_the_bound_and_no_longer():
+    record = {"text": "a" * 52}
+    assert len(RecordShape(line_bytes=64).line(record, 0, TODAY)[1]) == 64
+    with pytest.raises(RecordRefused, match="above 63 bytes"):
+        RecordShape(line_bytes=63).line(record, 0, TODAY)
+
+
+def test_an_id_is_as_long_as_the_bound_and_no_longer():
+    shape = RecordShape()
+    assert shape.line({"text": "a", "id": "i" * 1000}, 0, TODAY)[1].count(b"i") == 1001
+    for name in ("i" * 1001, ""):
+        with pytest.raises(RecordRefused, match="not of 1 to 1000 characters"):
+            shape.line({"text": "a", "id": name}, 0, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("record", "judged"),
+    [
+        ({"ids": [1], "counts": [1 << 15]}, False),
+        ({"ids": [1], "counts": [(1 << 15) + 1]}, True),
+        ({"ids": [1, 2], "counts": [1 << 14, (1 << 14) + 1]}, True),
+        ({"ids": [1] * ((1 << 15) + 1)}, True),
+        ({"ids": [1]}, False),
+    ],
+)
+def test_documents_of_many_tokens_are_judged(record, judged):
+    asked = []
+
+    def judge(line):
+        asked.append(line)
+        return "it is too much"
+
+    shape = RecordShape((ids_field("w"), counts_field("n")), judge=judge)
+    if judged:
+        with pytest.raises(RecordRefused, match="field 'ids': it is too much"):
+            shape.line(record, 3, TODAY)
+        [line] = asked
+        assert json.loads(line)["w"] == record["ids"]
+    else:
+        assert shape.line(record, 3, TODAY)[0] == TODAY
+        assert asked == []
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_long_lines_are_judged(more):
+    around = len(b'{"text":""}\n')
+    shape = RecordShape(judge=lambda line: f"it has {len(line)} bytes")
+    record = {"text": "a" * ((1 << 15) - around + more)}
+    if more:
+        with pytest.raises(RecordRefused, match=r"document 0, field 'text': it has 32769 bytes"):
+            shape.line(record, 0, TODAY)
+    else:
+        assert len(shape.line(record, 0, TODAY)[1]) == 1 << 15
+
+
+def test_counts_are_as_many_as_ids_or_ones():
+    shape = RecordShape((ids_field("w"), counts_field("n")))
+    assert json.loads(shape.line({"ids": [7, 8]}, 0, TODAY)[1]) == {"w": [7, 8], "n": [1, 1]}
+    sent = {"ids": [7, 8], "counts": [3, 4]}
+    assert json.loads(shape.line(sent, 0, TODAY)[1]) == {"w": [7, 8], "n": [3, 4]}
+    with pytest.raises(RecordRefused, match="'counts': it has 1 entries, expected 2 as 'ids'"):
+        shape.line({"ids": [7, 8], "counts": [3]}, 0, TODAY)
+
+
+def test_where_nothing_is_taken_the_first_reason_is_said():
+    shape = RecordShape()
+    with pytest.raises(InvalidInput) as refused:
+        shape.submission([{}, {"text": 1}], new_receipt(0), False, TODAY, skip_bad=True)
+    assert str(refused.value) == (
+        "there are no documents to take; document 0, field 'text': it is missing; send at least one"
+    )
+    with pytest.raises(InvalidInput, match="^there are no documents to take; send at least one$"):
+        shape.submission([], new_receipt(0), False, TODAY)
+
+
+def test_a_document_that_is_no_object_is_said_without_a_field():
+    with pytest.raises(RecordRefused) as refused:
+        RecordShape().line([], 4, TODAY)
+    assert str(refused.value) == "document 4: it is a list, expected an object with text"
+
+
+def test_a_name_that_is_no_field_is_shown_by_its_beginning():
+    with pytest.raises(RecordRefused, match="only text, id, date") as refused:
+        RecordShape().line({"text": "a", "z" * 99: 1}, 0, TODAY)
+    assert refused.value.field == "z" * 60
+
+
 def test_documents_of_too_many_days_are_refused():
     days = [{"text": "a", "date": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"} for n in range(32)]
+    one, _ = RecordShape().submission(days[1:], new_receipt(0), False, TODAY)
+    assert len(one.pieces) == 31
     with pytest.raises(InvalidInput, match="of 32 days"):
         RecordShape().submission(days, new_receipt(0), False, TODAY)
 

@@ -18,7 +18,11 @@ from streaming_moments.storage.files import local_files
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
+from streaming_moments.storage.log.commit_json import (
+    commit_from_json,
+    commit_to_json,
+    expired_to_json,
+)
 from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
 from streaming_moments.storage.log.layout import commit_file, reached_file
@@ -129,6 +133,16 @@ def test_put_of_the_same_transaction_again_succeeds(folder):
     CommitLog(folder).put(head)
     CommitLog(folder).put(head)
     assert CommitLog(folder).latest() == head
+
+
+def test_a_put_whose_version_was_expired_meanwhile_is_known_as_ours(folder):
+    log, mine = CommitLog(folder), first()
+    folder.write(commit_file(0), seal(expired_to_json(mine)))
+    log.put(mine)
+    with pytest.raises(CommitConflict):
+        log.put(first())
+    with pytest.raises(StoreError, match=r"version 0 of .* was expired, or purged"):
+        log.read(0)
 
 
 def test_threads_racing_have_one_winner_each(folder):

@@ -19,7 +19,8 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log import processes
-from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld
+from streaming_moments.storage.log.commits import Commit, Lineage
+from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld, fenced
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
 HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
@@ -326,6 +327,31 @@ def test_a_note_of_a_clock_that_was_ahead_names_the_file_to_delete(
         Lock.acquire(folder, HOUR)
     note.unlink()
     assert Lock.acquire(folder, HOUR).number == 1
+
+
+@pytest.mark.parametrize(("behind", "says"), [(0, "wait for it to end"), (1, "a clock was wrong")])
+def test_clocks_may_differ_by_a_minute_and_no_more(tmp_path, monkeypatch, behind, says):
+    folder, began = Folder.at(str(tmp_path)), Folder.at(str(tmp_path)).clock()
+    monkeypatch.setattr(Folder, "clock", lambda folder: began)
+    Lock.acquire(folder, HOUR)
+    a_minute_before = began - timedelta(minutes=1, seconds=behind)
+    monkeypatch.setattr(Folder, "clock", lambda folder: a_minute_before)
+    with pytest.raises(LockHeld, match=says):
+        Lock.acquire(folder, HOUR)
+
+
+def test_a_commit_without_a_lock_leaves_the_highest_fence():
+    lineage = Lineage("0" * 32, "1" * 64, {}, {"formula_version": 7}, {"digest": "2" * 64}, {})
+    head = replace(Commit.first(lineage, ""), fence=5)
+
+    def change(commit):
+        return commit.successor("compact", "")
+
+    assert [fenced(change, fence)(head).fence for fence in (0, 5, 8)] == [5, 5, 8]
+    with pytest.raises(
+        LockHeld, match="version 0 was committed under lock 5, this run holds lock 4"
+    ):
+        fenced(change, 4)(head)
 
 
 def test_a_note_of_an_earlier_version_is_a_lock(tmp_path):
