@@ -25,6 +25,7 @@ _IMPORTED = [
             "pipelines.command_line.polishing",
             "pipelines.gathering.groups",
             "pipelines.nightly.judging",
+            "pipelines.service.accumulating.accumulator",
             "testing.small_store",
         )
     ),

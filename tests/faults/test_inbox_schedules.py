@@ -13,6 +13,7 @@ from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY, sealed_texts
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -45,6 +46,12 @@ ACTIONS = {
     "compact": 1,
     "expire": 1,
 }
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    with connect() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +143,8 @@ class Schedule:
         try:
             purge(self.store, [name], self.run)
         except InvalidInput as refused:
-            # documents of the inbox are being deleted, or copies are counted elsewhere
-            assert "are being deleted" in str(refused) or "not as" in str(refused), refused
+            if "are being deleted" not in str(refused):
+                raise
             return
         for line in content.splitlines():
             self.documents.pop(json.loads(line)["text"], None)
@@ -195,7 +202,7 @@ class Schedule:
 
 
 def test_random_schedules_leave_what_a_recount_counts(tmp_path, empty, embedded, campaigns):
-    trials = campaigns.size(4, 300)
+    trials = campaigns.size(2, 150)
     held, told, done = 0, [], Counter()
     for trial in range(trials):
         seed = f"{campaigns.seed} {trial}"

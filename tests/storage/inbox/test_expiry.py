@@ -124,8 +124,8 @@ def test_the_plan_of_a_deletion_that_is_not_done_stays_however_old(local):
     for part in ("deletion-plans", "deletions", "aside"):
         older(inbox, part, 2 * DAY)
     expired(inbox, Retention(DAY, None))
-    assert deletions.plan(begun, deletions.waiting()[begun]) == plan
     assert local.names("deletion-plans") == [f"{begun}.json"]
+    assert deletions.plan(begun, deletions.waiting()[begun]) == plan
     deletions.finish(begun, plan, 1)
     older(inbox, "deletion-plans", 2 * DAY)
     expired(inbox, Retention(DAY, None))

@@ -1,0 +1,244 @@
+"""Deletions killed by SIGKILL at each operation of the storage: the next turn ends them."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from itertools import count
+from pathlib import Path
+
+import boto3
+import pytest
+from forking import forking
+from moto.server import ThreadedMotoServer
+from sent_documents import SHAPE, TODAY, sealed_texts
+
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import compact
+from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
+from streaming_moments.pipelines.service.accumulating.steps import read_steps
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import LockHeld
+from streaming_moments.storage.operations.history import rollback
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+
+WORDS = ["law", "sea", "ship", "tax", "moon", "gold", "iron", "wood"]
+PATIENCE = 600
+SHARDS, DOCUMENTS = 6, 200
+BUCKET = "deletions"
+
+
+class Mortal:
+    """Kills this process at one operation of the storage, before it or after it."""
+
+    def __init__(self, at):
+        self.at, self.seen = at, count()
+        for name in ("create", "write", "delete"):
+            setattr(Folder, name, self.around(getattr(Folder, name)))
+
+    def around(self, operation):
+        def mortal(folder, *arguments):
+            place = next(self.seen)
+            if place == self.at // 2 and self.at % 2 == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            found = operation(folder, *arguments)
+            if place == self.at // 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        return mortal
+
+
+def turned(content, at, told):
+    """A process of a turn, which may be killed; it says how many operations there were."""
+    mortal = Mortal(at)
+    with connect() as cluster:
+        config = service_of(content, "service.toml")
+        run = Run(cluster, storage_options=config.storage_options or None)
+        accumulator = Accumulator.of(config, run, lambda line: None)
+        failed = []
+        while accumulator.deletions.waiting() or accumulator.lags:
+            try:
+                failed += accumulator.turn().failed
+            except LockHeld:
+                time.sleep(0.1)  # that of a process that was killed
+    Path(told).write_text(json.dumps([next(mortal.seen), [str(error) for error in failed]]))
+
+
+class Place:
+    """Where a store and its inbox are, to be put back as they were."""
+
+    def __init__(self, folder, url, options):
+        self.folder, self.url, self.options = folder, url, options
+        self.content = {"store": f"{url}/store", "accumulate": {"seal_after": "10ms"}}
+        self.content |= {"storage_options": options, "accumulate": {"lock_expiry": "1s"}}
+        self.files = {}
+
+    @property
+    def top(self):
+        return Folder.at(self.url, self.options or None)
+
+    def keep(self):
+        """Remember every file."""
+        top = self.top
+        self.files = {path: top.read(path) for path in top.sizes("")}
+
+    def restore(self):
+        """Put every file back, but the locks."""
+        top = self.top
+        top.delete([file.path for file in top.files("")])
+        for path, content in self.files.items():
+            top.write(path, content)
+
+    def store(self):
+        return MomentStore.open(f"{self.url}/store", storage_options=self.options or None)
+
+    def inbox(self):
+        return Inbox.open(f"{self.url}/store-inbox", self.options or None)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with connect() as found:
+        yield found
+
+
+@pytest.fixture(params=["local", "s3"])
+def place(request, tmp_path):
+    if request.param == "local":
+        yield Place(tmp_path, str(tmp_path / "place"), {})
+        return
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
+    boto3.client(
+        "s3",
+        endpoint_url=options["endpoint_url"],
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        region_name="us-east-1",
+    ).create_bucket(Bucket=BUCKET)
+    yield Place(tmp_path, f"s3://{BUCKET}/{tmp_path.name}", options)
+    server.stop()
+
+
+def made(place, cluster, documents):
+    """A store of some shards of documents, counted and in one segment, and its empty twin."""
+    run = Run(cluster, storage_options=place.options or None)
+    rng = random.Random(1)
+    texts = [" ".join(rng.choices(WORDS, k=4)) for _ in range(200)]
+    (place.folder / "pilot.txt").write_text("\n".join(texts))
+    pilot = PilotOptions(vocabulary_size=8, core=8, max_topics=2, min_documents=2)
+    listed = list_shards([str(place.folder / "pilot.txt")])
+    create(f"{place.url}/store", listed, ShardFormat(), TokenPolicy(), pilot, run)
+    top = Folder.at(f"{place.url}/store", place.options or None)
+    twin = Folder.at(str(place.folder / "twin"))
+    for path in top.sizes(""):
+        twin.write(path, top.read(path))
+    inbox = place.inbox()
+    for shard in range(SHARDS):
+        records = [
+            {"text": f"{' '.join(rng.choices(WORDS, k=4))} {shard} {one}", "id": f"{shard}-{one}"}
+            for one in range(documents)
+        ]
+        inbox.put([SHAPE.submission(records, new_receipt(0), False, TODAY)[0]])
+        SealLog(inbox).seal_next()
+    accumulator = Accumulator.of(service_of(place.content, "service.toml"), run, lambda line: None)
+    accumulator.turn()
+    compact(place.store(), run)
+    return accumulator
+
+
+def of_many(place, cluster):
+    """A deletion of 1,000 ids of all shards, one of which it empties."""
+    made(place, cluster, DOCUMENTS)
+    names = [f"{shard}-{one}" for shard in range(SHARDS) for one in range(DOCUMENTS)]
+    names = [*names[:DOCUMENTS], *random.Random(2).sample(names[DOCUMENTS:], 1000 - DOCUMENTS)]
+    Deletions(SealLog(place.inbox())).ask(Deletion("id", tuple(names)))
+    return set(names)
+
+
+def after_rollback(place, cluster):
+    """Deletions of a shard and of a part of one that a rollback has undone, and a new one."""
+    accumulator = made(place, cluster, 4)
+    version = place.store().version
+    first = ["0-1", *(f"1-{one}" for one in range(4))]
+    accumulator.deletions.ask(Deletion("id", tuple(first)))
+    accumulator.turn()
+    rollback(place.store(), version)
+    accumulator.deletions.ask(Deletion("id", ("0-2", "2-0")))
+    return {*first, "0-2", "2-0"}
+
+
+SCENES = {"1,000 ids": of_many, "after a rollback": after_rollback}
+
+
+def require_deleted(place, cluster, names, trial):
+    """Fail unless the store counts what is left, as a recount does, and nothing else is there."""
+    inbox, store = place.inbox(), place.store()
+    content = b"".join(inbox.folder.read(f"sealed/{one}") for one in inbox.folder.sizes("sealed"))
+    left = {json.loads(line)["id"] for line in content.splitlines()}
+    assert not left & names
+    assert len(sealed_texts(inbox)) == len(left)
+    run = Run(cluster, storage_options=place.options or None)
+    twin = place.folder / f"twin {trial}"
+    shutil.copytree(place.folder / "twin", twin)
+    listed = list_shards([f"{inbox.folder.url}/sealed/**/*.jsonl"], place.options or None)
+    recounted = update(MomentStore.open(str(twin)), listed, run).store
+    mine, other = store.load().arrays(), recounted.load().arrays()
+    assert [name for name in other if not (mine[name] == other[name]).all()] == []
+    assert set(store.ledger()) == set(recounted.ledger())
+    assert store.verify() == []
+    assert read_steps(inbox) == ()
+    assert not inbox.folder.sizes("aside")
+    assert Deletions(SealLog(inbox)).waiting() == {}
+    shutil.rmtree(twin)
+
+
+def run_turn(context, place, at, told):
+    told.unlink(missing_ok=True)
+    process = context.Process(target=turned, args=(place.content, at, str(told)))
+    process.start()
+    process.join(PATIENCE)
+    assert not process.is_alive()
+    return process.exitcode
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scene", SCENES)
+def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
+    context, told = forking(), place.folder / "told"
+    names = SCENES[scene](place, cluster)
+    place.keep()
+    assert run_turn(context, place, -1, told) == 0
+    operations, failed = json.loads(told.read_text())
+    assert failed == []
+    require_deleted(place, cluster, names, "undisturbed")
+    places = list(range(2 * operations))
+    random.Random(campaigns.seed).shuffle(places)
+    kills = 0
+    # those near the end may not be met: the order of threads is not always the same
+    for at in places[: campaigns.size(2, len(places))]:
+        place.restore()
+        killed = run_turn(context, place, at, told) == -signal.SIGKILL
+        kills += killed
+        if killed:
+            assert run_turn(context, place, -1, told) == 0, at
+        require_deleted(place, cluster, names, at)
+    where = "S3" if place.options else "local"
+    note = f"{operations} operations of the storage"
+    campaigns.record(f"deletion, {scene}, killed on {where}", kills, kills, note)
