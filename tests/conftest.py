@@ -1,11 +1,18 @@
 """What holds for all tests, in one process or shared out among several."""
 
+import os
+import sys
 from dataclasses import astuple, replace
+from pathlib import Path
 
 import pytest
 from campaigns import CAMPAIGNS, Campaigns, Figure
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
+
+HERE = Path(__file__).parent
+# such as to see on one system what another would skip
+SYSTEM = os.environ.get("STREAMING_MOMENTS_SYSTEM", sys.platform)
 
 # the first example of a kernel compiles it
 settings.register_profile("fixed", deadline=None, derandomize=True)
@@ -31,7 +38,26 @@ def pytest_configure_node(node):
     node.workerinput["seed"] = node.config.stash[CAMPAIGNS].seed
 
 
+# Of the tests that other systems run, those that kill processes, limit them or look into /proc.
+LINUX = (
+    *("faults", "deploy", "benchmarks", "paper", "storage/log/test_locks.py"),
+    *("pipelines/gathering", "pipelines/service", "pipelines/planning/planned_run.py"),
+    *("pipelines/cluster/test_memory.py", "pipelines/cluster/test_worker_loss.py"),
+)
+
+
+def needs_linux(path):
+    """Whether tests of a file need what Linux alone has."""
+    inside = path.relative_to(HERE).as_posix() if path.is_relative_to(HERE) else ""
+    return any(inside == one or inside.startswith(f"{one}/") for one in LINUX)
+
+
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if needs_linux(item.path):
+            item.add_marker(pytest.mark.linux)
+        if item.get_closest_marker("linux") and SYSTEM != "linux":
+            item.add_marker(pytest.mark.skip(reason=f"needs Linux, this is {SYSTEM}"))
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

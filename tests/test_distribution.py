@@ -26,7 +26,7 @@ MAIN = "streaming_moments"
 SOURCES = (MAIN, "storage", "pipelines")
 FOLDERS = (*SOURCES, "deploy", "tests", ".ci")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Makefile")
-PAPERS = ("CONTRIBUTING.md", "CHANGELOG.md")
+PAPERS = ("CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md")
 
 
 def test_what_stores_tell_to_install_is_this_version_or_an_earlier_one():

@@ -1,0 +1,60 @@
+"""What goes warns at the line that uses it, for a release, and then goes."""
+
+import ast
+import warnings
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+import streaming_moments
+from streaming_moments.deprecation import Deprecated, warn_deprecated
+
+ROOT = Path(__file__).parents[2]
+
+
+def old(value):
+    warn_deprecated("old", "0.3.0", "0.4.0", "new")
+    return value
+
+
+def test_the_line_that_uses_it_is_named():
+    with pytest.warns(Deprecated, match=r"^old is deprecated since 0\.3\.0 .* use new$") as told:
+        assert old(3) == 3
+    assert told[0].filename == __file__
+
+
+def test_users_see_it_in_their_own_code_as_any_deprecation():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        with pytest.raises(DeprecationWarning):
+            old(3)
+
+
+def overdue(source, version):
+    """What a file still warns of though the version that lacks it is there; or goes at once."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "warn_deprecated":
+            told = dict(zip(("what", "since", "removed_in"), node.args, strict=False))
+            told |= {one.arg: one.value for one in node.keywords}
+            since, gone = (Version(ast.literal_eval(told[one])) for one in ("since", "removed_in"))
+            if gone <= version or gone.release[:2] <= since.release[:2]:
+                yield ast.unparse(told["what"])
+
+
+def test_nothing_stays_beyond_its_release():
+    version = Version(streaming_moments.__version__)
+    found = {
+        str(path.relative_to(ROOT)): late
+        for folder in ("streaming_moments", "storage", "pipelines")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "deprecation.py" and (late := [*overdue(path.read_text(), version)])
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(("version", "late"), [("0.3.9", []), ("0.4.0", ["'old'"])])
+def test_what_is_overdue_is_found(version, late):
+    call = "warn_deprecated('old', '0.3.0', removed_in='0.4.0', instead='new')"
+    assert [*overdue(call, Version(version))] == late
+    assert [*overdue(call.replace("0.4.0", "0.3.1"), Version("0.1"))] == ["'old'"]
