@@ -89,4 +89,5 @@ def end_purges(folder: Folder, names: Set[str]) -> None:
 def _names_in(data: bytes, folder: Folder, path: str) -> frozenset[str]:
     where = f"{folder.url}/{path}"
     content = unseal(data, where).get("names")
-    return frozenset(checked(_NAMES, content, f"{where} is no record of a purge"))
+    names: tuple[str, ...] = checked(_NAMES, content, f"{where} is no record of a purge")
+    return frozenset(names)

@@ -237,3 +237,14 @@ def test_a_version_is_old_from_the_very_time_that_was_given(tmp_path, monkeypatc
     monkeypatch.setattr(Folder, "clock", lambda folder: now)
     assert plan_expiry(store, 1, hour + timedelta(microseconds=1)).versions == (0,)
     assert plan_expiry(store, 1, hour).versions == (0, 1)
+
+
+def test_a_commit_that_was_written_again_later_makes_none_before_it_younger(tmp_path):
+    store = append(append(create(tmp_path / "store"), {"a": 1}), {"b": 2})
+    now = store.folder.clock().timestamp()
+    # as one that was emptied
+    for version, hours in ((0, 4), (1, 0), (2, 2)):
+        times = now - 3600 * hours, now - 3600 * hours
+        os.utime(Path(store.url) / commit_file(version), times)
+    assert plan_expiry(store, 1, timedelta(hours=1)).versions == (0, 1)
+    assert plan_expiry(store, 1, timedelta(hours=3)).versions == ()

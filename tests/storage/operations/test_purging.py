@@ -9,6 +9,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput, StoreError
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.history import tag
+from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.operations.purging import (
     Replacement,
     commit_purge,
@@ -18,7 +19,10 @@ from streaming_moments.storage.operations.purging import (
     require_no_copies,
 )
 from streaming_moments.testing.small_store import (
+    NEW,
+    WORDS,
     append,
+    aside,
     content,
     create,
     model_of,
@@ -63,6 +67,17 @@ def test_tags_go_with_their_models_and_others_stay(store):
     left = purge(store, {"b"})
     assert ([*left.models], left.commit.tags) == (["of-a"], {"old": "of-a"})
     assert left.load() == total([1])
+
+
+def test_a_lineage_gathered_aside_goes_if_it_counts_the_shard(store):
+    staged = stage(store, WORDS, None, NEW, {"seed": 0})
+    kept = aside(staged, "a", 1)
+    assert not planned_purge(kept.commit, held(kept, "b")).staged
+    assert purge(kept, {"b"}).commit.staged == kept.commit.staged
+    again = append(kept.latest(), {"c": 3})
+    both = aside(again, "c", 3)
+    assert planned_purge(both.commit, held(both, "c")).staged
+    assert purge(both, {"c"}).commit.staged is None
 
 
 def test_a_sum_above_the_bound_is_refused_and_nothing_is_dropped(store):
