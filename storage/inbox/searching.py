@@ -22,7 +22,7 @@ from streaming_moments.storage.log.schema import Count, Identity, Path, checked
 
 SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
-_FEW = 8  # ids up to which looking for each is faster than reading the id of each line
+_FEW = 16  # ids up to which looking for each is faster than reading the id of each line
 _AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # bytes of shards in memory, and seals they are of
 _NOTED = 64 << 20  # bytes between two notes
 

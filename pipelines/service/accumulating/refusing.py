@@ -21,10 +21,10 @@ from streaming_moments.pipelines.service.accumulating.counted import (
     read_counted,
 )
 from streaming_moments.pipelines.service.lines import as_shard
-from streaming_moments.storage.inbox.gone import documents_left
+from streaming_moments.storage.inbox.gone import documents_left, is_as_noted
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
-from streaming_moments.storage.inbox.seals import Seal, SealedShard, gone_file, seal_of_shard
+from streaming_moments.storage.inbox.seals import Seal, SealedShard, seal_of_shard
 from streaming_moments.storage.inbox.set_aside import (
     all_set_aside,
     forget_set_aside,
@@ -89,8 +89,7 @@ def fails_alone(
         The shard cannot be fetched, or is not as it was sealed.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
-    is_sealed = hashlib.sha256(content).hexdigest() == shard.sha256
-    if not is_sealed and not inbox.folder.exists(gone_file(shard.path)):
+    if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
         raise StoreError(f"{url} is not as it was sealed; restore it from a copy")
     try:
         with as_shard(content) as lines:

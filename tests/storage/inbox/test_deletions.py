@@ -1,5 +1,6 @@
 """Deletions: what was asked for goes and nothing else, whoever dies, in whatever order."""
 
+import hashlib
 import json
 import uuid
 
@@ -10,7 +11,7 @@ from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
-from streaming_moments.storage.inbox.gone import digests_of, documents_left, read_gone
+from streaming_moments.storage.inbox.gone import documents_left, is_as_noted, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
@@ -116,7 +117,11 @@ def test_lines_that_went_are_noted_once_whoever_dies():
         (shard,) = deletions.seals.read(1).shards
         assert read_gone(folder, shard.path).lines == (0,), dies_at
         assert documents_left(folder, shard) == 3
-        assert digests_of(folder, shard) > {shard.sha256}
+        left = hashlib.sha256(folder.read(shard.path)).hexdigest()
+        assert left != shard.sha256
+        assert is_as_noted(folder, shard, left)
+        assert is_as_noted(folder, shard, shard.sha256)
+        assert not is_as_noted(folder, shard, "0" * 64)
         deletions.ask(Deletion("id", ("b",)))
         applied(deletions)
         assert read_gone(folder, shard.path).lines == (0, 1)
