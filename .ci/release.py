@@ -9,11 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def notes(tag, changes):
-    """Lines of the change log under the heading of a tag's version.
-
-    >>> notes("v1.0.0", "# Changes\\n\\n## [1.0.0] - 2030-01-01\\n\\nAll of it.\\n\\n## 0.9.0\\n\\nx")
-    'All of it.'
-    """
+    """Lines of the change log under the heading of a tag's version."""
     number = re.escape(tag.removeprefix("v"))
     found = re.search(rf"^## \[?{number}\]?.*\n((?:(?!^## ).*\n?)*)", changes, re.MULTILINE)
     if found is None:
@@ -26,7 +22,7 @@ def main(tag):
     version = project["version"]
     if tag != f"v{version}":
         raise SystemExit(
-            f"the tag is {tag}, the version in pyproject.toml {version}; make them one"
+            f"the tag is {tag}, pyproject.toml has version {version}; make them one"
         )
     urls = project["urls"].values()
     if any("/OWNER/" in url for url in urls):

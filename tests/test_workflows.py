@@ -1,4 +1,4 @@
-"""The workflows of CI name what is there, cover what they say, and publish nothing by themselves."""
+"""The workflows of CI name what is there, run what they promise, and publish nothing unasked."""
 
 import os
 import re
