@@ -21,9 +21,7 @@ def main(tag):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     version = project["version"]
     if tag != f"v{version}":
-        raise SystemExit(
-            f"the tag is {tag}, pyproject.toml has version {version}; make them one"
-        )
+        raise SystemExit(f"the tag is {tag}, pyproject.toml has version {version}; make them one")
     urls = project["urls"].values()
     if any("/OWNER/" in url for url in urls):
         raise SystemExit("the URLs in pyproject.toml name OWNER; name who publishes it")

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    json_option,
+    print_json,
+    running,
+)
 from streaming_moments.pipelines.terminal import say
 
 if TYPE_CHECKING:
@@ -24,17 +30,20 @@ _JOINED = (0.1, 0.7)  # nodes of different communities, and of the same one
 
 
 @click.command()
-def kernels() -> None:
+@json_option
+def kernels(json_output: bool) -> None:
     """Compile the kernels now, so that no later command has to wait for it.
 
     They are kept beside the code, or where NUMBA_CACHE_DIR says, for processors of this kind.
     """
-    from streaming_moments.pipelines.command_line.options import Session, running
-
     begun = time.monotonic()
     with running(Session()) as run, tempfile.TemporaryDirectory() as folder:
         compile_kernels(Path(folder), run)
-    say(f"kernels compiled in {time.monotonic() - begun:.1f} s")
+    seconds = time.monotonic() - begun
+    if json_output:
+        print_json({"seconds": seconds})
+    else:
+        say(f"kernels compiled in {seconds:.1f} s")
 
 
 def compile_kernels(folder: Path, run: Run) -> None:

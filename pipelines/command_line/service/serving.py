@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 import click
 
 from streaming_moments.errors import InvalidInput, printable
-from streaming_moments.pipelines.command_line.options import Session, running
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    json_option,
+    print_json,
+    running,
+)
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
@@ -87,13 +92,18 @@ def serve(config: str, no_accumulate: bool) -> None:
     is_flag=True,
     help="End where standard input does; say on standard output that it goes on.",
 )
+@json_option
 @click.pass_context
-def accumulate(context: click.Context, config: str, once: bool, until_closed: bool) -> int:
+def accumulate(
+    context: click.Context, config: str, once: bool, until_closed: bool, json_output: bool
+) -> int:
     """Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.
 
     Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began. A process
     of its own does the work: where it says nothing for `hung_after` it is killed and begun anew.
     """
+    if json_output and not once:
+        raise click.UsageError("--json is of --once; give both.")
     wanted, end = read_service(config), _End()
     if not once and not until_closed:
         end.by_signals()
@@ -113,7 +123,11 @@ def accumulate(context: click.Context, config: str, once: bool, until_closed: bo
         if once or beating is None:
             turn = accumulator.turn()
             accumulator.expire_if_due()
-            say(f"sealed {turn.sealed}, counted {turn.counted} documents")
+            if json_output:
+                failed = {step: str(error) for step, error in turn.failed}
+                print_json({**asdict(replace(turn, failed=())), "failed": failed})
+            else:
+                say(f"sealed {turn.sealed}, counted {turn.counted} documents")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
                 raise error  # the first; a line has told of each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_line.options import json_option, print_json
 from streaming_moments.pipelines.service.tokens import Role, add_token, read_tokens, remove_token
 from streaming_moments.pipelines.terminal import say
 
@@ -19,21 +20,35 @@ def token() -> None:
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.argument("name")
 @click.option("--role", type=_ROLES, default="reader", show_default=True, help="What it may do.")
-def add(file: str, name: str, role: str) -> None:
+@json_option
+def add(file: str, name: str, role: str, json_output: bool) -> None:
     """Make a token called NAME and print it; FILE keeps its hash alone."""
-    say(add_token(file, name, Role.called(role)))
+    made = add_token(file, name, Role.called(role))
+    if json_output:
+        print_json({"file": file, "name": name, "role": role, "token": made})
+    else:
+        say(made)
 
 
 @token.command()
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.argument("name")
-def remove(file: str, name: str) -> None:
+@json_option
+def remove(file: str, name: str, json_output: bool) -> None:
     """Let the token called NAME be one no more; servers see that within seconds."""
     remove_token(file, name)
+    if json_output:
+        print_json({"file": file, "name": name, "removed": True})
 
 
 @token.command(name="list")
 @click.argument("file", type=click.Path(dir_okay=False))
-def list_tokens(file: str) -> None:
+@json_option
+def list_tokens(file: str, json_output: bool) -> None:
     """Show names and roles."""
-    say(*(f"{one.name} {one.role}" for one in read_tokens(file)))
+    found = read_tokens(file)
+    if json_output:
+        told = [{"name": one.name, "role": one.role} for one in found]
+        print_json({"file": file, "tokens": told})
+    else:
+        say(*(f"{one.name} {one.role}" for one in found))

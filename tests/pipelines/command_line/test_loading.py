@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from streaming_moments.pipelines import command_line
 from streaming_moments.pipelines.command_line.commands import cli
 
 # of these each takes a tenth of a second of the processor or more
@@ -127,6 +130,10 @@ def test_kernels_that_were_compiled_ahead_are_compiled_no_more(place, tmp_path):
 
     ahead = compiled("-m", "streaming_moments", "kernels")
     assert any(name.startswith("token_kernels") for name in ahead)
+    left = sum(one.stat().st_size for one in (tmp_path / "kernels").rglob("*") if one.is_file())
+    page = (Path(command_line.__file__).parents[1] / "README.md").read_text()
+    [said] = re.findall(r"kernels` takes .* and leaves ([\d.]+) MB", page)
+    assert left / 1e6 == pytest.approx(float(said), rel=0.15)
     store, shards = str(tmp_path / "store"), sorted(map(str, place.glob("*.jsonl")))
     # all of them in one process
     commands = (
