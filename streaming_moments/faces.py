@@ -55,6 +55,18 @@ def late(
             return LateModule(f"{package}.{name}")
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+        try:
+            module = import_module(f"{package}.{module_of[name]}")
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing in ("", "streaming_moments"):
+                raise
+            raise ModuleNotFoundError(
+                f"{package}.{name} needs the package {missing}, which is not installed; install "
+                "streaming-moments without --no-deps, or with the extra that has it "
+                "(`pip install 'streaming-moments[sklearn]'`)",
+                name=error.name,
+            ) from error
+        return getattr(module, name)
 
     return found

@@ -196,5 +196,44 @@ def test_the_faces_of_the_mathematics_load_no_cluster_and_no_storage():
     assert heavy_after(OF_PIPELINES) == []
 
 
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HEAVY:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import streaming_moments
+from streaming_moments import sklearn
+from streaming_moments.synthetic import lda_corpus, mixtures
+for name in sklearn.__all__:
+    getattr(sklearn, name)
+counts = lda_corpus(500, n_words=30, n_topics=2).batch.to_csr()
+print(sklearn.MomentTopics(2).fit_transform(counts).shape)
+rows = mixtures.mixture_rows(400, 3, 2, separation=6.0, variances="spherical", seed=1).rows
+print(sklearn.MomentGaussianMixture(2).fit(rows).means_.shape)
+try:
+    streaming_moments.open_store("x")
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_estimators_work_where_the_packages_of_the_product_are_absent():
+    """Installed by --no-deps beside numpy, scipy, numba and scikit-learn."""
+    product = {*HEAVY, "numcodecs", "google_crc32c", "rich", "structlog", "tenacity", "jinja2"}
+    told = f"HEAVY = {product - {'pandas'}}\n{WITHOUT}"
+    ran = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, timeout=300, cwd=ROOT
+    )
+    assert ran.returncode == 0, ran.stderr
+    topics, components, refusal = ran.stdout.splitlines()
+    assert (topics, components) == ("(500, 2)", "(2, 3)")
+    assert "needs the package" in refusal
+    assert "install streaming-moments without --no-deps" in refusal
+
+
 def test_a_heavy_face_would_be_seen():
     assert {"dask", "distributed", "fsspec"} <= set(heavy_after(("Topics",)))

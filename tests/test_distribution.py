@@ -25,7 +25,7 @@ VERSION = PYPROJECT["project"]["version"]
 MAIN = "streaming_moments"
 SOURCES = (MAIN, "storage", "pipelines")
 FOLDERS = (*SOURCES, "deploy", "tests", ".ci")
-FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Makefile")
+FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "Makefile")
 PAPERS = ("CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md")
 
 
