@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
@@ -75,7 +75,7 @@ def search(
     for sealed, contents in _contents(log, range(begin, last + 1)):
         behind = [identity for identity, one in found.items() if one.seal < sealed.number]
         everything = frozenset().union(*(ids[identity] for identity in behind))
-        held = dict.fromkeys(behind, ())
+        held: dict[str, tuple[str, ...]] = dict.fromkeys(behind, ())
         for shard, content in contents:
             there = frozenset() if content is None else ids_in(content, everything)
             for identity in behind:
@@ -117,11 +117,11 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
     return sorted(set(lines))
 
 
-def ids_in(content: bytes, ids: Set[bytes]) -> frozenset[bytes]:
+def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
     """Those of some ids, as lines have them, that a shard may hold."""
     if len(ids) <= _FEW:
         return frozenset(one for one in ids if b'"id":"%b"' % one in content)
-    return frozenset(ids.intersection(_ID.findall(content)))
+    return ids.intersection(_ID.findall(content))
 
 
 def read_searches(folder: Folder) -> dict[str, Search]:
