@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
@@ -117,11 +117,11 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
     return sorted(set(lines))
 
 
-def ids_in(content: bytes, ids: Set[bytes]) -> frozenset[bytes]:
+def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
     """Those of some ids, as lines have them, that a shard may hold."""
     if len(ids) <= _FEW:
         return frozenset(one for one in ids if b'"id":"%b"' % one in content)
-    return frozenset(one for one in _ID.findall(content) if one in ids)
+    return ids.intersection(_ID.findall(content))
 
 
 def read_searches(folder: Folder) -> dict[str, Search]:

@@ -364,15 +364,17 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
     over : callable
         Waits for so many seconds, and says whether to end.
     """
+    steps: tuple[tuple[str, Callable[[], Turn | Expired | Compared | str | None], bool], ...] = (
+        ("look", accumulator.look, True),
+        ("expire", accumulator.expire_if_due, False),
+        # a night that failed is tried again when it is due again
+        ("night", accumulator.refit_if_due, accumulator.night is None),
+        ("compare", accumulator.compare_if_asked, True),
+    )
     while not over(accumulator.pause):
-        for step, act in (
-            ("look", accumulator.look),
-            ("expire", accumulator.expire_if_due),
-            ("night", accumulator.refit_if_due),
-            ("compare", accumulator.compare_if_asked),
-        ):
+        for step, act, idle_is_fine in steps:
             try:
-                found = accumulator.steps.attempt(step, act)
+                found = accumulator.steps.attempt(step, act, idle_is_fine)
             except LockHeld:
                 continue  # another process has it: this one looks again
             if found is not None:

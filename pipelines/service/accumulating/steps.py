@@ -84,8 +84,19 @@ class Steps:
         """Whether a step did not fail a short time ago."""
         return self._next.get(step, -math.inf) <= self.clock()
 
-    def attempt(self, step: str, act: Callable[[], T]) -> T | None:
+    def attempt(
+        self, step: str, act: Callable[[], T | None], idle_is_fine: bool = True
+    ) -> T | None:
         """Try a step if it is due; None where it is not, or fails, which `failed` has then too.
+
+        Parameters
+        ----------
+        step : str
+            One of `NAMES`, or "delete" with an identity.
+        act : callable
+            Does it; None where nothing was to be done.
+        idle_is_fine : bool
+            Whether a step that failed is taken for mended when nothing was to be done.
 
         Raises
         ------
@@ -101,7 +112,7 @@ class Steps:
         except Exception as error:  # of whatever kind: other steps do not wait for its mend
             self._fail(step, error)
             return None
-        if found is not None or step in self._failing:
+        if found is not None or (idle_is_fine and step in self._failing):
             self._failing.pop(step, None)
             self._next.pop(step, None)
             self._note(step)
@@ -131,7 +142,7 @@ class Steps:
         self._failing[step] = FailingStep(step, failures, since, now, told)
         wait = self.pause * min(2**failures, _LONGEST)
         self._next[step] = self.clock() + wait
-        self.tell(f"{step} failed, to be tried again in {wait:.3g} s: {told}")
+        self.tell(f"{step} failed, to be tried again in {wait:.3g} s or later: {told}")
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:

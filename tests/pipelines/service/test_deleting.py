@@ -266,3 +266,10 @@ def test_each_step_fails_alone_and_is_shown(service, serve, planted, monkeypatch
     now[0] += 3600
     ours.turn()
     assert {one.step for one in read_steps(service.inbox)} == {"expire", "night"}
+    # a night that is not due is none that went well
+    nothing = {"act": lambda: None}
+    assert ours.steps.attempt("night", **nothing, idle_is_fine=False) is None
+    assert {one.step for one in read_steps(service.inbox)} == {"expire", "night"}
+    ends = iter([False, True])
+    accumulate(ours, lambda seconds: next(ends))
+    assert read_steps(service.inbox) == ()
