@@ -37,6 +37,7 @@ from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as gr
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
+from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
@@ -216,10 +217,9 @@ def refit(
         say(*said.picture.splitlines())
     else:
         print_states(console(), states, model, what=shown_of(model).what)
-    say(
-        "",
-        f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {said.sentence}",
-    )
+    missing = "" if topical else no_bars(model, kept.halves)
+    sentence = "; ".join(filter(None, (said.sentence, missing)))
+    say("", f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {sentence}")
 
 
 @click.command()

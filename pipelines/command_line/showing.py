@@ -24,6 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import VERSION, Share
+from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
@@ -189,7 +190,8 @@ def topics(
         require_plot(plot_file)
     chosen, said = model_called(opened.commit, name), model.described()
     stale = staleness(opened, chosen)
-    warnings = [f"warning: {stale_line(stale)}"] if stale.is_stale else []
+    warnings = [*filter(None, (no_bars(model, opened.halves),))]
+    warnings += [f"warning: {stale_line(stale)}"] if stale.is_stale else []
     if not isinstance(model, TopicModel):
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")

@@ -56,10 +56,8 @@ def try_out_kind(
         The sample does not hold a single state.
     """
     sizes = [shard.size for shard in shards]
-    corpus, sampled = (
-        CorpusSize(sum(sizes), len(sizes), max(sizes)),
-        spread(shards, threads, options.seed),
-    )
+    corpus = CorpusSize(sum(sizes), len(sizes), max(sizes))
+    sampled = spread(shards, threads, options.seed)
     with (
         tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder,
         connect() as cluster,

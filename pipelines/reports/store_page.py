@@ -11,6 +11,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.pipelines.reports.shown.asked import Asked, Shown
 from streaming_moments.pipelines.reports.shown.following import followed_in
@@ -132,7 +133,8 @@ def with_model(page: ReportPage, asked: Asked) -> ReportPage:
     counted = (
         ("records", "rows", "left out") if store.kind == VectorsFoundation.kind else page.counted
     )
-    page = replace(page, sentence=said.sentence, reasons=reasons, what=shown.what, counted=counted)
+    sentence = "; ".join(filter(None, (said.sentence, no_bars(model, store.halves))))
+    page = replace(page, sentence=sentence, reasons=reasons, what=shown.what, counted=counted)
     return shown.add(page, asked)
 
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import content_of
+from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.states import StateLine, state_lines, visible
@@ -86,7 +87,7 @@ async def part(service: Service, request: Request) -> Response:
         "number": number,
         "parts": of_all,
         "part": mine,
-        "facts": _facts(report, shown, number),
+        "facts": _facts(report, shown, number) | _missing(view, published),
         "words": known.words.get(number, {}),
         "documents": _documents(mine),
         "near": _near(known, names, report, number),
@@ -241,6 +242,12 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
     if number in report.notes:
         facts["since the model before"] = report.notes[number]
     return facts
+
+
+def _missing(view: View, published: Published) -> dict[str, str]:
+    """Why there are no error bars, where there could be."""
+    said = no_bars(published.model, view.store.halves)
+    return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 
 
 def _short(value: float) -> str:

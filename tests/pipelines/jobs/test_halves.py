@@ -131,7 +131,8 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     statistics = store.load()
     share = statistics.even_pair_counts.sum() / statistics.pair_counts.sum()
     assert share == pytest.approx(1 - odd / 120, abs=0.1)
-    assert refit(store, 3, 1.0, Run(embedded)).topic_bars is not None
+    whole = refit(store, 3, 1.0, Run(embedded))
+    assert whole.topic_bars is not None
     # all of one parity: no half to compare with, which is said
     even = [shard for shard in listed if shard.size % 2 == 0]
     one_sided = forget(store, [shard for shard in listed if shard not in even], Run(embedded))
@@ -143,6 +144,13 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     code, _, errors = run("refit", one_sided.url, "--topics", 3)
     assert code == 0
     assert "no error bars: a half of the documents" in " ".join(errors.split())
+    # wherever bars are shown, not when it was fitted alone
+    missing = "no error bars: a half of the records alone does not hold this model"
+    assert missing in " ".join(run("topics", one_sided.url)[1].split())
+    page = tmp_path / "page.html"
+    assert run("page", one_sided.url, "--output", page, "--no-documents")[0] == 0
+    assert missing in page.read_text()
+    assert "no error bars" not in run("topics", store.save_model("own", whole).url)[1]
 
 
 def test_halves_are_read_where_something_is_made_of_them_alone(corpus, embedded, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import halves
+from streaming_moments.models import halves, predicting
 from streaming_moments.models.halves import (
     BAR_ROUNDS,
     HalfRows,
@@ -26,6 +26,7 @@ from streaming_moments.models.halves import (
 from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.predicting import (
     TRIED_ALPHA0S,
+    TRIED_ROUNDS,
     numbers_of_topics,
     predicting_rounds,
     with_dirichlet,
@@ -351,3 +352,48 @@ def test_a_half_without_pairs_finds_no_number(small):
         fit(counted, "auto", 1.0, refine=1)
     with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha given"):
         fit(counted, 2, 1.0, refine=1, alpha="auto")
+
+
+def test_a_second_start_that_predicts_no_better_is_not_kept(few, monkeypatch):
+    """Those drawn anew are the mean, from which no round leads away."""
+    rows = gathered(few, columns=22)
+    start = fit(*rows.blocks, 14, 1.0, refine=0)
+
+    def worse(model, again, seed):
+        topics = model.topics.copy()
+        topics[:, again] = model.word_probabilities[:, None]
+        return replace(model, topics=topics)
+
+    monkeypatch.setattr(halves, "drawn_anew", worse)
+    first = start.likelier(pair_rows(rows), 10).trusted(HalfRows.of(rows))
+    found = made_there(start, pair_rows(rows), 10, HalfRows.of(rows), seed=0)
+    assert not found.second_start.kept
+    np.testing.assert_array_equal(found.topics, first.topics)
+    assert found.held_out == first.held_out
+
+
+def test_words_outside_the_core_take_no_share_of_the_pairs(small):
+    """The likelihood is of pairs with a core word, whose probabilities sum to 1."""
+    basis = Basis.from_pilot(small, max_topics=6, core=200)
+    statistics = MomentStatistics.of(small, basis)
+    state = begun(fit(statistics, 4, 1.0, refine=3).pair_topics(basis.core))
+    counts = statistics.even_pair_counts
+    assert counts.shape == (N_WORDS, 200)
+    expected = state.topics @ state.pair_weights @ state.topics[:200].T
+    likelihood = np.log(np.where(counts > 0, expected / expected.sum(), 1.0))
+    told = counts * likelihood
+    parts = InMemory((statistics,)).prepared("", even_pairs).each("", pair_logarithms, state)
+    assert mean_logarithm(parts, state) == pytest.approx(told.sum() / counts.sum(), rel=1e-6)
+
+
+def test_rounds_that_gain_no_more_than_the_noise_are_not_taken(small, monkeypatch):
+    rows = gathered(small)
+    start = fit(*rows.blocks, 4, 1.0, refine=0).pair_topics(rows.basis.core)
+    # a gain of .25 and a noise of .25; then of .5 and 0, which nobody asks for any more
+    for told, taken in (
+        ([(-9.0, -9.0), (-8.5, -9.0), (-8.0, -8.5)], TRIED_ROUNDS[0]),
+        ([(-9.0, -9.0), (-8.5, -8.9), (-8.0, -8.9)], TRIED_ROUNDS[1]),
+    ):
+        scores = iter(HeldOut(*one) for one in told)
+        monkeypatch.setattr(predicting, "scored", lambda *_, scores=scores: next(scores))
+        assert predicting_rounds(HalfRows.of(rows), start) == taken

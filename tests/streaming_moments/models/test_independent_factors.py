@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
+from streaming_moments.decompositions.vectors.factors import Factors
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
+from streaming_moments.models.factors.independent_factors import (
+    FactorOptions,
+    IndependentFactors,
+    _bars,
+)
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.vectors.pilot import foundation_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -84,3 +89,14 @@ def test_rows_of_noise_have_no_factors() -> None:
         FactorOptions(topics=2, weak="drop")
     with pytest.raises(InvalidInput, match="-1 factors"):
         FactorOptions(topics=-1)
+
+
+def test_bars_compare_a_factor_with_itself_whatever_its_sign_and_place() -> None:
+    rng = np.random.default_rng(0)
+    mixing = rng.standard_normal((6, 3))
+    whole, even, odd = (
+        Factors(one, *(np.zeros(0),) * 7)
+        for one in (mixing, -mixing[:, [2, 0, 1]], mixing * [1, -1, 1] + 0.01)
+    )
+    bars = _bars(whole, even, odd)
+    assert bars == pytest.approx([0.005 * np.sqrt(6)] * 3)

@@ -268,3 +268,20 @@ def test_the_estimator_completes_rows_and_takes_more_of_them():
     assert tree.score(rows) == pytest.approx(tree.score_samples(rows).mean())
     with pytest.raises(InvalidInput, match="fractions"):
         MomentLatentTree(2).fit(np.random.default_rng(0).random((20, 3)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distances_of_a_tree_give_the_length_of_each_edge(seed):
+    """Leaves lie unlike far from the nodes that join them."""
+    rng, leaves = np.random.default_rng(seed), 7
+    # a caterpillar: hidden nodes in a row, one leaf at each, two at both ends
+    places = np.concatenate([[0.0], np.cumsum(rng.uniform(0.5, 2, leaves - 3))])
+    node = np.array([0, *range(leaves - 2), leaves - 3])
+    own = rng.uniform(0.1, 5, leaves)
+    apart = np.abs(places[node][:, None] - places[node]) + own[:, None] + own
+    np.fill_diagonal(apart, 0)
+    found = neighbour_joining(apart)
+    lengths = {min(one, other): length for one, other, length in found.edges if one < leaves}
+    assert [lengths[leaf] for leaf in range(leaves)] == pytest.approx(own.tolist())
+    inner = sorted(length for one, _, length in found.edges if one >= leaves)
+    assert inner == pytest.approx(sorted(np.diff(places).tolist()))

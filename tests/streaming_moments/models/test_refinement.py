@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit, fit_by
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models import refinement
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,
@@ -19,6 +20,7 @@ from streaming_moments.models.refinement import (
     next_topics,
     pair_rows,
     refined,
+    repeated_topics,
 )
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import TopicOptions
@@ -244,3 +246,32 @@ def test_a_word_that_came_later_is_refined_by_the_documents_that_count_it():
     assert (found.topics[first:] == 0).all()
     inside = truth.topics[:first] / truth.topics[:first].sum(axis=0)
     np.testing.assert_allclose(found.topics[:first], inside, atol=1e-8)
+
+
+def test_the_last_two_rounds_are_plain(corpus, monkeypatch):
+    powers = []
+
+    def seen(parts, state, relaxation):
+        powers.append(relaxation)
+        return next_topics(parts, state, relaxation)
+
+    monkeypatch.setattr(refinement, "next_topics", seen)
+    state, statistics = planted(0)
+    for rounds in (1, 2, 5):
+        powers.clear()
+        refined(pair_rows(InMemory((statistics,))), state, rounds)
+        assert powers == [1.8] * max(rounds - 2, 0) + [1.0] * min(rounds, 2)
+
+
+def test_a_topic_that_is_like_one_that_repeats_is_no_repetition_of_it():
+    """The second is like the first, the third like the second alone."""
+    apart = np.array([[1.0, 0.0], [0.8, 0.6], [0.2, 1.0]]).T
+    directions = np.array([[1, -1, 0, 0], [0, 0, 1, -1.0]]).T
+    model = TopicModel.from_topics(0.25 + 0.2 * directions @ apart, np.full(3, 1 / 3))
+    flat = replace(model, word_probabilities=np.full(4, 0.25))
+    assert repeated_topics(flat) == (1,)
+    # beside the second alone the third repeats it
+    assert repeated_topics(replace(flat, topics=flat.topics[:, 1:])) == (1,)
+    # and what is like the first alone repeats that
+    unlike = replace(flat, topics=flat.topics[:, [0, 2, 1]])
+    assert repeated_topics(replace(unlike, topics=unlike.topics[:, [0, 1, 0]])) == (2,)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, MixtureOptions
-from streaming_moments.models.mixtures.passes import ExpectedRows, MixtureReader, polished
+from streaming_moments.models.mixtures.passes import (
+    ROW,
+    ExpectedRows,
+    MixtureReader,
+    improved,
+    polished,
+)
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.vectors.grid import Grid
@@ -244,3 +250,16 @@ def test_components_without_any_spread_have_densities(covariance) -> None:
         assert (one.variances > 0).all()
         assert np.isfinite(one.log_likelihoods(rows)).all()
         assert np.array_equal(one.assign(rows), np.repeat([0, 1], [50, 20]))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_variances_of_a_pass_are_without_what_the_grid_adds(whole) -> None:
+    """A twelfth of a squared step, of values that do not lie on the grid themselves."""
+    grid = Grid(np.zeros(2), step=0.5, radius=100, whole=whole)
+    model = GaussianMixture(np.zeros((2, 2)), np.full(2, 0.5), np.ones((2, 1)), "spherical")
+    rows = np.array([[3, 1], [-3, 1], [3, -1], [-3, -1]])
+    spread = np.square(rows).sum() * ROW
+    counts = np.full(2, 4 * ROW)
+    expected = ExpectedRows(counts, np.zeros((2, 2), np.int64), np.full((2, 1), spread))
+    found = improved(model, expected, grid)
+    assert found.variances.ravel() == pytest.approx([(5 - (not whole) / 12) / 4] * 2)

@@ -83,6 +83,12 @@ def test_exact_moments_of_a_chain_that_is_not_stationary_give_it_back(sketch):
     order = matched(refined, O)
     assert np.abs(refined.emission[:, order] - O).max() < 1e-3
     assert np.abs(refined.moves[np.ix_(order, order)] - T).max() < 1e-3
+    # weights are those of the middle of a window, one move after its first place
+    places = [np.linalg.matrix_power(T, place) @ start for place in range(7)]
+    first, middle = np.mean(places[:-1], axis=0), np.mean(places[1:], axis=0)
+    assert np.abs(first - middle).max() > 0.02
+    for one in (model, refined):
+        assert np.abs(one.weights[matched(one, O)] - middle).max() < 2e-3
 
 
 def forward(O, T, start, symbols):

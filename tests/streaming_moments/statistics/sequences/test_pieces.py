@@ -157,3 +157,24 @@ def test_joining_takes_no_more_memory_than_is_planned_and_batches_tell_their_pie
     finally:
         tracemalloc.stop()
     assert 0.5 * JOINING_BYTES * many < peak <= JOINING_BYTES * many
+
+
+@pytest.mark.parametrize(
+    ("end", "begin", "joined"),
+    [
+        ((3, 0), (4, 0), True),
+        ((3, 0), (5, 0), False),
+        ((3, 0), (4, 1), False),
+        ((3, 1), (4, 0), False),
+        ((3, 1), (4, 1), False),
+    ],
+)
+def test_numbered_places_join_only_where_the_next_number_begins(end, begin, joined):
+    """A place of a number and something beside it is none that numbers go on from."""
+    places = np.array([[0, 0, *end], [*begin, 9, 0]])
+    edges = np.zeros((2, 4), dtype=np.int64)
+    pieces = Pieces.of(["a", "a"], places, True, np.array([4, 4]), edges)
+    assert pieces.joined.tolist() == [False, joined]
+    assert len(pieces.gaps()) == (not joined)
+    ordered = Pieces.of(["a", "a"], places, False, np.array([4, 4]), edges)
+    assert ordered.joined.tolist() == [False, True]
