@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -21,8 +20,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from streaming_moments.pipelines.reports.html_report import rendered
 from streaming_moments.pipelines.service.http.calls import CALLS, Call
+from streaming_moments.pipelines.service.http.failing import failed
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.service import Service
@@ -77,7 +76,8 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     routes = [
         Route(path, door.endpoint(calls), methods=list(calls)) for path, calls in by_path().items()
     ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _lost, 405: _lost})
+    lost = {404: door.lost, 405: door.lost}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=lost)
     app.router.redirect_slashes = False
     document = openapi_document(
         service.current.shape,
@@ -85,8 +85,7 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
         version("streaming-moments"),
         texts=service.current.takes_texts,
     )
-    app.state.openapi = document
-    app.state.docs = rendered("calls.html", document=document, calls=list(calls_of(document)))
+    app.state.openapi, app.state.calls = document, list(calls_of(document))
     told: App = _Logged(app, service, log)
     origins = service.config.listen.origins
     if origins:
@@ -131,16 +130,28 @@ class _Door:
                     request.scope["principal"] = request.state.principal.name
                 return await call.handler(self.service, request)
             except ClientDisconnect:
-                return _problem(Problem(400, "the client went away"), request.scope)
+                return self._failed(Problem(400, "the client went away"), request.scope)
             except Exception as error:
                 problem = problem_of(error)
                 if problem.status == 500:
                     self._tell_fault(error, request.scope)
-                return _problem(problem, request.scope)
+                return self._failed(problem, request.scope)
             finally:
                 self._within -= 1
 
         return answer
+
+    async def lost(self, request: Request, error: Exception) -> Response:
+        """What answers an address that is not there, or a method that it does not take."""
+        assert isinstance(error, HTTPException)
+        what = {404: "there is no such address", 405: "the address does not take this method"}
+        problem = Problem(
+            error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
+        )
+        return self._failed(problem, request.scope)
+
+    def _failed(self, problem: Problem, scope: Scope) -> Response:
+        return failed(self.service, problem, scope)
 
     def _tell_fault(self, error: Exception, scope: Scope) -> None:
         # where it was; of what it says some may be of a document
@@ -240,17 +251,3 @@ def password_in(credentials: str) -> str:
         return base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
-
-
-async def _lost(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    what = {404: "there is no such address", 405: "the address does not take this method"}
-    problem = Problem(
-        error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
-    )
-    return _problem(problem, request.scope)
-
-
-def _problem(problem: Problem, scope: Scope) -> Response:
-    content = to_json(problem.content(scope["request_id"]))
-    return Response(content, problem.status, problem.all_headers())

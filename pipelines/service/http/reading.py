@@ -242,11 +242,6 @@ async def described(service: Service, request: Request) -> Response:
     return json_answer(request.app.state.openapi)
 
 
-async def docs(service: Service, request: Request) -> Response:
-    """The calls, for people."""
-    return Response(request.app.state.docs, media_type="text/html")
-
-
 def called(service: Service, request: Request) -> str:
     """Name of the model that is asked for.
 

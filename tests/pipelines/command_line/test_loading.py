@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from streaming_moments.pipelines import command_line
 from streaming_moments.pipelines.command_line.commands import cli
 
 # of these each takes a tenth of a second of the processor or more
