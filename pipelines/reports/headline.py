@@ -9,6 +9,7 @@ from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.differences import largest_change
 
 _POINT = 0.001  # of less a share has not changed
+_NAMED = 5  # parts that a headline names at most
 _LEADS = {
     "failed": "This run failed; the model published before stays: ",
     "refused": "A new model was refused, and that published before stays: ",
@@ -66,8 +67,8 @@ def _news(page: ReportPage) -> str:
 def _since(page: ReportPage) -> str:
     born = [one.name for one in page.changes if one.before is None]
     gone = [one.name for one in page.changes if one.now is None]
-    said = f", {len(born)} new ({', '.join(born)})" if born else ", none new"
-    said += f", {len(gone)} gone ({', '.join(gone)})" if gone else ""
+    said = f", {len(born)} new ({_some(born)})" if born else ", none new"
+    said += f", {len(gone)} gone ({_some(gone)})" if gone else ""
     kept = [one for one in page.changes if one.before is not None and one.now is not None]
     since = f" since {page.since[:10]}" if page.since else ""
     if not kept:
@@ -83,6 +84,12 @@ def _since(page: ReportPage) -> str:
         return f"{said}; no share has changed by a tenth of a point{_moved(kept)}{since}"
     points = f"{100 * most.step:+.1f}".replace("-", "\N{MINUS SIGN}")
     return f"{said}; biggest change: {most.name} {points} points{_moved(kept)}{since}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,9 @@ from streaming_moments.pipelines.reports.page import SampleDocument
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.reading import index_of
 from streaming_moments.storage.counting.tokens import words
-from streaming_moments.storage.documents import read_chunks
+from streaming_moments.storage.documents import ids_of, read_chunks
+from streaming_moments.storage.files.filesystems import open_file_system, storage_errors
+from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.shards import PARTITIONS, Shard, files_of
@@ -71,7 +75,8 @@ def sample_documents(
                 text = text.decode() if isinstance(text, bytes) else text
                 begins = fitted.policy.cut(words(text))[part][:_BEGINS]
                 told = float(shares[row]), _from(text, begins)
-                sample = SampleDocument(record.url, document + 1, *told)
+                called = _called(record, document, store, storage_options)
+                sample = SampleDocument(record.url, document + 1, *told, called)
                 best[topic] = float(scores[row]), sample
     return {topic: sample for topic, (_, sample) in sorted(best.items())}
 
@@ -96,6 +101,27 @@ def _read(
         except ShardError:
             continue  # a page is as good without it
         yield record, texts
+
+
+def _called(
+    record: ShardRecord,
+    row: int,
+    store: MomentStore,
+    storage_options: Mapping[str, object] | None,
+) -> str:
+    """What the store knows a document by: its id in an inbox, its file in a folder; else empty."""
+    try:
+        if record.url.endswith(SEALED_NAME):
+            fs, path = open_file_system(record.url, storage_options)
+            with fs.open(path, "rb") as lines:
+                found = json.loads(next(islice(lines, row, None))).get("id")
+            return "" if found is None else str(found)
+        shard = Shard(record.url, record.size)
+        names = ids_of(shard, store.form, None, _LIMITS, storage_options)
+        known = (name for some in names for name in some.to_pylist())
+        return next(islice(known, row, None), None) or ""
+    except (ShardError, StopIteration, *storage_errors()):
+        return ""  # a page cites it by its place
 
 
 def _place(batch: CountBatch, row: int) -> tuple[int, int]:

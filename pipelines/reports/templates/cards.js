@@ -61,7 +61,7 @@ const drawSample = (card, sample) => {
   box.open = document.body.clientWidth > 600;
   box.append(element("summary", `From a document, ${percent(sample.share, 0)} this topic`));
   box.append(element("blockquote", sample.text, { dir: "auto" }));
-  box.append(element("p", `${sample.shard}, document ${sample.number.toLocaleString("en")}`, { class: "quiet" }));
+  box.append(element("p", `${sample.id ? `${sample.id} · ` : ""}${sample.shard}, document ${sample.number.toLocaleString("en")}`, { class: "quiet" }));
   card.append(box);
 };
 

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -29,9 +28,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from streaming_moments.pipelines.reports.html_report import rendered
 from streaming_moments.pipelines.service.current import TOKENS
 from streaming_moments.pipelines.service.http.calls import CALLS, Call
+from streaming_moments.pipelines.service.http.failing import failed
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.intake import Intake
@@ -89,7 +88,8 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     routes = [
         Route(path, door.endpoint(calls), methods=list(calls)) for path, calls in by_path().items()
     ]
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _lost, 405: _lost})
+    lost = {404: door.lost, 405: door.lost}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=lost)
     app.router.redirect_slashes = False
     app.state.described = _Described(service.config.tokens is not None)
     app.state.described.of(service.current.intake)
@@ -108,19 +108,18 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
 
 @dataclass
 class _Described:
-    """The calls as OpenAPI and as a page, made again when the store takes other documents."""
+    """The calls as OpenAPI and as a list, made again when the store takes other documents."""
 
     tokens: bool
-    _made: tuple[Intake, dict[str, Any], str] | None = None
+    _made: tuple[Intake, dict[str, Any], list[dict[str, Any]]] | None = None
 
-    def of(self, intake: Intake) -> tuple[dict[str, Any], str]:
-        """The OpenAPI document and the page of the calls, for the documents of a store."""
+    def of(self, intake: Intake) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The OpenAPI document and the calls of its page, for the documents of a store."""
         if self._made is None or self._made[0] is not intake:
             package = version("streaming-moments")
             texts = intake.takes_texts
             document = openapi_document(intake.shape, self.tokens, package, texts=texts)
-            page = rendered("calls.html", document=document, calls=list(calls_of(document)))
-            self._made = intake, document, page
+            self._made = intake, document, list(calls_of(document))
         return self._made[1:]
 
 
@@ -155,12 +154,12 @@ class _Door:
                     request.scope["principal"] = request.state.principal.name
                 return await self._in_time(call.handler(self.service, request), call)
             except ClientDisconnect:
-                return _problem(Problem(400, "the client went away"), request.scope)
+                return self._failed(Problem(400, "the client went away"), request.scope)
             except Exception as error:
                 problem = problem_of(error)
                 if problem.status == 500:
                     self._tell_fault(error, request.scope)
-                return _problem(problem, request.scope)
+                return self._failed(problem, request.scope)
             finally:
                 self._within -= 1
 
@@ -195,6 +194,18 @@ class _Door:
         self._within -= 1
         if not task.cancelled():
             task.exception()  # nobody else asks for it
+
+    async def lost(self, request: Request, error: Exception) -> Response:
+        """What answers an address that is not there, or a method that it does not take."""
+        assert isinstance(error, HTTPException)
+        what = {404: "there is no such address", 405: "the address does not take this method"}
+        problem = Problem(
+            error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
+        )
+        return self._failed(problem, request.scope)
+
+    def _failed(self, problem: Problem, scope: Scope) -> Response:
+        return failed(self.service, problem, scope)
 
     def _tell_fault(self, error: Exception, scope: Scope) -> None:
         # where it was; of what it says some may be of a document
@@ -273,7 +284,7 @@ class _Logged:
         try:
             # of two lengths proxies before this server may have believed the other one
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
-                await _problem(_TWO_LENGTHS, scope)(scope, receive, sent)
+                await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:
                 await self.app(scope, receive, sent)
         finally:
@@ -310,17 +321,3 @@ def password_in(credentials: str) -> str:
         return base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
-
-
-async def _lost(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    what = {404: "there is no such address", 405: "the address does not take this method"}
-    problem = Problem(
-        error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
-    )
-    return _problem(problem, request.scope)
-
-
-def _problem(problem: Problem, scope: Scope) -> Response:
-    content = to_json(problem.content(scope["request_id"]))
-    return Response(content, problem.status, problem.all_headers())

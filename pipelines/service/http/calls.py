@@ -235,7 +235,7 @@ CALLS: tuple[Call, ...] = (
         reading.described,
         dict[str, Any],
     ),
-    Call("GET", "/docs", None, "The calls, for people.", reading.docs, "text/html"),
+    Call("GET", "/docs", None, "The calls, for people.", pages.docs, "text/html"),
     Call("GET", "/", Role.READER, "Page of the topics.", pages.topics, "text/html"),
     Call(
         "GET",

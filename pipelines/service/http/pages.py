@@ -235,6 +235,13 @@ def links_of(view: View) -> tuple[tuple[str, str], ...]:
     return ((f"{what.capitalize()}s", "/"), *_LINKS)
 
 
+async def docs(service: Service, request: Request) -> Response:
+    """The calls, for people."""
+    told = {"links": links_of(service.view), "at": request.url.path, "title": "Calls"}
+    document, calls = request.app.state.described.of(service.current.intake)
+    return html(rendered("calls.html", document=document, calls=calls, **told))
+
+
 def page(
     service: Service, request: Request, template: str, title: str, **values: object
 ) -> Response:

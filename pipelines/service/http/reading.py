@@ -253,12 +253,6 @@ async def described(service: Service, request: Request) -> Response:
     return json_answer(request.app.state.described.of(service.current.intake)[0])
 
 
-async def docs(service: Service, request: Request) -> Response:
-    """The calls, for people."""
-    page = request.app.state.described.of(service.current.intake)[1]
-    return Response(page, media_type="text/html")
-
-
 def called(service: Service, request: Request) -> str:
     """Name of the model that is asked for.
 

@@ -11,7 +11,7 @@ import pytest
 from streaming_moments.pipelines.command_line.commands import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]")
 # of `dask worker`, and of Prometheus' node exporter
 OTHERS = {"--memory-limit", "--collector"}
 SHARED = 9  # commands that have an option which a message may name without one of them
