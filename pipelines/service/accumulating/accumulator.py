@@ -34,7 +34,7 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     selection_is_asked,
 )
 from streaming_moments.pipelines.service.accumulating.steps import Steps
-from streaming_moments.pipelines.service.accumulating.turns import Turn, lines_of
+from streaming_moments.pipelines.service.accumulating.turns import Done, Turn, lines_of
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
@@ -364,7 +364,7 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
     over : callable
         Waits for so many seconds, and says whether to end.
     """
-    steps: tuple[tuple[str, Callable[[], Turn | Expired | Compared | str | None], bool], ...] = (
+    steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
         ("look", accumulator.look, True),
         ("expire", accumulator.expire_if_due, False),
         # a night that failed is tried again when it is due again
@@ -374,7 +374,7 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
     while not over(accumulator.pause):
         for step, act, idle_is_fine in steps:
             try:
-                found = accumulator.steps.attempt(step, act, idle_is_fine)
+                found: Done | None = accumulator.steps.attempt(step, act, idle_is_fine)
             except LockHeld:
                 continue  # another process has it: this one looks again
             if found is not None:

@@ -84,9 +84,7 @@ class Steps:
         """Whether a step did not fail a short time ago."""
         return self._next.get(step, -math.inf) <= self.clock()
 
-    def attempt(
-        self, step: str, act: Callable[[], T | None], idle_is_fine: bool = True
-    ) -> T | None:
+    def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
         """Try a step if it is due; None where it is not, or fails, which `failed` has then too.
 
         Parameters

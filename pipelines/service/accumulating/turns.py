@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from streaming_moments.pipelines.service.accumulating.selecting import Compared
 from streaming_moments.storage.inbox.expiry import Expired
@@ -38,7 +39,10 @@ class Turn:
     failed: tuple[tuple[str, Exception], ...] = ()
 
 
-def lines_of(found: Turn | Expired | Compared | str) -> Iterator[str]:
+Done: TypeAlias = Turn | Expired | Compared | str
+
+
+def lines_of(found: Done) -> Iterator[str]:
     """Lines of the log about what a step did."""
     if isinstance(found, Turn):
         if found.failed and found == Turn(failed=found.failed):
