@@ -19,7 +19,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -106,14 +106,17 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     return told
 
 
+_Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]
+
+
 @dataclass
 class _Described:
     """The calls as OpenAPI and as a list, made again when the store takes other documents."""
 
     tokens: bool
-    _made: tuple[Intake, dict[str, Any], list[dict[str, Any]]] | None = None
+    _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
-    def of(self, intake: Intake) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
         """The OpenAPI document and the calls of its page, for the documents of a store."""
         if self._made is None or self._made[0] is not intake:
             package = version("streaming-moments")
