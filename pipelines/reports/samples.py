@@ -120,8 +120,10 @@ def _called(
         names = ids_of(shard, store.form, None, _LIMITS, storage_options)
         known = (name for some in names for name in some.to_pylist())
         return next(islice(known, row, None), None) or ""
-    except (ShardError, StopIteration, *storage_errors()):
+    except (ShardError, StopIteration):
         return ""  # a page cites it by its place
+    except storage_errors():
+        return ""
 
 
 def _place(batch: CountBatch, row: int) -> tuple[int, int]:
