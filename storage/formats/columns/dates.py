@@ -39,7 +39,7 @@ def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> It
     ['2026-11-19', '2026-11-21']
     >>> values = pa.array(["2026-11-21T23:30:00-05:00"])
     >>> [str(day) for day in bounds_of(values, "day", "/corpus/a.parquet")]
-    ['2026-11-22', '2026-11-22']
+    ['2026-11-22']
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()

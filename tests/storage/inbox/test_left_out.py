@@ -30,8 +30,8 @@ def test_notes_that_name_no_ids_go_where_they_quote_one(inbox):
     folder = inbox.folder
     said = [
         {"document": 0, "field": "id", "reason": "it is 'ann smith', expected a number"},
-        {"document": 1, "field": "txt", "reason": "there is no such field"},
+        {"document": 1, "field": "date", "reason": "expected a date, as 2026-11-23"},
     ]
     folder.write(f"left_out/{ONE}.json", seal({"left_out": said}))
-    forget_left_out_ids(folder, ["ann smith"])
+    forget_left_out_ids(folder, ["ann smith", "1"])
     assert [one.document for one in read_left_out(folder, ONE)] == [1]
