@@ -21,10 +21,11 @@ READS = 5
 WRITES = 5
 # Formats, each with the first version of the package that reads and writes it: the second has
 # documents that are weighted by their lengths, the third halves of the documents, the fourth tables
-# of categorical columns, and each is made only where these are. The fifth lists what was forgotten:
-# earlier versions may read it, and would count again what it lists.
-INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.2.0"}
-_FORGETS = 5
+# of categorical columns, and each is made only where these are. The fifth lists what was forgotten,
+# or has a column of dates whose texts may have zones: earlier versions may read it, and would count
+# again what it lists, or count by other days.
+INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0"}
+_CAREFUL = 5
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -80,6 +81,17 @@ class StoreFormat(Extensible):
             install=INSTALLS[needed] if self.format <= needed else self.install,
         )
 
+    def for_careful_writers(self) -> StoreFormat:
+        """The format that keeps out writers that know of nothing forgotten, and of no zones."""
+        if self.min_writer >= _CAREFUL:
+            return self
+        return replace(
+            self,
+            format=max(self.format, _CAREFUL),
+            min_writer=_CAREFUL,
+            install=INSTALLS[_CAREFUL],
+        )
+
     def require_writable(self, url: str) -> None:
         """Refuse to write what only a later version of the package may write.
 
@@ -129,13 +141,8 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 def raise_writer(folder: Folder) -> None:
     """Keep out writers that would count again what was forgotten; errors as `raise_format`."""
     before = read_format(folder)
-    if before.min_writer < _FORGETS:
-        raised = replace(
-            before,
-            format=max(before.format, _FORGETS),
-            min_writer=_FORGETS,
-            install=INSTALLS[_FORGETS],
-        )
+    raised = before.for_careful_writers()
+    if raised != before:
         write_format(folder, raised)
         folder.sync("")
 

@@ -365,6 +365,8 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         folder = Folder.at(url, storage_options)
         store_format = StoreFormat.of(foundation, single_writer)
+        if lineage.dates is not None and "zones" in lineage.dates:
+            store_format = store_format.for_careful_writers()
         commit = Commit.first(lineage, message)
         create_files(folder, store_format, commit, foundation, words)
         return cls(folder, store_format, commit, foundation)

@@ -237,7 +237,7 @@ def test_the_overlay_renders_to_what_kubernetes_takes(dask_cluster_schema):
     assert len(pods) == 3
     for _, pod, _ in pods:
         assert (
-            pod["containers"][0]["image"] == "registry.example.org/topics/streaming-moments:0.2.0"
+            pod["containers"][0]["image"] == "registry.example.org/topics/streaming-moments:0.3.0"
         )
     [configured] = [one for one in resources if one["kind"] == "ConfigMap"]
     assert "s3://example-corpus/store" in configured["data"]["nightly.toml"]

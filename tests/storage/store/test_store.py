@@ -600,13 +600,13 @@ def test_formats_of_later_versions_are_refused_by_name(store):
     path = Path(store.url) / "format.json"
     content = unseal(path.read_bytes(), "")
     path.write_bytes(seal({**content, "min_reader": 7}))
-    with pytest.raises(FormatError, match=r"store format 7, this one knows 4; upgrade"):
+    with pytest.raises(FormatError, match=r"store format 7, this one knows 5; upgrade"):
         MomentStore.open(store.url)
-    path.write_bytes(seal({**content, "min_writer": 5, "of a later version": [1]}))
+    path.write_bytes(seal({**content, "min_writer": 6, "of a later version": [1]}))
     reader = MomentStore.open(store.url)
     assert reader.format.unknown == {"of a later version": [1]}
     for snapshot in (reader, store):
-        with pytest.raises(FormatError, match=r"may be written only by .* format 5"):
+        with pytest.raises(FormatError, match=r"may be written only by .* format 6"):
             append(snapshot, counted(), "a")
     for wrong in (b"{}", b"[]", b"\xff", b"", seal({"format": 1, "min_reader": 1})):
         path.write_bytes(wrong)
