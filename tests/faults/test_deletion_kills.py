@@ -9,10 +9,8 @@ import time
 from itertools import count
 from pathlib import Path
 
-import boto3
 import pytest
 from forking import forking
-from moto.server import ThreadedMotoServer
 from sent_documents import SHAPE, TODAY, sealed_texts
 
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -38,7 +36,6 @@ from streaming_moments.storage.store.store import MomentStore
 WORDS = ["law", "sea", "ship", "tax", "moon", "gold", "iron", "wood"]
 PATIENCE = 600
 SHARDS, DOCUMENTS = 6, 200
-BUCKET = "deletions"
 
 
 class Mortal:
@@ -67,7 +64,7 @@ def turned(content, at, told):
     mortal = Mortal(at)
     with connect() as cluster:
         config = service_of(content, "service.toml")
-        run = Run(cluster, storage_options=config.storage_options or None)
+        run = Run(cluster)
         accumulator = Accumulator.of(config, run, lambda line: None)
         failed = []
         while accumulator.deletions.waiting() or accumulator.lags:
@@ -81,15 +78,13 @@ def turned(content, at, told):
 class Place:
     """Where a store and its inbox are, to be put back as they were."""
 
-    def __init__(self, folder, url, options):
-        self.folder, self.url, self.options = folder, url, options
-        self.content = {"store": f"{url}/store", "accumulate": {"seal_after": "10ms"}}
-        self.content |= {"storage_options": options, "accumulate": {"lock_expiry": "1s"}}
-        self.files = {}
+    def __init__(self, folder, url):
+        self.folder, self.url, self.files = folder, url, {}
+        self.content = {"store": f"{url}/store", "accumulate": {"lock_expiry": "1s"}}
 
     @property
     def top(self):
-        return Folder.at(self.url, self.options or None)
+        return Folder.at(self.url)
 
     def keep(self):
         """Remember every file."""
@@ -104,10 +99,10 @@ class Place:
             top.write(path, content)
 
     def store(self):
-        return MomentStore.open(f"{self.url}/store", storage_options=self.options or None)
+        return MomentStore.open(f"{self.url}/store")
 
     def inbox(self):
-        return Inbox.open(f"{self.url}/store-inbox", self.options or None)
+        return Inbox.open(f"{self.url}/store-inbox")
 
 
 @pytest.fixture(scope="module")
@@ -116,36 +111,21 @@ def cluster():
         yield found
 
 
-@pytest.fixture(params=["local", "s3"])
-def place(request, tmp_path):
-    if request.param == "local":
-        yield Place(tmp_path, str(tmp_path / "place"), {})
-        return
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
-    boto3.client(
-        "s3",
-        endpoint_url=options["endpoint_url"],
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-        region_name="us-east-1",
-    ).create_bucket(Bucket=BUCKET)
-    yield Place(tmp_path, f"s3://{BUCKET}/{tmp_path.name}", options)
-    server.stop()
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path, str(tmp_path / "place"))
 
 
 def made(place, cluster, documents):
     """A store of some shards of documents, counted and in one segment, and its empty twin."""
-    run = Run(cluster, storage_options=place.options or None)
+    run = Run(cluster)
     rng = random.Random(1)
     texts = [" ".join(rng.choices(WORDS, k=4)) for _ in range(200)]
     (place.folder / "pilot.txt").write_text("\n".join(texts))
     pilot = PilotOptions(vocabulary_size=8, core=8, max_topics=2, min_documents=2)
     listed = list_shards([str(place.folder / "pilot.txt")])
     create(f"{place.url}/store", listed, ShardFormat(), TokenPolicy(), pilot, run)
-    top = Folder.at(f"{place.url}/store", place.options or None)
+    top = Folder.at(f"{place.url}/store")
     twin = Folder.at(str(place.folder / "twin"))
     for path in top.sizes(""):
         twin.write(path, top.read(path))
@@ -194,10 +174,10 @@ def require_deleted(place, cluster, names, trial):
     left = {json.loads(line)["id"] for line in content.splitlines()}
     assert not left & names
     assert len(sealed_texts(inbox)) == len(left)
-    run = Run(cluster, storage_options=place.options or None)
+    run = Run(cluster)
     twin = place.folder / f"twin {trial}"
     shutil.copytree(place.folder / "twin", twin)
-    listed = list_shards([f"{inbox.folder.url}/sealed/**/*.jsonl"], place.options or None)
+    listed = list_shards([f"{inbox.folder.url}/sealed/**/*.jsonl"])
     recounted = update(MomentStore.open(str(twin)), listed, run).store
     mine, other = store.load().arrays(), recounted.load().arrays()
     assert [name for name in other if not (mine[name] == other[name]).all()] == []
@@ -239,6 +219,5 @@ def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
         if killed:
             assert run_turn(context, place, -1, told) == 0, at
         require_deleted(place, cluster, names, at)
-    where = "S3" if place.options else "local"
     note = f"{operations} operations of the storage"
-    campaigns.record(f"deletion, {scene}, killed on {where}", kills, kills, note)
+    campaigns.record(f"deletion, {scene}, killed", kills, kills, note)
