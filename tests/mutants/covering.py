@@ -16,7 +16,7 @@ from instrumenting import instrumented, statements
 from tree import TIMED_OUT, Tree, forked, run_tests
 
 _SECONDS = 3600.0
-_OUTSIDE = 0  # what runs while no test does
+_OUTSIDE = 0  # what runs while no test does: each of the file may use what it made
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _recorded(
             failed.append(name)
             continue
         lines: dict[str, set[int]] = {}
-        for some in (hits.get(number, {}), hits.get(shared, {})):
+        for some in (hits.get(number, {}), hits.get(shared, {}), hits.get(_OUTSIDE, {})):
             for path, found in some.items():
                 lines.setdefault(path, set()).update(found)
         ran.append(Ran(name, seconds, {path: sorted(found) for path, found in lines.items()}))

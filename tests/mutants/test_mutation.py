@@ -154,6 +154,14 @@ def test_a_failing_test_is_no_kill(project):
     assert "fail without a mutant" in done.stderr
 
 
+def test_what_is_made_as_a_file_is_read_is_known_to_all_its_tests(project):
+    begun = TEST.replace("def test_area", "AREA = area(2, 3)\n\ndef test_area")
+    made = begun.replace("assert area(2, 3) == 6", "assert AREA == 6")
+    told = ran(project, made, "storage")
+    assert "no test runs the line" in told
+    assert "'width * height' became" not in told
+
+
 def test_tests_are_known_by_the_lines_that_they_run_in_any_process(project):
     """One calls the function, one a process that does, one neither."""
     told = ran(project, TEST + IN_PROCESSES, "storage")

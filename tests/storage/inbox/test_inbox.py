@@ -173,6 +173,21 @@ def test_submissions_at_one_time_are_one_batch(tmp_path):
         commits.submit(sent("late"), 0)
 
 
+def test_a_batch_waits_no_longer_once_it_is_large_and_others_may_join_it_until_then(tmp_path):
+    inbox, several = Inbox.open(str(tmp_path)), [sent("the sea"), sent("a law")]
+    most = sum(len(one.content) for one in several)
+    commits = GroupCommit(inbox, window=3600, most_bytes=most)
+    waiting = [commits.submit(one, 0) for one in several]
+    assert [one.result(30) for one in waiting] == [one.receipt for one in several]
+    assert (inbox.backlog().batches, inbox.backlog().documents) == (1, 2)
+    # the next begins with nothing of it
+    late = commits.submit(sent("a tax"), 0)
+    assert commits.held_bytes == len(sent("a tax").content)
+    assert not late.done()
+    commits.close()
+    assert late.done()
+
+
 def test_closing_writes_what_waits(tmp_path):
     inbox = Inbox.open(str(tmp_path))
     commits = GroupCommit(inbox, window=3600)
