@@ -185,8 +185,9 @@ class Caller:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_request_keeps_the_documents_of_others_from_being_counted(kind, tmp_path, campaigns):
-    hostile = kind(random.Random(campaigns.seed))
-    several = hostile.requests[: campaigns.size(3, len(hostile.requests))]
+    rng = random.Random(campaigns.seed)
+    hostile = kind(rng)
+    several = rng.sample(hostile.requests, campaigns.size(3, len(hostile.requests)))
     lines = (json.dumps(one) + "\n" for one in hostile.pilot)
     (tmp_path / "pilot.jsonl").write_text("".join(lines))
     told = ["create", tmp_path / "store", tmp_path / "pilot.jsonl", *hostile.options]
