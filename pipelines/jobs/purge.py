@@ -16,7 +16,9 @@ from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.files.urls import is_signed
+from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.purging import (
+    inboxes_of_others,
     purge_inboxes,
     require_no_deletion,
     sealed_in_inboxes,
@@ -168,7 +170,8 @@ def plan_purge(
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
     """Let nothing of some shards be kept in a store: their counts, models, versions and files.
 
-    Those of an inbox are deleted there as well, with all that tells of their documents.
+    Those of an inbox are deleted there as well, with all that tells of their documents. An inbox
+    that belongs to another store is not changed, and a line names it.
 
     What is counted of them in segments with others is taken away exactly, for which they are read
     once more; where they are gone, the others of these segments are counted anew. One commit drops
@@ -200,7 +203,8 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     names, recounted, done = plan.holdings.names, 0, plan.purge
     store = plan.store
     if names:
-        require_no_deletion(names, run.storage_options)
+        owner = Owner.at(store.url, run.storage_options)
+        require_no_deletion(names, run.storage_options, owner)
         replaced, recounted = _replaced(plan, _groups_of(plan), run)
         store, done = _committed(plan, replaced, message)
     everything = names | plan.before
@@ -232,7 +236,13 @@ def _committed(
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
     """Delete what is left of shards that are purged; also what a process has left that died."""
     sweep(store.folder)
-    erased = erase_unnamed(store.folder, names) + purge_inboxes(names, run.storage_options)
+    erased = erase_unnamed(store.folder, names)
+    owner = Owner.at(store.url, run.storage_options)
+    for inbox, other in inboxes_of_others(names, owner, run.storage_options):
+        run.tell(
+            f"{inbox} belongs to the store {other} and keeps these shards; run the same purge there"
+        )
+    erased += purge_inboxes(names, run.storage_options, owner)
     end_purges(store.folder, names)
     return erased
 

@@ -16,7 +16,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import Inbox, claim_file
 from streaming_moments.storage.inbox.left_out import LEFT_OUT, forget_left_out, left_out_file
-from streaming_moments.storage.inbox.owners import FORMAT_FILE
+from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, owner_of
 from streaming_moments.storage.inbox.receipts import Claim
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file, seal_of_shard
@@ -25,7 +25,9 @@ _SHARD = re.compile(rf"(.+)/({SEALED}/\d{{4}}-\d\d-\d\d/(\d{{20}})\.sealed\.json
 
 
 def purge_inboxes(
-    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+    names: Iterable[str],
+    storage_options: Mapping[str, Any] | None = None,
+    owner: Owner | None = None,
 ) -> tuple[str, ...]:
     """Let no inbox hold anything of those of some shards that are its own.
 
@@ -38,6 +40,8 @@ def purge_inboxes(
         Of shards, as a ledger has them; none of others is touched.
     storage_options : mapping, optional
         Of their file systems.
+    owner : Owner, optional
+        The store that purges: an inbox of another store is not changed.
 
     Returns
     -------
@@ -51,6 +55,8 @@ def purge_inboxes(
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
+        if _is_of_another(log, owner):
+            continue
         while log.seal_next() is not None:
             pass
         folder = log.inbox.folder
@@ -63,10 +69,29 @@ def purge_inboxes(
     return tuple(erased)
 
 
+def inboxes_of_others(
+    names: Iterable[str], owner: Owner, storage_options: Mapping[str, Any] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Inboxes of some shards that belong to another store, each with the URL of that store.
+
+    Raises
+    ------
+    StoreError
+        The storage fails.
+    """
+    found = [
+        (log.inbox.folder.url, owner_of(log.inbox.folder))
+        for log, _ in _inboxes(names, storage_options)
+    ]
+    return tuple((url, one.url) for url, one in found if one is not None and one != owner)
+
+
 def require_no_deletion(
-    names: Iterable[str], storage_options: Mapping[str, Any] | None = None
+    names: Iterable[str],
+    storage_options: Mapping[str, Any] | None = None,
+    owner: Owner | None = None,
 ) -> None:
-    """Refuse a purge while documents of the same inbox are being deleted.
+    """Refuse a purge while documents of the same inbox are being deleted; `owner` as there.
 
     Raises
     ------
@@ -74,7 +99,7 @@ def require_no_deletion(
         Some are.
     """
     for log, _ in _inboxes(names, storage_options):
-        if Deletions(log).waiting():
+        if not _is_of_another(log, owner) and Deletions(log).waiting():
             raise InvalidInput(
                 f"documents of {log.inbox.folder.url} are being deleted; run `streaming-moments "
                 "accumulate --once`, then purge"
@@ -134,6 +159,11 @@ def _inboxes(
         folder = Folder.at(url, storage_options)
         if folder.exists(FORMAT_FILE):
             yield SealLog(Inbox(folder)), paths
+
+
+def _is_of_another(log: SealLog, owner: Owner | None) -> bool:
+    found = None if owner is None else owner_of(log.inbox.folder)
+    return found is not None and found != owner
 
 
 def _seal_of(log: SealLog, path: str) -> Seal | None:

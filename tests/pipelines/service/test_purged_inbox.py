@@ -177,6 +177,26 @@ def test_a_purge_of_another_store_leaves_the_inbox(serve, place, counting, plant
         assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
 
 
+def test_a_purge_of_a_copy_leaves_the_inbox_of_the_store(serve, place, counting, planted, embedded):
+    """The copy counts the shard too, and its purge is its own alone."""
+    accumulator, inbox = counting
+    told = []
+    with serve() as client:
+        receipt = client.send([{"text": planted[0]}]).json()["receipt"]
+        due(accumulator)
+        [shard] = (inbox / "sealed").rglob("*.jsonl")
+        staging = shutil.copytree(place / "store", place / "staging")
+        before = everything(inbox)
+        result = purge(
+            MomentStore.open(str(staging)), [str(shard)], Run(embedded, tell=told.append)
+        )
+        assert result.purge.shards == (str(shard),)
+        assert everything(inbox) == before
+        assert [line for line in told if f"belongs to the store {place / 'store'}" in line]
+        client.service.current.look()
+        assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "counted"
+
+
 def test_one_right_name_and_one_misspelt_change_nothing(serve, place, counting, planted):
     accumulator, inbox = counting
     with serve() as client:
