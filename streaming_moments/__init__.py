@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 guard()
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "METHODS",

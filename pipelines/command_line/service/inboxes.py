@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_line.options import json_option, print_json
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.files.folders import Folder
@@ -17,7 +18,8 @@ def inbox() -> None:
 
 @inbox.command(name="assign")
 @click.argument("config", type=click.Path(dir_okay=False))
-def assign_inbox(config: str) -> None:
+@json_option
+def assign_inbox(config: str, json_output: bool) -> None:
     """Make the inbox that CONFIG (TOML) names belong to its store, after the store has moved.
 
     Stop all services of the earlier store first: they refuse documents within seconds.
@@ -27,14 +29,23 @@ def assign_inbox(config: str) -> None:
     owner = Owner.at(wanted.store, options)
     folder = Folder.at(wanted.inbox_url, options)
     before = assign(folder, owner)
+    if json_output:
+        was = None if before is None else before.url
+        print_json({"inbox": folder.url, "store": owner.url, "before": was})
+        return
     told = "no store" if before is None else before.url
     say(f"{folder.url} belongs to {owner.url} now (before: {told})")
 
 
 @inbox.command(name="show")
 @click.argument("config", type=click.Path(dir_okay=False))
-def show_inbox(config: str) -> None:
+@json_option
+def show_inbox(config: str, json_output: bool) -> None:
     """Show the store that the inbox of CONFIG (TOML) belongs to."""
     wanted = read_service(config)
-    owner = owner_of(Folder.at(wanted.inbox_url, wanted.storage_options or None))
+    folder = Folder.at(wanted.inbox_url, wanted.storage_options or None)
+    owner = owner_of(folder)
+    if json_output:
+        print_json({"inbox": folder.url, "store": None if owner is None else owner.url})
+        return
     say("no store yet" if owner is None else owner.url)

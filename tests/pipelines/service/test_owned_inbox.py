@@ -1,5 +1,6 @@
 """Two services of two stores by mistake on one inbox: the second is refused, and counts nothing."""
 
+import json
 import shutil
 import time
 
@@ -85,6 +86,8 @@ def test_a_store_that_has_moved_takes_its_inbox_by_a_command(serve_at, two, tmp_
     config.write_text(f'store = "{tmp_path}/moved"\ninbox = "{inbox}"\n')
     runner = CliRunner()
     assert runner.invoke(cli, ["inbox", "show", str(config)]).output == f"{one}\n"
+    shown = json.loads(runner.invoke(cli, ["inbox", "show", str(config), "--json"]).output)
+    assert shown["store"] == str(one)
     told = runner.invoke(cli, ["inbox", "assign", str(config)], catch_exceptions=False).output
     assert told == f"{inbox} belongs to {tmp_path}/moved now (before: {one})\n"
     with serve_at(tmp_path / "moved", inbox=str(inbox)) as client:
