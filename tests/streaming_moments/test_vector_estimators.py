@@ -51,6 +51,19 @@ def test_rows_that_come_in_parts_are_as_if_at_once(drawn) -> None:
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
+@pytest.mark.filterwarnings("ignore:.*variances of .* came out near 0:UserWarning")
+@pytest.mark.parametrize("covariance_type", ["diag", "tied-diag"])
+def test_columns_that_never_vary_change_nothing(covariance_type) -> None:
+    rows = mixture_rows(6000, 40, 4, separation=6.0, variances="diag", seed=2).rows
+    more = np.insert(rows, [0, 20, 40], [0.0, 7.0, -3.0], axis=1)
+    varying = np.delete(np.arange(43), [0, 21, 42])
+    plain = MomentGaussianMixture(4, covariance_type=covariance_type).fit(rows)
+    wide = MomentGaussianMixture(4, covariance_type=covariance_type).fit(more)
+    np.testing.assert_allclose(wide.means_[:, varying], plain.means_, atol=1e-8)
+    np.testing.assert_allclose(wide.means_[:, [0, 21, 42]], [[0.0, 7.0, -3.0]] * 4, atol=1e-8)
+    assert (wide.predict(more) == plain.predict(rows)).mean() > 0.999
+
+
 def test_the_number_is_found_and_passes_make_it_likelier(drawn) -> None:
     plain = MomentGaussianMixture("auto").fit(drawn.rows)
     assert plain.means_.shape == (4, 70)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streaming_moments.models.fit import fit_by
 from streaming_moments.pipelines.command_line import showing as commands
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
@@ -59,6 +60,13 @@ def test_status_log_topics_and_refit_print_one_json_object(run, made):
 def test_refit_by_another_method_names_it(run, made):
     refit = json.loads(run("refit", made, *FIT, "--method", "svd", "--seed", "4", "--json")[1])
     assert (refit["method"], refit["seed"]) == ("svd", 4)
+    statistics = MomentStore.open(str(made)).load()
+    own, other = (
+        fit_by(statistics, 3, alpha0=0.5, method=method, seed=4) for method in ("svd", "joint")
+    )
+    weights = [topic["weight"] for topic in refit["topics"]]
+    assert weights == pytest.approx(own.weights.tolist(), rel=1e-9)
+    assert weights != pytest.approx(other.weights.tolist(), rel=1e-9)
     assert refit["model"] == f"k3-a0.5-svd-v{refit['fitted_version']}"
     assert refit["model"] in run("topics", made, "--model", refit["model"])[1]
 

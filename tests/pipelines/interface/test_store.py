@@ -288,6 +288,8 @@ def test_five_lines_from_a_bag_to_topics(tmp_path, planted, client):
     assert np.allclose(kept.transform(planted[:5]).sum(axis=1), 1)
     written = store.transform(bag, str(tmp_path / "out"), source="planted", client=client)
     assert (len(written.files), written.documents) == (4, 900)
+    shares = written.to_frame().filter(regex=r"^share_\d+$").to_numpy()
+    assert np.allclose(shares, kept.transform(planted), atol=1e-6)
     best = store.select([2, 3], client=client).best
     assert best.n_topics in (2, 3)
 
