@@ -14,7 +14,7 @@ from frozen_service import (
     third_night,
 )
 
-from streaming_moments.pipelines.service.tokens import Role, principal_of, read_tokens
+from streaming_moments.pipelines.service.tokens import Role, TokenFile
 from streaming_moments.storage.store.store import MomentStore
 
 ESTIMATORS = sorted(expected("estimators"))
@@ -42,11 +42,11 @@ def test_an_inbox_holds_one_of_each_thing_that_there_is():
 
 def test_tokens_are_known(tmp_path):
     (tmp_path / "tokens.json").write_bytes(files_in("inbox")["tokens.json"])
-    known = read_tokens(tmp_path / "tokens.json")
+    known = TokenFile(tmp_path / "tokens.json").read()
     for name, token in expected("inbox")["tokens"].items():
-        found = principal_of(token, known)
+        found = known.principal_of(token)
         assert (found.name, found.role) == (name, Role.called(name))
-    assert principal_of("of nobody", known) is None
+    assert known.principal_of("of nobody") is None
 
 
 @pytest.mark.parametrize("name", ["night", "night_vectors"])

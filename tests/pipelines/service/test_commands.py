@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from streaming_moments.pipelines.service.tokens import Role, principal_of, read_tokens
+from streaming_moments.pipelines.service.tokens import Role, TokenFile
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_tokens_are_made_listed_and_removed_as_json(run, tmp_path):
         "writer",
         str(path),
     )
-    assert principal_of(made["token"], read_tokens(path)).role is Role.WRITER
+    assert TokenFile(path).read().principal_of(made["token"]).role is Role.WRITER
     listed = json.loads(run("token", "list", path, "--json")[1])
     assert listed == {"file": str(path), "tokens": [{"name": "shop", "role": "writer"}]}
     assert made["token"] not in json.dumps(listed)
