@@ -37,7 +37,7 @@ def beginning(text: str) -> str:
 
     Examples
     --------
-    >>> beginning("a law"), len(beginning("sea " * 99)), beginning("the " * 60)[-7:]
+    >>> beginning("a law"), len(beginning("sea " * 99)), beginning("the " * 60)[-9:]
     ('a law', 201, 'the the \u2026')
     """
     line = " ".join(text[: 8 * _SHOWN].split())

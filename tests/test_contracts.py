@@ -19,7 +19,8 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 # of the standard library what neither asks the machine nor the hour; hashes, and forms of text
 PURE = {
     *("__future__", "collections", "concurrent", "copy", "dataclasses", "functools", "hashlib"),
-    *("html", "inspect", "itertools", "json", "math", "numbers", "operator", "sys", "types"),
+    *("html", "inspect", "itertools", "json", "math", "numbers", "operator", "statistics", "sys"),
+    "types",
     *("typing", "uuid", "warnings"),
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}

@@ -37,10 +37,10 @@ from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as gr
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
-from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
+    no_bars,
     print_states,
     state_lines,
     states_as_json,

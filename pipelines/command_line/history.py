@@ -132,7 +132,7 @@ def verify(
     content: dict[str, Any] = {"store": opened.url, "version": opened.version}
     lines = [f"version {opened.version} is sound"]
     if purged:
-        from streaming_moments.pipelines.jobs.purged import look_for_purged
+        from streaming_moments.pipelines.jobs.purge import look_for_purged
 
         found = look_for_purged(opened, shards, storage_options)
         problems += map(str, found.traces)

@@ -24,11 +24,11 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import VERSION, Share
-from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     kind_rows,
+    no_bars,
     parameters_as_json,
     print_states,
     state_lines,

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streaming_moments.errors import InvalidInput, StreamingMomentsError, Unfinished
+from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import with_days
 from streaming_moments.pipelines.gathering.gathering import gathering_on
 from streaming_moments.pipelines.jobs.compact import summed
 from streaming_moments.pipelines.jobs.forget import gather_counted
-from streaming_moments.pipelines.jobs.purged import known_names
 from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
 from streaming_moments.storage.files.created import CreationUnknown
+from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.files.urls import is_signed
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.purging import (
     inboxes_of_others,
+    left_in_inboxes,
     purge_inboxes,
     require_no_deletion,
     sealed_in_inboxes,
 )
-from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.commits import Commit, SegmentReference
+from streaming_moments.storage.log.content_marks import tells_content
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.operations.compaction import linked_groups
 from streaming_moments.storage.operations.purge_records import (
@@ -41,9 +43,9 @@ from streaming_moments.storage.operations.purging import (
     planned_purge,
     require_no_copies,
 )
-from streaming_moments.storage.operations.traces import erase_unnamed
+from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_of
 from streaming_moments.storage.segments.segments import Segment
-from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.shards import Shard, files_of, fingerprint
 from streaming_moments.storage.store.changes import Recount, require_counted, segments_of
 from streaming_moments.storage.store.garbage import sweep
 from streaming_moments.storage.store.store import MomentStore
@@ -109,6 +111,25 @@ class PurgeResult:
 
 
 @dataclass(frozen=True)
+class PurgedShards:
+    """What is left of shards that were purged.
+
+    Parameters
+    ----------
+    names : tuple of str
+        As the ledger had them.
+    traces : tuple of Trace
+        What is left, or cannot be told; none where nothing is.
+    unread : tuple of str
+        Shards that are not there any more, so that they were looked for by name alone.
+    """
+
+    names: tuple[str, ...]
+    traces: tuple[Trace, ...]
+    unread: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Group:
     """Segments of which some hold shards to be purged, and what becomes of them.
 
@@ -155,7 +176,7 @@ def plan_purge(
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
     ledger = ledger_of_all(store.folder, log, store.ledger())
-    known = known_names(log, ledger) | committed_names(store.folder, forgotten)
+    known = _known_names(log, ledger) | committed_names(store.folder, forgotten)
     named = {url: names_among(url, known, storage_options) for url in shards}
     signed = {names[0]: url for url, names in named.items() if is_signed(url)}
     names = frozenset(name for found in named.values() for name in found)
@@ -165,6 +186,38 @@ def plan_purge(
     holdings = holdings_of(log, ledger, names - before)
     require_no_copies(holdings)
     return PurgePlan(store, ledger, holdings, before, signed)
+
+
+def look_for_purged(
+    store: MomentStore,
+    shards: Sequence[str],
+    storage_options: Mapping[str, object] | None = None,
+) -> PurgedShards:
+    """Look for all that a store's folder holds of some shards, by their names and contents.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read.
+    """
+    log = store.log()
+    known = _known_names(log, ledger_of_all(store.folder, log))
+    names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
+    for url in shards:
+        for name in names_among(url, known, storage_options):
+            names.add(name)
+            if first_byte(name) is not None:
+                unread.append(name)  # how long it was no file tells
+                continue
+            try:
+                shard = Shard(name, 0, read_at=url if is_signed(url) else "")
+                size = sum(state.size for state in files_of(shard, storage_options))
+                marks.add((fingerprint(shard, storage_options), size))
+            except ShardError:
+                unread.append(name)
+    traces = traces_of(store.folder, names, {mark for mark in marks if tells_content(mark[0])})
+    inboxes = (Trace(*found) for found in left_in_inboxes(names, storage_options))
+    return PurgedShards(tuple(sorted(names)), (*traces, *inboxes), tuple(sorted(unread)))
 
 
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
@@ -216,6 +269,13 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
             f"no version of {store.url} holds the {len(everything)} shards any more, but not all "
             f"of their files could be deleted ({error}); run the same purge again"
         ) from error
+
+
+def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
+    """All names that any version tells."""
+    counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
+    left_out = {url for commit in log for url, _ in commit.skipped}
+    return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
 
 
 def _committed(

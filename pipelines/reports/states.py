@@ -50,6 +50,8 @@ _OUTSIDE: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_BARS = ("topic_bars", "bars", "node_bars")
+
 _GAPS = 3  # shown
 
 
@@ -249,3 +251,32 @@ def visible(word: str) -> str:
     ('sea', "' '")
     """
     return word if word.strip() else repr(word)
+
+
+def no_bars(model: Any, halves: bool) -> str:
+    """A sentence on the error bars that a model lacks; empty where it has some or never has any.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted.
+    halves : bool
+        Whether the statistics keep halves of the records apart, by which bars are made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.models.topics import TopicModel
+    >>> model = TopicModel.from_topics(np.full((2, 1), 0.5), np.ones(1))
+    >>> no_bars(model, halves=True)
+    'no error bars: a half of the records alone does not hold this model; count more, or fit fewer'
+    """
+    known = [getattr(model, name) for name in _BARS if hasattr(model, name)]
+    if not model.compares_halves or not known or any(bars is not None for bars in known):
+        return ""
+    if halves:
+        return (
+            "no error bars: a half of the records alone does not hold this model; count more, or "
+            "fit fewer"
+        )
+    return "no error bars: the store keeps no halves of the records apart"

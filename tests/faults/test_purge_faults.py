@@ -15,8 +15,7 @@ from unreliable_proxy import Fault, UnreliableProxy, serve_s3
 
 from streaming_moments.errors import StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.purge import purge
-from streaming_moments.pipelines.jobs.purged import look_for_purged
+from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog

@@ -60,7 +60,7 @@ def test_the_query_of_an_http_url_is_no_suffix() -> None:
 
 @pytest.mark.parametrize("url", ["/corpus/a.orc", "/corpus/txt", "/corpus/a.gz", "/a.txt/b"])
 def test_an_unknown_suffix_names_the_option(url: str) -> None:
-    with pytest.raises(ShardError, match=f"{', '.join(FORMATS)} by --format"):
+    with pytest.raises(ShardError, match=f"{', '.join(FORMATS)} by `create --format`"):
         ShardFormat().kind_of(url)
 
 

@@ -17,8 +17,7 @@ from streaming_moments.pipelines.service.answers import (
 )
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
 from streaming_moments.pipelines.service.http.bodies import JSON
-from streaming_moments.pipelines.service.http.calls import CALLS, Call
-from streaming_moments.pipelines.service.http.parameters import Parameter
+from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
 from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
 from streaming_moments.storage.inbox.records import RecordShape
 

@@ -14,10 +14,9 @@ from starlette.responses import Response
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import content_of
-from streaming_moments.pipelines.reports.missing_bars import no_bars
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
-from streaming_moments.pipelines.reports.states import StateLine, state_lines, visible
+from streaming_moments.pipelines.reports.states import StateLine, no_bars, state_lines, visible
 from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.pipelines.reports.store_page import found_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names

@@ -21,8 +21,7 @@ from streaming_moments.pipelines.interface.opening import open_store
 from streaming_moments.pipelines.jobs.compare import compare
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.purge import purge
-from streaming_moments.pipelines.jobs.purged import look_for_purged
+from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting.tokens import TokenPolicy

@@ -10,8 +10,7 @@ import pytest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import purge as module
-from streaming_moments.pipelines.jobs.purge import purge
-from streaming_moments.pipelines.jobs.purged import look_for_purged
+from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.pipelines.service.accumulating import refusing
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of

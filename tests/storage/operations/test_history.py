@@ -116,7 +116,7 @@ def test_difference_matches_the_topics_of_tagged_models(store):
     assert (moved.gone, moved.new) == ((1,), ())
     same = difference(store, before, store.version, "one").moved["one"]
     assert [distance for _, _, distance in same.pairs] == [0, 0, 0]
-    with pytest.raises(StoreError, match="no model at version 1"):
+    with pytest.raises(StoreError, match="no model 'live' at version 1, nor any other"):
         difference(store, 1, store.version, "live")
 
 
@@ -256,7 +256,7 @@ def test_the_bound_of_compacted_segments_is_that_of_their_sum(store):
     large = dataclasses.replace(
         large, reference=dataclasses.replace(large.reference, largest=2**62)
     )
-    with pytest.raises(BoundExceeded, match="`compact` the store"):
+    with pytest.raises(BoundExceeded, match="run `streaming-moments compact`"):
         store.append(large)
 
 
