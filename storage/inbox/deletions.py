@@ -217,6 +217,10 @@ class Deletions:
             for one in plan.shards
         }
 
+    def unplanned(self) -> list[str]:
+        """Deletions that may yet find their documents in any shard, by their identity."""
+        return [identity for identity in self.waiting() if self._planned(identity) is None]
+
     def _require_free(self, plan: Plan) -> None:
         begun = self.begun()
         for one in plan.shards:

@@ -33,7 +33,7 @@ from streaming_moments.pipelines.service.accumulating.selecting import (
     compare,
     selection_is_asked,
 )
-from streaming_moments.pipelines.service.accumulating.steps import Steps
+from streaming_moments.pipelines.service.accumulating.steps import Steps, read_steps
 from streaming_moments.pipelines.service.accumulating.turns import Done, Turn, lines_of
 from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
@@ -245,6 +245,9 @@ class Accumulator:
         inbox, options = self.seals.inbox, self.config.storage_options or None
         try:
             with inbox_locked(self.config) as journal:
+                failing = {one.step for one in read_steps(inbox)}
+                if any(f"delete {one}" not in failing for one in self.deletions.unplanned()):
+                    return None  # it may find its documents in shards that are old
                 # what is deleted from is needed until that is done
                 begun = self.deletions.begun()
                 ledger = MomentStore.open(self.config.store, storage_options=options).ledger()

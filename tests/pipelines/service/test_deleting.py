@@ -15,7 +15,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service import config as config_module
-from streaming_moments.pipelines.service.accumulating import accumulator as module
+from streaming_moments.pipelines.service.accumulating import sealed_shards
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator, accumulate
 from streaming_moments.pipelines.service.accumulating.steps import read_steps
 from streaming_moments.pipelines.service.config import service_of
@@ -212,7 +212,7 @@ def test_deletions_do_not_wait_for_counting(service, planted, monkeypatch):
         def failing(*told, **how):
             raise StoreError("the storage is away")
 
-        patch.setattr(module, "update", failing)
+        patch.setattr(sealed_shards, "update", failing)
         service.put({"c": planted[2], "d": planted[3]})
         asked = [service.ask("a"), service.ask("c")]
         turn = service.turn()
