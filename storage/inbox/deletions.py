@@ -276,6 +276,7 @@ class Deletions:
             if one.after is None:
                 folder.delete([one.path])
             folder.delete([f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"])
+            self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
         # what is reported as deleted must not come back after a power cut
@@ -286,6 +287,12 @@ class Deletions:
         create_once(folder, f"{DONE}/{identity}.json", content)
         folder.sync(DONE)
         self.withdraw(identity)
+
+    def _drop_begun(self, one: ShardDeletion) -> None:
+        """Delete what a process that died had begun to put aside, which holds the old content."""
+        aside = f"{ASIDE}/{one.before}"
+        begun = [file.path for file in self._inbox.folder.files(aside) if file.is_partial]
+        self._inbox.folder.delete([f"{aside}/{path}" for path in begun])
 
     def files_of(self, path: str) -> list[str]:
         """Files that hold or name what a shard has or had, and the shard."""

@@ -185,7 +185,7 @@ CASES = {
     "ids of texts": (
         "transform {store} {one.txt} --output {out} --id-column who",
         "who",
-        "leave out --id-column",
+        "transform it without --id-column",
     ),
     "versions not there": ("diff {store} 0 77", "77", "it has 0 to"),
     "little memory": ("update {store} {whole.parquet} --memory 1MB", "MiB", "--memory"),

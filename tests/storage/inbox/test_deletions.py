@@ -101,6 +101,20 @@ def test_a_shard_that_another_has_changed_is_not_cut():
     assert folder.sizes("aside") == {}
 
 
+def test_old_content_that_was_begun_to_be_put_aside_goes_too():
+    """A process that is killed as it puts the old content aside leaves it under another name."""
+    deletions = sealed(sent("a", "b"))
+    folder = deletions.seals.inbox.folder
+    (kept,) = deletions.seals.read(1).batches[0].kept
+    identity = deletions.ask(Deletion("receipt", (kept.receipt,)))
+    plan = deletions.plan(identity, deletions.waiting()[identity])
+    (one,) = plan.shards
+    folder.write(f"aside/{one.before}/.begun.partial", folder.read(one.path))
+    deletions.set_aside(one)
+    deletions.finish(identity, plan, 1)
+    assert folder.files("aside") == []
+
+
 def test_lines_that_went_are_noted_once_whoever_dies():
     """Noted twice, the line behind the one that went would be taken for gone as well."""
     for dies_at in range(200):
