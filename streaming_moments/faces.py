@@ -63,7 +63,7 @@ def late(
                 raise
             raise ModuleNotFoundError(
                 f"{package}.{name} needs the package {missing}, which is not installed; install "
-                "streaming-moments without --no-deps, or with the extra that has it "
+                "streaming-moments with its dependencies, or with the extra that has it "
                 "(`pip install 'streaming-moments[sklearn]'`)",
                 name=error.name,
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,8 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
+
+_PACKAGE = "streaming_moments."
 
 
 @dataclass(frozen=True, repr=False)
@@ -392,5 +395,8 @@ class Store(OfAnyKind):
 
 
 def _warn(line: str) -> None:
-    # the line of the caller of `Store.update`, which runs a job that tells
-    warnings.warn(line, stacklevel=5)
+    # the line outside this package that called: how many calls are between differs
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, stacklevel=level)

@@ -47,7 +47,7 @@ _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _BEYOND = (
     "the shards themselves: updates leave them out by a keyed hash of their names and contents, "
-    "but `--include-forgotten` counts them; delete the files",
+    "but `update --include-forgotten` counts them; delete the files",
     "whatever was written outside the folder of the store: proportions, reports, pages, metrics, "
     "exported models, logs",
     "copies of the store, backups and snapshots, earlier versions of objects where a bucket keeps "

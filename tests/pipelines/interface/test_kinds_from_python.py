@@ -64,14 +64,14 @@ def test_sequences_of_any_collection_are_counted_as_from_a_file(empty, tmp_path)
     pq.write_table(pa.table({"steps": STEPS.tolist()}), tmp_path / "steps.parquet")
     store = empty.update(str(tmp_path / "steps.parquet"))
     expected, symbols = store.snapshot.load(), STEPS.size
-    store = store.forget(str(tmp_path / "steps.parquet"))
+    store = store.forget(str(tmp_path / "steps.parquet"), allow_again=True)
     for name, given in SEQUENCES.items():
         store = store.update(given(), source="all")
         assert store.snapshot.load() == expected, name
         assert store.documents == 80
         assert store.snapshot.commit.tokens == symbols
         assert store.update(given(), source="all").version == store.version
-        store = store.forget(given(), source="all")
+        store = store.forget(given(), source="all", allow_again=True)
     assert store.documents == 0
 
 

@@ -117,7 +117,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     less = MomentStore.open(store)
     own = less.totals()
     assert (own.loops, own.repeated) == (0, 0)
-    assert run("update", store, shards / "b.tsv")[0] == 0
+    assert run("update", store, shards / "b.tsv", "--include-forgotten")[0] == 0
     assert run("compact", store)[0] == 0
     again = MomentStore.open(store)
     assert again.load() == opened.load()

@@ -374,7 +374,7 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     assert run("forget", several, thirds[1])[0] == 0
     assert run("compact", several)[0] == 0
     assert loaded().totals.triples == 9 * 16
-    assert run("update", several, thirds[1])[0] == 0
+    assert run("update", several, thirds[1], "--include-forgotten")[0] == 0
     assert loaded() == expected
     # rows that come to a file go on with the sequence it ends with
     with thirds[2].open("a") as end:
