@@ -70,13 +70,8 @@ def known():
 
 @pytest.fixture(scope="module")
 def named():
-    """Every message with an option, once: two of the folders are links within the third."""
-    return [
-        found
-        for folder in FOLDERS
-        for found in messages(folder)
-        if not found[0].startswith(("streaming_moments/storage/", "streaming_moments/pipelines/"))
-    ]
+    """Every message with an option, once."""
+    return [found for folder in FOLDERS for found in messages(folder)]
 
 
 def test_options_that_messages_name_are_there(known, named):
