@@ -70,7 +70,7 @@ def test_edges_become_lists_a_store_and_memberships(run, edges, tmp_path):
         "transform", store, *found["files"], "--output", output, "--id-column", "node"
     )
     assert code == 0, err
-    rows = pa.concat_tables([pq.read_table(file) for file in output.iterdir()])
+    rows = pa.concat_tables([pq.read_table(file) for file in output.glob("*.parquet")])
     nodes = np.array(rows["id"].to_pylist(), dtype=int)
     assert sorted(nodes) == list(range(220))
     memberships = np.array(rows["proportions"].to_pylist())
