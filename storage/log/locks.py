@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput, StoreError
@@ -27,6 +29,7 @@ LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
 _KEPT = 100  # notes that stay: whoever is further behind than these has slept too long
 _LOOKS = 0.1, 1.0  # seconds between two looks at a lock that is waited for
+_BEATS = 8  # renewals in the time of a lock that a thread keeps
 _SKEW = timedelta(minutes=1)  # by which machines of one storage may differ about the time
 
 
@@ -189,6 +192,40 @@ class Lock:
             raise LockHeld(
                 f"other runs have taken the lock of {self.folder.url} since; run it again"
             )
+
+
+@contextmanager
+def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
+    """Hold a lock for as long as a block lasts; a thread renews it.
+
+    Parameters
+    ----------
+    folder, expiry, patience
+        As of `Lock.acquire`.
+
+    Raises
+    ------
+    LockHeld
+        Another run holds it; or, when the block ends, another has taken it over.
+    StoreError
+        The storage cannot be read or written.
+    """
+    latest, over = [Lock.acquire(folder, expiry, patience)], Event()
+
+    def keep() -> None:
+        while not over.wait(expiry.total_seconds() / _BEATS):
+            # tried again; the end of the block says whether another has taken it over
+            with suppress(StoreError):
+                latest[0] = latest[0].renewed()
+
+    thread = Thread(target=keep, name="keeping the lock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        latest[0].release()
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:

@@ -27,7 +27,7 @@ from streaming_moments.storage.files.output_folders import (
     read_note,
 )
 from streaming_moments.storage.inbox.owners import Owner
-from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.log.locks import held
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -136,10 +136,7 @@ def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
 
 def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
     """Delete the files of another model; what a killed run began so is ended."""
-    lock = Lock.acquire(
-        Folder.at(f"{folder.url}/{_LOCK}", folder.storage_options), _EXPIRY, _PATIENCE
-    )
-    try:
+    with held(Folder.at(f"{folder.url}/{_LOCK}", folder.storage_options), _EXPIRY, _PATIENCE):
         note = read_note(folder)
         if note is not None and not replace:
             _require_same(note, by, folder)
@@ -148,11 +145,8 @@ def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
             folder.write(NOTE, OutputNote(by, replacing=True).sealed())
             folder.sync("")
             folder.delete(files_of_outputs(folder))
-            lock = lock.renewed()
             folder.write(NOTE, OutputNote(by).sealed())
             folder.sync("")
-    finally:
-        lock.release()
 
 
 def _digest(model: Model) -> str:

@@ -21,7 +21,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log import processes
 from streaming_moments.storage.log.commits import Commit, Lineage
-from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld, fenced
+from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld, fenced, held
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
 HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
@@ -339,6 +339,31 @@ def test_clocks_may_differ_by_a_minute_and_no_more(tmp_path, monkeypatch, behind
     monkeypatch.setattr(Folder, "clock", lambda folder: a_minute_before)
     with pytest.raises(LockHeld, match=says):
         Lock.acquire(folder, HOUR)
+
+
+def test_a_lock_that_is_held_for_a_block_is_renewed_until_its_end(place):
+    folder = Folder.at(place)
+    with held(folder, timedelta(seconds=2)):
+        deadline = time.monotonic() + 30
+        while len(folder.names(LOCKS)) < 3:
+            assert time.monotonic() < deadline, "it is not renewed"
+        with pytest.raises(LockHeld, match="wait for it to end"):
+            Lock.acquire(folder, HOUR)
+    lock = Lock.acquire(folder, HOUR)
+    assert not [one for one in threading.enumerate() if one.name == "keeping the lock"]
+    lock.release()
+
+
+def test_a_block_whose_lock_was_taken_over_ends_with_an_error(tmp_path, set_clock):
+    folder = Folder.at(str(tmp_path))
+
+    def taken_over_within():
+        with held(folder, HOUR):
+            set_clock(2 * HOUR)
+            Lock.acquire(folder, HOUR)
+
+    with pytest.raises(LockHeld, match="another run has taken the lock"):
+        taken_over_within()
 
 
 @pytest.fixture
