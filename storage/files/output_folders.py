@@ -129,26 +129,24 @@ class OutputFolder:
     def require_own(self) -> None:
         """Refuse to write where another model has claimed the folder meanwhile.
 
+        A folder without a note gets one, so that a run which fails before its first file leaves
+        nothing behind.
+
         Raises
         ------
         OutputOfAnother
-            It has, or the note is gone.
+            Another model has claimed it.
         StoreError
-            The note cannot be read.
+            The note cannot be read or written.
         """
         if self.by is None:
             return
-        note = read_note(self.folder)
-        if note is None:
-            raise OutputOfAnother(
-                f"{self.url}/{NOTE} is gone, which this run had written: run it again. All workers "
-                "must reach the folder"
-            )
+        note = read_note(self.folder) or create_note(self.folder, OutputNote(self.by))
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
-                f"{self.url} was replaced during this run: it is now written by "
-                f"{note.by.described}. Give another folder, and transform with that model once "
-                "more, which writes what this run may have left out"
+                f"{self.url} became a folder of {note.by.described} during this run, which writes "
+                "no more there. Give another folder, and transform with that model once more to "
+                "write what this run may have left out"
             )
 
 

@@ -22,7 +22,6 @@ from streaming_moments.storage.files.output_folders import (
     OutputNote,
     OutputOfAnother,
     WrittenBy,
-    create_note,
     files_of_outputs,
     read_note,
 )
@@ -89,7 +88,7 @@ def written_by(
 def claimed(
     folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[str], None]
 ) -> OutputFolder:
-    """Let all files in a folder be those of one model; a folder that has no note gets one.
+    """Let all files in a folder be those of one model; the first file brings the note of it.
 
     Parameters
     ----------
@@ -113,12 +112,14 @@ def claimed(
     note = read_note(folder)
     if note is None:
         there = files_of_outputs(folder)
-        if there and not replace:
+        if there and replace:
+            _replace(folder, by, replace)
+        elif there:
             tell(
                 f"warning: {len(there)} files in {folder.url} do not say which model wrote them "
                 "and stay; another folder, or --replace, keeps models apart"
             )
-        note = create_note(folder, OutputNote(by, replacing=replace and bool(there)))
+        return OutputFolder(folder, by)
     if not replace:
         _require_same(note, by, folder)
     if note.replacing or note.by.differs(by):

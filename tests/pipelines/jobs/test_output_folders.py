@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments import fit
-from streaming_moments.errors import StoreError
+from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs import proportions as module
@@ -234,7 +234,7 @@ def test_a_run_whose_folder_is_replaced_writes_no_more(write, tmp_path, monkeypa
 
     replacing = SimpleQueue()
     monkeypatch.setattr(module, "read_named", slow)
-    with pytest.raises(OutputOfAnother, match=r"replaced during this run.*model second"):
+    with pytest.raises(OutputOfAnother, match=r"model second .*during this run"):
         write("first")
     assert replacing.get(timeout=60).result(60).documents == 36
     assert models_of(tmp_path / "out") == ["second"] * SHARDS
@@ -256,7 +256,7 @@ def test_a_file_on_its_way_into_a_folder_that_is_replaced_is_taken_back(
         copy(source, path)
 
     monkeypatch.setattr(outputs, "copy_whole", late)
-    with pytest.raises(OutputOfAnother, match="replaced during this run"):
+    with pytest.raises(OutputOfAnother, match="during this run"):
         put_whole(str(tmp_path / "late"), first, "late-00000000.parquet")
     assert models_of(tmp_path / "out") == ["second"]
 
@@ -299,10 +299,21 @@ def test_a_folder_of_an_earlier_version_is_accepted_and_said_to_name_no_model(wr
     told.clear()
     write("second", 2, 4, tell=told.append)
     write("first", output="new", tell=told.append)
+    (tmp_path / "out" / NOTE).unlink()
+    write("first", 0, 1, replace=True, tell=told.append)
+    assert models_of(tmp_path / "out") == ["first"]
     assert told == []
 
 
-def test_a_note_that_is_damaged_or_gone_is_an_error_that_names_it(write, tmp_path):
+def test_a_run_that_fails_before_its_first_file_leaves_nothing_and_claims_nothing(write, tmp_path):
+    with pytest.raises(ShardError, match="id"):
+        write("first", id_column="nobody")
+    assert not (tmp_path / "out").exists()
+    write("second", 0, 1)
+    assert models_of(tmp_path / "out") == ["second"]
+
+
+def test_a_note_that_is_damaged_is_an_error_that_names_it(write, tmp_path):
     write("first", 0, 1)
     note = tmp_path / "out" / NOTE
     whole = note.read_bytes()
@@ -313,13 +324,6 @@ def test_a_note_that_is_damaged_or_gone_is_an_error_that_names_it(write, tmp_pat
     note.write_bytes(seal({"by": 1}))
     with pytest.raises(StoreError, match=rf"out/{NOTE} does not say which model"):
         write("first")
-    note.write_bytes(whole)
-    folder = Folder.at(str(tmp_path / "out"))
-    own = OutputFolder(folder, read_note(folder).by)
-    note.unlink()
-    with pytest.raises(OutputOfAnother, match=rf"out/{NOTE} is gone"):
-        put_whole(__file__, own, "late-00000000.parquet")
-    assert len(files_in(tmp_path / "out")) == 1
 
 
 def test_a_replacement_waits_for_another_one(store, tmp_path):
@@ -327,7 +331,7 @@ def test_a_replacement_waits_for_another_one(store, tmp_path):
     first, second = (
         written_by(store, store.load_model(name), name) for name in ("first", "second")
     )
-    claimed(folder, first, False, print)
+    claimed(folder, first, False, print).require_own()
     held = Lock.acquire(Folder.at(f"{folder.url}/.replacing"), timedelta(hours=1))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(claimed, folder, second, True, print)
