@@ -24,12 +24,12 @@ def checked(face: Callable[[str], object]) -> Callable[[str], object]:
 
     Examples
     --------
-    >>> from streaming_moments.faces import late
-    >>> fit = checked(late("streaming_moments", {"models.fit": ["fit"]}))("fit")
+    >>> import streaming_moments.models
+    >>> fit = checked(streaming_moments.models.__getattr__)("fit_by")
     >>> fit("many documents", 3)
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: statistics is of type str; fit takes \
+    streaming_moments.errors.InvalidInput: statistics is of type str; fit_by takes \
 MomentStatistics or WeightedStatistics
     """
 

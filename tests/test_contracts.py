@@ -30,11 +30,11 @@ ROOMS = {
     **dict.fromkeys(("quality", "synthetic"), PURE | NUMERIC),
     "sklearn": PURE | NUMERIC | {"sklearn"},
     # it loads what it is told of this package
-    "faces": PURE | NUMERIC | {"importlib", "?"},
+    "lazy_imports": PURE | NUMERIC | {"importlib", "re", "?"},
     # it settles what a process does while it starts
     "starting": PURE | {"os", "signal", "threading"},
 }
-LOADERS = ("import_module", "__import__", "LateModule", "find_spec", "exec", "eval", "open")
+LOADERS = ("import_module", "__import__", "LazyModule", "find_spec", "exec", "eval", "open")
 HEAVY = ("dask", "distributed", "zarr", "fsspec", "pyarrow", "pandas", "click", "pydantic")
 
 
@@ -52,7 +52,7 @@ def loaded_by(source):
             first = node.args[0] if node.args else None
             told = isinstance(first, ast.Constant) and isinstance(first.value, str)
             yield first.value.split(".")[0] if told else "?"
-        elif isinstance(node, ast.Name) and node.id in LOADERS and node.id != "LateModule":
+        elif isinstance(node, ast.Name) and node.id in LOADERS and node.id != "LazyModule":
             # under another name, such as `load = __import__`
             yield node.id if not is_called(node, source) else "streaming_moments"
 
@@ -92,7 +92,7 @@ def test_the_mathematics_loads_nothing_else():
 def test_every_room_of_the_mathematics_has_its_rule():
     [contract] = [one for one in CONTRACTS["contracts"] if "clock" in one["name"]]
     named = {name.removeprefix("streaming_moments.") for name in contract["source_modules"]}
-    assert named | {"faces", "starting"} == set(ROOMS)
+    assert named | {"lazy_imports", "starting"} == set(ROOMS)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_every_room_of_the_mathematics_has_its_rule():
         ("from importlib import import_module as load", "importlib"),
         ('import_module("dask.array")', "dask"),
         ('__import__("time")', "time"),
-        ('faces.LateModule("pyarrow.parquet")', "pyarrow"),
+        ('lazy_imports.LazyModule("pyarrow.parquet")', "pyarrow"),
         ('load = __import__\nload("time")', "__import__"),
         ('importlib.import_module("da" + "sk")', "?"),
         ("import_module(name)", "?"),

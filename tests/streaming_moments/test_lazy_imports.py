@@ -1,0 +1,119 @@
+"""Lazy imports: loaded at their first use, from any thread, and listed before."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import py_compile
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from streaming_moments.lazy_imports import LazyModule
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDERS = ("streaming_moments", "storage", "pipelines")
+
+
+def lazy_packages() -> Iterator[str]:
+    """Names of all packages that attach exports."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("__init__.py")):
+            inner = path.parent.relative_to(ROOT).parts
+            parts = inner if folder == "streaming_moments" else ("streaming_moments", *inner)
+            if "\nattach(" in path.read_text():
+                yield ".".join(parts)
+
+
+def test_a_member_is_loaded_when_its_package_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package_loaded_slowly"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import threading\n"
+        "threading.package_began.set()\n"
+        # what a member needs that does not wait for its package
+        "threading.member_began.wait(0.5)\n"
+        "complete = True\n"
+    )
+    (package / "member.py").write_text(
+        "import sys, threading\n"
+        "threading.member_began.set()\n"
+        "found = hasattr(sys.modules['package_loaded_slowly'], 'complete')\n"
+    )
+    package_began = threading.Event()
+    monkeypatch.setattr(threading, "package_began", package_began, raising=False)
+    monkeypatch.setattr(threading, "member_began", threading.Event(), raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with ThreadPoolExecutor(2) as pool:
+        whole = pool.submit(getattr, LazyModule("package_loaded_slowly"), "complete")
+        assert package_began.wait(10)
+        assert pool.submit(getattr, LazyModule("package_loaded_slowly.member"), "found").result()
+        assert whole.result()
+    for name in ("package_loaded_slowly.member", "package_loaded_slowly"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize("name", [*lazy_packages()])
+def test_a_package_exports_what_it_imports_for_type_checkers(name: str) -> None:
+    package = import_module(name)
+    assert package.__file__
+    imports = [
+        node
+        for node in ast.walk(ast.parse(Path(package.__file__).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+    ]
+    places = {alias.name: node.module for node in imports for alias in node.names}
+    assert package.__all__ == sorted(places)
+    for export, module in places.items():
+        own = getattr(import_module(str(module)), export)
+        assert inspect.unwrap(getattr(package, export)) is inspect.unwrap(own)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+
+
+def test_all_lazy_packages_are_tested() -> None:
+    assert len([*lazy_packages()]) >= 33
+    assert {"streaming_moments", "streaming_moments.storage"} < set(lazy_packages())
+
+
+def a_package(folder: Path, imports: str) -> str:
+    """Write a package whose `__init__.py` attaches these imports."""
+    name = f"lazy_{folder.name}"
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\n\n"
+        "from streaming_moments.lazy_imports import attach\n\n"
+        f"attach(__name__)\n\nif TYPE_CHECKING:\n{imports}"
+    )
+    return name
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith(f"lazy_{tmp_path.name}")]:
+        del sys.modules[name]
+
+
+def test_an_export_that_needs_an_absent_package_says_so(made: Path) -> None:
+    name = a_package(made, f"    from lazy_{made.name}.part import Part as Part\n")
+    (made / name / "part.py").write_text("import a_package_that_is_absent\n")
+    with pytest.raises(ModuleNotFoundError, match="Part needs the package a_package_that_is_abs"):
+        import_module(name).Part  # noqa: B018
+
+
+def test_a_package_without_its_source_says_what_to_install(made: Path) -> None:
+    name = a_package(made, "    from json import loads as loads\n")
+    source = made / name / "__init__.py"
+    py_compile.compile(str(source), cfile=str(source.with_suffix(".pyc")))
+    source.unlink()
+    with pytest.raises(ImportError, match="is installed without .*__init__.py, .*; install"):
+        import_module(name).loads  # noqa: B018
