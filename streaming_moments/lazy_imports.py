@@ -39,7 +39,7 @@ def attach(
     modules: Sequence[str] = (),
     through: Callable[[Callable[[str], object]], Callable[[str], object]] | None = None,
 ) -> None:
-    """Give a package its exports, each imported at its first use.
+    """Give a package its exports, each imported at its first use; `dir` and `help` list them.
 
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
     of its `__init__.py`. Type checkers, editors and import-linter read the same lines.
@@ -59,6 +59,8 @@ def attach(
     >>> import streaming_moments.quality
     >>> streaming_moments.quality.top_words.__module__
     'streaming_moments.quality.relevance'
+    >>> "npmi_coherence" in dir(streaming_moments.quality)
+    True
     """
     module = sys.modules[package]
 
@@ -76,7 +78,11 @@ def attach(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _imported(package, exports()[name], name)
 
+    def listed() -> list[str]:
+        return sorted({*vars(module), *modules, *exports()})
+
     vars(module)["__getattr__"] = through(find) if through else find
+    vars(module)["__dir__"] = listed
 
 
 def exports_of(package: str) -> dict[str, str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import py_compile
+import pydoc
+import re
+import rlcompleter
 import sys
 import threading
 from collections.abc import Iterator
@@ -76,6 +79,18 @@ def test_a_package_exports_what_it_imports_for_type_checkers(name: str) -> None:
         assert inspect.unwrap(getattr(package, export)) is inspect.unwrap(own)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         package.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [*lazy_packages()])
+def test_dir_tab_and_help_list_all_exports(name: str) -> None:
+    package = import_module(name)
+    exports = set(package.__all__)
+    assert exports.isdisjoint(vars(package))
+    assert exports <= set(dir(package))
+    completed = rlcompleter.Completer({"package": package}).attr_matches("package.")
+    assert exports <= {match.removeprefix("package.").split("(")[0] for match in completed}
+    text = pydoc.render_doc(package, renderer=pydoc.plaintext)
+    assert all(re.search(rf"\b{export}\b", text) for export in exports)
 
 
 def test_all_lazy_packages_are_tested() -> None:
