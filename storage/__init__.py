@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.arguments import checked
 from streaming_moments.lazy_imports import attach
 
-attach(__name__, through=checked)
+attach(__name__)
 
 if TYPE_CHECKING:
     from streaming_moments.storage.counting.tokens import TokenPolicy as TokenPolicy

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if not os.path.isdir(os.path.join(__path__[0], "storage")):
     __path__.append(os.path.dirname(__path__[0]))
 
-from streaming_moments.arguments import checked
 from streaming_moments.lazy_imports import attach
 from streaming_moments.starting import guard
 
@@ -19,7 +18,7 @@ guard()
 
 __version__ = "0.3.0"
 
-attach(__name__, through=checked)
+attach(__name__)
 
 if TYPE_CHECKING:
     from streaming_moments.decompositions.methods import METHODS as METHODS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
@@ -34,11 +34,7 @@ class LazyModule(ModuleType):
         return getattr(module, name)
 
 
-def attach(
-    package: str,
-    modules: Sequence[str] = (),
-    through: Callable[[Callable[[str], object]], Callable[[str], object]] | None = None,
-) -> None:
+def attach(package: str, modules: Sequence[str] = ()) -> None:
     """Give a package its exports, each imported at its first use; `dir` and `help` list them.
 
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
@@ -51,8 +47,6 @@ def attach(
     modules : sequence of str
         Modules within it that `from package import module` gives as a `LazyModule`, such as those
         of kernels: numba is loaded when a kernel first runs.
-    through : callable, optional
-        Wraps what finds an export by its name.
 
     Examples
     --------
@@ -81,7 +75,7 @@ def attach(
     def listed() -> list[str]:
         return sorted({*vars(module), *modules, *exports()})
 
-    vars(module)["__getattr__"] = through(find) if through else find
+    vars(module)["__getattr__"] = find
     vars(module)["__dir__"] = listed
 
 

@@ -5,10 +5,9 @@ The only package that imports scikit-learn (`pip install streaming-moments[sklea
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.arguments import checked
 from streaming_moments.lazy_imports import attach
 
-attach(__name__, through=checked)
+attach(__name__)
 
 if TYPE_CHECKING:
     from streaming_moments.sklearn.communities import MomentCommunities as MomentCommunities

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # what a model is read without
@@ -44,6 +45,10 @@ class Merging(BaseEstimator):  # type: ignore[misc]
     _added = False  # whether the records came by more than a fit
     keep_statistics: bool = False  # of pickles of 0.2.0, which have no such parameter
     statistics_: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        checked(cls)
 
     def like(self) -> Self:
         """One that has seen nothing, and counts as this does: what it will see can be added."""
