@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import accumulate
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 # one export, as ruff formats it; a longer line continues within parentheses
 _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
@@ -34,7 +34,11 @@ class LazyModule(ModuleType):
         return getattr(module, name)
 
 
-def attach(package: str, modules: Sequence[str] = ()) -> None:
+def attach(
+    package: str,
+    modules: Sequence[str] = (),
+    needs: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Give a package its exports, each imported at its first use; `dir` and `help` list them.
 
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
@@ -47,6 +51,9 @@ def attach(package: str, modules: Sequence[str] = ()) -> None:
     modules : sequence of str
         Modules within it that `from package import module` gives as a `LazyModule`, such as those
         of kernels: numba is loaded when a kernel first runs.
+    needs : mapping
+        Packages that some installations lack, by the folder whose exports need them. `dir` and
+        `__all__` leave out what cannot be imported, so that `help` and `import *` work.
 
     Examples
     --------
@@ -62,9 +69,17 @@ def attach(package: str, modules: Sequence[str] = ()) -> None:
     def exports() -> dict[str, str]:
         return exports_of(package)
 
+    def installed() -> list[str]:
+        from importlib.util import find_spec  # which commands do not need
+
+        absent = tuple(
+            f"{package}.{folder}." for folder, need in needs.items() if find_spec(need) is None
+        )
+        return sorted(name for name, own in exports().items() if not own.startswith(absent))
+
     def find(name: str) -> object:
         if name == "__all__":
-            return sorted(exports())
+            return installed()
         if name in modules:
             return LazyModule(f"{package}.{name}")
         # Python looks for names such as __wrapped__ in every module
@@ -73,7 +88,7 @@ def attach(package: str, modules: Sequence[str] = ()) -> None:
         return _imported(package, exports()[name], name)
 
     def listed() -> list[str]:
-        return sorted({*vars(module), *modules, *exports()})
+        return sorted({*vars(module), *modules, *installed()})
 
     vars(module)["__getattr__"] = find
     vars(module)["__dir__"] = listed

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from assembled import assemble
 
+from streaming_moments.lazy_imports import exports_of
+
 ROOT = Path(__file__).parent.parent
 MAIN = ROOT / "streaming_moments"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
@@ -163,7 +165,7 @@ def loaded():
     return {one.partition(".")[0] for one in sys.modules} & set(HEAVY)
 
 for name in streaming_moments.__all__:
-    if name not in OF_PIPELINES:
+    if name not in OF_PIPELINES and name not in OF_SKLEARN:
         getattr(streaming_moments, name)
 for room in ROOMS:
     package = __import__(f"streaming_moments.{room}", fromlist=["x"])
@@ -173,18 +175,25 @@ found = loaded()
 # which loads pandas of its own, and with it pyarrow
 import sklearn.base
 theirs = loaded() - found
-from streaming_moments.sklearn import MomentTopics
+for name in OF_SKLEARN:
+    getattr(streaming_moments, name)
 from streaming_moments.synthetic import lda_corpus
-MomentTopics(2).fit_transform(lda_corpus(500, n_words=30, n_topics=2).batch.to_csr())
+counts = lda_corpus(500, n_words=30, n_topics=2).batch.to_csr()
+streaming_moments.MomentTopics(2).fit_transform(counts)
 print(sorted(loaded() - theirs))
 """
 FACES = ("statistics", "statistics.counts", "models", "decompositions", "quality", "synthetic")
-OF_PIPELINES = ("Store", "Topics", "create_store", "open_store")
+EXPORTS = exports_of("streaming_moments")
+OF_PIPELINES = [name for name, place in EXPORTS.items() if ".pipelines." in place]
+OF_SKLEARN = [name for name, place in EXPORTS.items() if ".sklearn." in place]
 
 
 def heavy_after(of_pipelines):
     """What of the packages of the product a fresh process has loaded by its public names."""
-    told = f"ROOMS, HEAVY, OF_PIPELINES = {FACES}, {HEAVY}, {of_pipelines}\n{LIGHT}"
+    told = (
+        f"ROOMS, HEAVY, OF_PIPELINES, OF_SKLEARN = {FACES}, {HEAVY}, {of_pipelines}, {OF_SKLEARN}\n"
+        f"{LIGHT}"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", told], capture_output=True, text=True, timeout=300, cwd=ROOT
     )
@@ -194,6 +203,8 @@ def heavy_after(of_pipelines):
 
 def test_the_faces_of_the_mathematics_load_no_cluster_and_no_storage():
     """In a fresh process, each public name, and an estimator that is fitted."""
+    assert {"Store", "KindOptions"} <= set(OF_PIPELINES)
+    assert len(OF_SKLEARN) == 7
     assert heavy_after(OF_PIPELINES) == []
 
 

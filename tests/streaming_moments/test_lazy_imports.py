@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+import streaming_moments.sklearn
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.registry import MODELS
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("streaming_moments", "storage", "pipelines")
@@ -92,19 +94,26 @@ def test_dir_tab_and_help_list_all_exports(name: str) -> None:
     assert all(re.search(rf"\b{export}\b", text) for export in exports)
 
 
+def test_models_their_options_and_estimators_are_imported_from_the_package() -> None:
+    names = {one.__name__ for family in MODELS.values() for one in (family, family.Options)}
+    assert len(names) > 15
+    assert names | set(streaming_moments.sklearn.__all__) <= set(streaming_moments.__all__)
+    assert {"CountingOptions", "KindOptions", "PilotOptions"} <= set(streaming_moments.__all__)
+
+
 def test_all_lazy_packages_are_tested() -> None:
     assert len([*lazy_packages()]) >= 33
     assert {"streaming_moments", "streaming_moments.storage"} < set(lazy_packages())
 
 
-def a_package(folder: Path, imports: str) -> str:
+def a_package(folder: Path, imports: str, needs: str = "{}") -> str:
     """Write a package whose `__init__.py` attaches these imports."""
     name = f"lazy_{folder.name}"
     (folder / name).mkdir()
     (folder / name / "__init__.py").write_text(
         "from typing import TYPE_CHECKING\n\n"
         "from streaming_moments.lazy_imports import attach\n\n"
-        f"attach(__name__)\n\nif TYPE_CHECKING:\n{imports}"
+        f"attach(__name__, needs={needs})\n\nif TYPE_CHECKING:\n{imports}"
     )
     return name
 
@@ -131,3 +140,21 @@ def test_a_package_without_its_source_says_what_to_install(made: Path) -> None:
     source.unlink()
     with pytest.raises(ImportError, match="is installed without .*__init__.py, .*; install"):
         import_module(name).loads  # noqa: B018
+
+
+def test_exports_whose_package_is_absent_are_not_listed(made: Path) -> None:
+    name = a_package(
+        made,
+        f"    from lazy_{made.name}.folder.part import Part as Part\n"
+        f"    from lazy_{made.name}.other import other as other\n",
+        "{'folder': 'a_package_that_is_absent', 'other': 'sys'}",
+    )
+    (made / name / "folder").mkdir()
+    (made / name / "folder" / "part.py").write_text("import a_package_that_is_absent\n")
+    (made / name / "other.py").write_text("other = 3\n")
+    package = import_module(name)
+    assert package.__all__ == ["other"]
+    assert "Part" not in dir(package)
+    assert "other" in pydoc.render_doc(package, renderer=pydoc.plaintext)
+    with pytest.raises(ModuleNotFoundError, match="Part needs the package a_package_that_is_abs"):
+        package.Part  # noqa: B018
