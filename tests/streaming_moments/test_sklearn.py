@@ -175,3 +175,10 @@ assert set(exports) == set(sm.__all__) <= set(dir(sm))
 assert not [name for name in sys.modules if name.split('.')[0] == 'sklearn']
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+
+
+def test_the_warning_of_fractional_counts_names_the_line_of_the_caller(counts):
+    for method in (MomentTopics(3, alpha0=0.3).fit, MomentTopics(3, alpha0=0.3).partial_fit):
+        with pytest.warns(UserWarning, match="counts are fractional") as found:
+            method(counts / 2)
+        assert found[0].filename == __file__
