@@ -12,7 +12,7 @@ if not os.path.isdir(os.path.join(__path__[0], "storage")):
     __path__.append(os.path.dirname(__path__[0]))
 
 from streaming_moments.lazy_imports import attach
-from streaming_moments.starting import guard
+from streaming_moments.startup import guard
 
 guard()
 

@@ -34,7 +34,7 @@ ROOMS = {
     # it loads what it is told of this package
     "lazy_imports": PURE | NUMERIC | {"importlib", "re", "?"},
     # it settles what a process does while it starts
-    "starting": PURE | {"os", "signal", "threading"},
+    "startup": PURE | {"os", "signal", "threading"},
 }
 LOADERS = ("import_module", "__import__", "LazyModule", "find_spec", "exec", "eval", "open")
 HEAVY = ("dask", "distributed", "zarr", "fsspec", "pyarrow", "pandas", "click", "pydantic")
@@ -94,7 +94,7 @@ def test_the_mathematics_loads_nothing_else():
 def test_every_room_of_the_mathematics_has_its_rule():
     [contract] = [one for one in CONTRACTS["contracts"] if "clock" in one["name"]]
     named = {name.removeprefix("streaming_moments.") for name in contract["source_modules"]}
-    assert named | {"lazy_imports", "starting"} == set(ROOMS)
+    assert named | {"lazy_imports", "startup"} == set(ROOMS)
 
 
 @pytest.mark.parametrize(
