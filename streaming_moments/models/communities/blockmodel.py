@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import (
     Arrays,
     Attributes,
@@ -29,7 +29,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 # (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
 _WHOLE_COPIES = 12
