@@ -221,9 +221,9 @@ def test_an_option_that_the_model_has_not_is_refused_by_name(run, options, said)
     [
         ({"model": "poisson", "alpha0": 1}, "alpha0: no option of model 'poisson'"),
         ({"max_alpha0": 1}, "max_alpha0: no option of model 'topics'"),
-        ({"further": {}}, "further: no option of model 'topics'"),
-        ({"model": "hidden"}, r"\[refit\]: model: .*'topics', 'poisson', 'independent'"),
-        ({"model": "independent", "max_alpha0": "much"}, "max_alpha0: .* valid number"),
+        ({"further": {}}, r"\[refit\] has no key 'further'"),
+        ({"model": "hidden"}, r"\[refit\] model: .*'topics', 'poisson', 'independent'"),
+        ({"model": "independent", "max_alpha0": "much"}, "max_alpha0 is 'much': .* valid number"),
         (
             {"model": "poisson", "topics": [2, 3]},
             "topics: several are compared",
