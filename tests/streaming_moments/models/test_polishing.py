@@ -149,7 +149,7 @@ def test_what_cannot_be_polished_says_why():
     with pytest.raises(InvalidInput, match="-1 passes"):
         polished(model, batch, -1)
     with pytest.raises(
-        InvalidInput, match="independent has no passes over documents; polish one of topics"
+        InvalidInput, match="independent has no passes over documents; polish"
     ):
         passes_of(IndependentIntensities)
     with pytest.raises(InvalidInput, match="no passes over documents"):
