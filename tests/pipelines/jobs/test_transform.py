@@ -228,5 +228,5 @@ def test_a_model_that_no_worker_holds_is_refused_before_it_is_sent(tmp_path):
     model = HiddenMarkovModel(emission, moves, share, share)
     # holds a process and a task that reads, and no model beside
     small = SimpleNamespace(threads=1, workers=1, memory=600 << 20)
-    with pytest.raises(BoundExceeded, match=r"34 MiB the model, .* 50 states of symbols"):
+    with pytest.raises(BoundExceeded, match=r"34 MiB for the model, .* for 50 states of symbols"):
         decode(None, model, [], str(tmp_path), Run(small), OutputOptions(method="viterbi"))
