@@ -67,7 +67,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
     places = [error["loc"] for error in errors]
     unknown, others = [], []
     for error, place in zip(errors, places, strict=True):
-        if any(len(other) > len(place) == _shared(other, place) for other in places):
+        if any(other != place == other[: len(place)] for other in places):
             continue  # a list lacks an item only because the item is wrong
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else "the top level"
@@ -108,7 +108,3 @@ def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any
 def _section(kind: Any, name: str) -> Any:
     hint = get_type_hints(kind).get(name)
     return next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), None)
-
-
-def _shared(one: tuple[Any, ...], other: tuple[Any, ...]) -> int:
-    return sum(1 for left, right in zip(one, other, strict=False) if left == right)

@@ -19,25 +19,9 @@ _MODEL_ARRAYS = 4  # topics, raw topics, and as documents are read with them; on
 def plan_polish(
     n_words: int, n_topics: int, threads: int, memory: int, limits: ReadLimits = LIMITS
 ) -> ReadingPlan:
-    """Divide a worker's memory for passes over documents, a task each for some shards.
+    """Divide a worker's memory for passes over documents; errors as `plan_reading`.
 
-    Parameters
-    ----------
-    n_words, n_topics : int
-        n, k.
-    threads, memory, limits
-        As in `plan_reading`.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task: names the parts.
-
-    Examples
-    --------
-    >>> from streaming_moments.pipelines.cluster.memory import MEBIBYTE
-    >>> plan_polish(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
-    2
+    Each task reads some shards for a model of k topics of n words.
     """
     # sums of a group and of a shard, topics in lanes, what is encoded and what is written; the
     # shares of one document
@@ -55,27 +39,9 @@ def plan_transform(
     limits: ReadLimits = LIMITS,
     passage_words: int | None = None,
 ) -> ReadingPlan:
-    """Divide a worker's memory for a job that writes the shares of topics in documents.
+    """Divide a worker's memory for a job that writes shares of topics; errors as `plan_reading`.
 
-    Parameters
-    ----------
-    n_words, n_topics : int
-        n, k.
-    threads, memory, limits
-        As in `plan_reading`.
-    passage_words : int, optional
-        Of the passages that documents are cut into, which have shares each.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task: names the parts.
-
-    Examples
-    --------
-    >>> from streaming_moments.pipelines.cluster.memory import MEBIBYTE
-    >>> plan_transform(10_000, 20, threads=2, memory=1024 * MEBIBYTE).in_flight
-    2
+    Documents that are cut into passages of `passage_words` have shares for each passage.
     """
     passages = limits.batch_documents
     if passage_words is not None:

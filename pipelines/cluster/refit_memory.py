@@ -161,19 +161,9 @@ def plan_kind(
     memory: int,
     joining: int = 0,
 ) -> RefitPlan:
-    """Divide a worker's memory for a refit of a kind other than documents.
+    """Divide a worker's memory for a refit of a kind other than documents, as `plan_refit`.
 
-    Parameters
-    ----------
-    layout, model, options, workers, threads, memory
-        As of `plan_refit`.
-    joining : int
-        Bytes that joining the segments takes, for each row block that is read.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold the work: names the parts.
+    Each row block that is read takes `joining` bytes more to join the segments.
     """
     foundation, k = layout.foundation, options.topics
     finishing = model.fit_bytes(foundation, options)
