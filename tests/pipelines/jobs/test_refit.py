@@ -107,10 +107,10 @@ def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatc
 
 def test_what_the_slices_of_all_strips_say_is_part_of_the_plan():
     # one worker adds it up; 100 topics on 158 blocks held half a gigabyte that no plan knew of
-    basis = Basis(np.eye(200, 100, dtype=np.int8), 50_000)
+    basis = Basis(np.eye(200, 100, dtype=np.int8), 5_000)
     layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 158)
     with pytest.raises(BoundExceeded, match="59 MiB for slices of all rows"):
-        plan_refit(layout, TopicModel, TopicOptions(topics=100, refine=0), 1, 2, 640 * MEBIBYTE)
+        plan_refit(layout, TopicModel, TopicOptions(topics=100, refine=0), 1, 2, 500 * MEBIBYTE)
 
 
 def test_coherence_from_blocks_is_that_of_the_whole(store, embedded):
