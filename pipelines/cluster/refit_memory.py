@@ -137,12 +137,11 @@ def plan_refit(
     gathered = _gathered(layout, sums)
     job, fewer = f"a refit of {n_topics} topics", f"{_FEWER} topics"
     first = Budget(job, {"whitening": whitening}, fewer)
-    second = {"slices of one row block": slicing, "slices of all rows": gathered}
-    third = Budget(job, {"finishing": finishing, "slices of all rows": sums}, fewer)
-    largest(memory, first, Budget(job, second, fewer), third)
+    sliced = {"slices of one row block": slicing, "slices of all rows": gathered}
+    last = Budget(job, {"finishing": finishing, "slices of all rows": sums}, fewer)
+    largest(memory, first, Budget(job, sliced, fewer), last)
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
-    second["slices of one row block"] = in_flight * slicing
-    peak = largest(memory, first, Budget(job, second, fewer), third)
+    peak = max(first.nbytes, last.nbytes, PROCESS_BYTES + gathered + in_flight * slicing)
     solve = (decomposition.copies + 1) * evidence + sums
     solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
     keep, peak = _with_blocks(layout, workers, memory, peak)
