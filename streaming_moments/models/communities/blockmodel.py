@@ -160,14 +160,10 @@ class Blockmodel:
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
-        """Memberships of all and of both halves, as they are solved and joined."""
-        return 8
-
-    @classmethod
-    def beside_rows(cls, foundation: EdgesFoundation) -> int:
-        """Bytes of a fit of few nodes, in one place."""
-        return _WHOLE_COPIES * 8 * foundation.rows**2 if foundation.whole else 0
+    def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
+        """Memberships of all and of both halves, as they are solved and joined, and all pairs."""
+        rows = 8 * foundation.rows * int(options.topics)
+        return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
     @property
     def n_topics(self) -> int:
