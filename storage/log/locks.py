@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -22,7 +22,7 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 if TYPE_CHECKING:
     import tenacity
 else:
-    tenacity = LateModule("tenacity")
+    tenacity = LazyModule("tenacity")
 
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
