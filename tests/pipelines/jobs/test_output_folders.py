@@ -232,6 +232,7 @@ def test_a_run_whose_folder_is_replaced_writes_no_more(write, tmp_path, monkeypa
                 pass
         return read(shard, *told)
 
+    write("first", 0, 1)
     replacing = SimpleQueue()
     monkeypatch.setattr(module, "read_named", slow)
     with pytest.raises(OutputOfAnother, match=r"model second .*during this run"):
