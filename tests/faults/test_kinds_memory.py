@@ -165,7 +165,7 @@ SHARDS = {
             VECTORS,
             lambda path: rows(
                 path,
-                pa.table({"vector": list(np.random.default_rng(1).normal(size=(64, 1_400)))}),
+                pa.table({"vector": list(np.random.default_rng(1).normal(size=(64, 760)))}),
                 20_000,
                 row_group_size=500,
             ),
@@ -193,7 +193,7 @@ SHARDS = {
             EDGES,
             lambda path: zstd(
                 path,
-                ["source,target\n", *(f"n{one},n{one * 7 % 350_000}\n" for one in range(350_000))],
+                ["source,target\n", *(f"n{one},n{one * 7 % 240_000}\n" for one in range(240_000))],
             ),
         ),
         "dense.csv.zst": (

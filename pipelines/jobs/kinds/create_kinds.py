@@ -377,7 +377,7 @@ def _edges(
     ]
     samples = run.calls("reading nodes", sample_edges, calls, in_flight)
     counted = added_counts([sample.nodes for sample in samples])
-    require_few_nodes([counted], limits)
+    require_few_nodes([counted], limits, shape.sketch_columns or _COLUMNS)
     known = counted["name"].combine_chunks()
     nodes = Vocabulary(tuple(known.to_pylist()), core_of(len(known)))
     sketch, drawn = None, pa.concat_tables([sample.edges for sample in samples])

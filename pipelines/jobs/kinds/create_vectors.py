@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, mebibytes, plan_reading
@@ -31,6 +32,7 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
+_COPIES = 12  # of the rows of a pilot, while a grid and a sketch are chosen
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
 
@@ -93,7 +95,7 @@ def vectors_of(
     few = len(rows) < options.pilot_documents
     most = cut_to_room(sum(one.values.nbytes for one in samples), limits) if few else ""
     kept = shape.squares, shape.fourth, counting.halves
-    _require_room(rows.shape[1], shape, run.cluster.memory)
+    _require_room(rows, shape, run.cluster.memory)
     foundation = foundation_of(rows, shape.sketch_columns, options.seed, *kept)
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
@@ -117,13 +119,14 @@ def vectors_of(
     return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])
 
 
-def _require_room(width: int, shape: VectorsShape, memory: int) -> None:
-    needed = PROCESS_BYTES + sketching_bytes(width, shape.sketch_columns, shape.fourth)
+def _require_room(rows: NDArray[np.float64], shape: VectorsShape, memory: int) -> None:
+    width, held = rows.shape[1], _COPIES * rows.nbytes
+    needed = PROCESS_BYTES + held + sketching_bytes(width, shape.sketch_columns, shape.fourth)
     if needed > memory:
         raise BoundExceeded(
             f"choosing a sketch of rows of {width:,} numbers takes {mebibytes(needed)} "
-            f"({mebibytes(PROCESS_BYTES)} the process) but the budget is {mebibytes(memory)}; "
-            "raise --memory, or give shorter rows"
+            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(held)} the pilot) but the "
+            f"budget is {mebibytes(memory)}; raise --memory, or give shorter rows"
         )
 
 

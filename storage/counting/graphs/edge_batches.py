@@ -31,6 +31,8 @@ else:
 _ROWS = 8
 # Of an edge that is held to see which of a shard are there twice; all take one row group at most.
 _KEY_BYTES = 8
+# Of a node in a column of the sketch, as bytes of a pilot: a job plans many times these.
+_COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 
 
@@ -229,19 +231,20 @@ def sample_edges(
     return EdgeSample(_each_once(counted), drawn)
 
 
-def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits) -> None:
-    """Refuse nodes whose names and counts take more memory than a pilot may.
+def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: int = 0) -> None:
+    """Refuse nodes whose names, and a sketch of so many columns, take more memory than there is.
 
     Raises
     ------
     BoundExceeded
         Says how many there are, and what to do.
     """
-    held, nodes = sum(one.nbytes for one in tables), sum(one.num_rows for one in tables)
+    nodes = sum(one.num_rows for one in tables)
+    held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
     if held > limits.pilot_bytes:
         raise BoundExceeded(
-            f"the names of {nodes:,} nodes or more take {held:,} bytes, and the memory of a pilot "
-            f"holds {limits.pilot_bytes:,}; raise --memory"
+            f"the names and sketch of {nodes:,} nodes or more take {held:,} bytes, but a pilot "
+            f"may hold {limits.pilot_bytes:,}; raise --memory"
         )
 
 

@@ -90,7 +90,9 @@ def sample_symbols(
             last = chain[-1:]
             nbytes += sum(map(len, islice(places, held[0], None)))
             nbytes += _ENTRY_BYTES * (len(places) - held[0] + len(pairs) - held[1])
-        number += np.count_nonzero(offsets[:-1] < looked) if looked < size else len(offsets) - 1
+        number += (
+            int(np.count_nonzero(offsets[:-1] < looked)) if looked < size else len(offsets) - 1
+        )
         number -= one.goes_on
         read += looked
         if one.spans is not None:
