@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded
-from streaming_moments.pipelines.cluster.memory import PROCESS_BYTES, mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.memory import Budget, mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import (
     CountingOptions,
@@ -120,14 +119,13 @@ def vectors_of(
 
 
 def _require_room(rows: NDArray[np.float64], shape: VectorsShape, memory: int) -> None:
-    width, held = rows.shape[1], _COPIES * rows.nbytes
-    needed = PROCESS_BYTES + held + sketching_bytes(width, shape.sketch_columns, shape.fourth)
-    if needed > memory:
-        raise BoundExceeded(
-            f"choosing a sketch of rows of {width:,} numbers takes {mebibytes(needed)} "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(held)} the pilot) but the "
-            f"budget is {mebibytes(memory)}; raise --memory, or give shorter rows"
-        )
+    width = rows.shape[1]
+    items = {
+        "the pilot": _COPIES * rows.nbytes,
+        "how its numbers vary together": sketching_bytes(width, shape.sketch_columns, shape.fourth),
+    }
+    remedy = "raise --memory, or give shorter rows"
+    Budget(f"a sketch of rows of {width:,} numbers", items, remedy).require(memory)
 
 
 def vectors_again(

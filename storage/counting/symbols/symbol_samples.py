@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.counting.reading import steadily
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm, read_sequences
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _PIECE = 1 << 16  # symbols that are looked at before it is asked whether there is room for more
 # Of a symbol beside its characters, and of a pair, as bytes of a pilot: a job plans many times
