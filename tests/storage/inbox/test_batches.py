@@ -117,3 +117,5 @@ def test_a_batch_says_the_digest_of_each_receipt():
     told = receipts_of_batch(batch_to_bytes(several), "batch")
     assert told == {one.receipt: one.digest for one in several}
     assert several[1].documents == 1
+    # logs must not tell what people sent
+    assert "the law" not in repr(several)

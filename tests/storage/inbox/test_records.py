@@ -234,3 +234,13 @@ def test_the_reader_of_shards_reads_what_was_sent(texts):
     found = [text for chunk, _ in read_chunks(shard, form) for text in chunk.to_pylist()]
     assert [text.decode() if isinstance(text, bytes) else text for text in found] == texts
     assert str(days_of(shard, form, DateSource("day"))) == TODAY.isoformat()
+
+
+def test_a_line_has_up_to_8_mib_and_shapes_that_judge_alike_are_one():
+    around = len(b'{"text":""}\n')
+    record = {"text": "a" * ((8 << 20) - around)}
+    assert len(RecordShape().line(record, 0, TODAY)[1]) == 8 << 20
+    with pytest.raises(RecordRefused, match="field 'text': the document is above 8388608 bytes"):
+        RecordShape().line({"text": record["text"] + "a"}, 0, TODAY)
+    judging = RecordShape(judge=lambda line: None, light=7)
+    assert (judging, repr(judging)) == (RecordShape(), repr(RecordShape()))

@@ -44,6 +44,7 @@ def test_what_came_is_in_a_shard_of_its_day(inbox):
     assert shard.day.isoformat() == "2026-11-23"
     again = SealLog(Inbox.open(inbox.folder.url, inbox.folder.storage_options))
     assert (again.latest(), again.read(1)) == (1, sealed)
+    assert (again, repr(again)) == (SealLog(again.inbox), repr(SealLog(again.inbox)))
     assert again.find(sent("d", key="k").receipt, 0, 1) == sealed
     assert again.find("b" + "0" * 32 + "-0", 0, 1) is None
 

@@ -130,3 +130,14 @@ def test_of_a_file_that_grew_each_part_that_was_counted_is_a_shard():
     assert counted(e) == [Shard("/e.txt#bytes=4", 6, None, "/mnt/e.txt#bytes=4")]
     assert counted(text) == [Shard("/c.txt#document", 3, "x", "")]
     assert counted(elsewhere) == [Shard("/c.txt#document", 3, "x", "/mnt/c.txt#document")]
+
+
+def test_what_comes_behind_the_listed_end_is_not_seen(path):
+    counted = (record(write(path, b"law")),)
+    write(path, b"law\nsea\nship\n")
+    for size, found in ((3, Appended(None, 0)), (4, Appended(None, 0)), (7, Appended(None, 3))):
+        shard = Shard(f"memory://{path}", size)
+        assert appended_to(Longer(shard, counted, ShardFormat(), 100)) == found
+    shard = Shard(f"memory://{path}", 8)
+    part = appended_to(Longer(shard, counted, ShardFormat(), 100)).part
+    assert part == Shard(f"memory://{path}#bytes=4", 4)
