@@ -3,7 +3,7 @@
 import contextlib
 import uuid
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import fsspec
@@ -15,6 +15,7 @@ from sent_documents import TODAY, sealed_texts, sent
 from synced_folder import Synced
 
 from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox import sealing
 from streaming_moments.storage.inbox.batches import Piece, Submission
@@ -333,15 +334,29 @@ def test_a_process_knows_the_seals_that_it_made_whatever_a_note_says():
         log.latest()
 
 
+@dataclass(frozen=True)
+class Counted(Folder):
+    """A folder that keeps how many files are read together."""
+
+    groups: list = field(default_factory=list, compare=False)
+
+    def read_all(self, names, limits=None):
+        self.groups.append(len(names))
+        return super().read_all(names, limits)
+
+
 def test_seals_of_long_ago_are_read_and_not_held(monkeypatch):
     monkeypatch.setattr(sealing, "_NEAR", 2)
+    monkeypatch.setattr(sealing, "_AT_ONCE", 2)
     log = SealLog(memory_inbox())
     receipts = [sent(f"{number}", key=f"{number}") for number in range(6)]
     for one in receipts:
         log.inbox.put([one])
         log.seal_next()
-    again = SealLog(log.inbox)
+    folder = Counted(log.inbox.folder.url)
+    again = SealLog(Inbox(folder))
     found = again.find_all({one.receipt: 0 for one in receipts}, 6)
+    assert folder.groups == [2, 2, 1, 1]
     assert [found[one.receipt].number for one in receipts] == [1, 2, 3, 4, 5, 6]
     assert [*again._held] == [5, 6]
     assert [one.number for one in again.each(range(1, 7))] == [1, 2, 3, 4, 5, 6]

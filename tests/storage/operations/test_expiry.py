@@ -264,6 +264,10 @@ def test_what_expires_is_measured_and_a_message_is_kept(store):
 
 def test_models_go_though_no_version_does(store):
     left, _ = expire(store.save_model("n", model_of(1)), 1, NO_TIME)
+    # models stay unless they are asked for
+    assert plan_expiry(left, 2, NO_TIME).models == ()
+    assert expire(left, 2, NO_TIME)[1].models == ()
+    assert plan_expiry(left, 2, NO_TIME, models=True).models == ("m",)
     again, dropped = expire(left, 2, NO_TIME, models=True)
     assert (dropped.versions, dropped.models, [*again.models]) == ((), ("m",), ["n"])
     # what it held alone goes with the version that was kept for it
