@@ -83,7 +83,7 @@ def _holders(store):
 def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
     folder = purged.folder
     own, other, alike = (
-        segment(purged, {url: seed}).reference.id for url, seed in ((NAME, 2), ("a", 1), ("c", 3))
+        segment(purged, shards).reference.id for shards in ({NAME: 2, "x": 7}, {"a": 1}, {"c": 3})
     )
     expected = {f"segments/{own}": "holds some of them, though no version names it"}
     assert found(purged) == expected
@@ -91,6 +91,8 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
     marks = {("sha256:3", 10), ("sha256:1", 11)}
     assert found(purged, marks=marks) == {**expected, f"segments/{alike}": held}
     assert f"segments/{other}" not in found(purged, marks=marks)
+    # a segment is named once, whatever it holds of them
+    assert len(traces_of(folder, {NAME, "x"})) == 1
     for name in ("segments/ab/x.npy", "models/m/ab/x.npy", "polishing/ab/1/x.npy"):
         folder.write(name, b"1")
     folder.write("vocabulary/x.partial", b"1")
