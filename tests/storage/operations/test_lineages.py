@@ -1,5 +1,6 @@
 """Lineages: gathered aside without a reader's notice, adopted in one commit."""
 
+import pickle
 from dataclasses import replace
 from datetime import timedelta
 
@@ -286,3 +287,10 @@ def test_only_models_of_one_kind_of_words_or_rows_are_compared(store):
     kept = states_compared(*sides).kept
     assert [(pair.before, pair.after) for pair in kept] == [(0, 0), (1, 1), (2, 2)]
     assert max(pair.distance for pair in kept) < 1e-12
+
+
+def test_a_lineage_that_is_behind_says_so_in_another_process():
+    behind = LineageBehind(urls=("a", "b"))
+    again = pickle.loads(pickle.dumps(behind))
+    assert (again.urls, str(again)) == (("a", "b"), str(behind))
+    assert "has not counted 2 shards of the store, such as a; run" in str(again)
