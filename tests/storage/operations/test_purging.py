@@ -209,13 +209,13 @@ def test_the_first_copies_are_shown(copies):
 def test_a_shard_with_a_copy_that_is_not_named_is_not_purged(tmp_path):
     store = create(tmp_path / "store")
     histogram = content(1).length_histogram
-    for url in ("a", "b"):
+    for url in ("1.txt", "2.txt"):
         record = ShardRecord(url, 10, ONE, histogram.n_documents, histogram.n_tokens, 2)
         store = store.append_statistics(content(1), [record])
     first = [Replacement(store.commit.segments[:1], ())]
-    with pytest.raises(InvalidInput, match="b has the content of a"):
-        commit_purge(store, {"a"}, first)
+    with pytest.raises(InvalidInput, match="2.txt has the content of 1.txt"):
+        commit_purge(store, {"1.txt"}, first)
     both = [Replacement(store.commit.segments, ())]
-    left, purged = commit_purge(store, {"a", "b"}, both, "by request")
-    assert (purged.shards, purged.versions, purged.staged) == (("a", "b"), (1, 2), False)
+    left, purged = commit_purge(store, {"1.txt", "2.txt"}, both, "by request")
+    assert (purged.shards, purged.versions, purged.staged) == (("1.txt", "2.txt"), (1, 2), False)
     assert (len(left.ledger()), left.commit.message) == (0, "by request")
